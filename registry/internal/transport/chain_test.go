@@ -51,7 +51,7 @@ func TestKindOf(t *testing.T) {
 // errFence is the cause with which fences close.
 var errFence = errors.New("the fence is closed")
 
-// roundTrip lets a function be a transport.
+// roundTrip makes a function a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -109,13 +109,13 @@ func TestChain_Refusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := send(t, &c.chain, c.method, "/api/v1/namespaces/x"); !errors.Is(err, c.want) {
-				t.Errorf("err = %v, want %v", err, c.want)
+				t.Errorf("got error %v, want %v", err, c.want)
 			}
 		})
 	}
 }
 
-// A closed gate lets nothing pass that may change something, and everything else.
+// A closed gate refuses all requests that may change an object, and passes all other requests.
 func TestChain_ClosedGate(t *testing.T) {
 	t.Parallel()
 	deposed := errors.New("not the leader")
@@ -131,7 +131,7 @@ func TestChain_ClosedGate(t *testing.T) {
 		})}
 		_, err := send(t, c, method, "/api/v1/namespaces/x")
 		if !errors.Is(err, want) || (sent > 0) != (want == nil) {
-			t.Errorf("%s: %v, sent %d times; want %v", method, err, sent, want)
+			t.Errorf("%s: got error %v, sent %d times; want %v", method, err, sent, want)
 		}
 	}
 }
@@ -145,13 +145,13 @@ func TestChain_Amendments(t *testing.T) {
 	})
 	response, err := send(t, &Chain{Base: base, UserAgent: "clusterfx/hub/one/1"}, http.MethodGet, "/api/v1/nodes/x")
 	if err != nil {
-		t.Fatalf("RoundTrip: %v", err)
+		t.Fatalf("RoundTrip: got error %v", err)
 	}
 	if got := response.Header.Get("Retry-After"); got != "10" {
-		t.Errorf("Retry-After = %s, want 10", got)
+		t.Errorf("got Retry-After %s, want 10", got)
 	}
 	if got := sent.Header.Get("User-Agent"); got != "clusterfx/hub/one/1" {
-		t.Errorf("User-Agent = %q", got)
+		t.Errorf("got User-Agent %q", got)
 	}
 }
 
@@ -162,12 +162,12 @@ func TestChain_CapsTheBody(t *testing.T) {
 	})
 	response, err := send(t, &Chain{Base: endless, Timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
 	if err != nil {
-		t.Fatalf("RoundTrip: %v", err)
+		t.Fatalf("RoundTrip: got error %v", err)
 	}
-	const bound = 64 << 20 // as the page on security says
+	const bound = 64 << 20 // as docs/security.md says
 	n, err := io.Copy(io.Discard, response.Body)
 	if n != bound || !errors.Is(err, meter.ErrTooLarge) {
-		t.Errorf("read %d bytes, %v; want %d and ErrTooLarge", n, err, bound)
+		t.Errorf("read %d bytes with error %v; want %d and ErrTooLarge", n, err, bound)
 	}
 }
 
@@ -175,7 +175,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// silent answers nothing until the request ends.
+// silent does not respond until the request ends.
 func silent(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -191,7 +191,7 @@ func TestChain_Deadlines(t *testing.T) {
 			began := time.Now()
 			_, err := send(t, &Chain{Base: roundTrip(silent), Timeout: 3 * time.Second}, http.MethodGet, path)
 			if took := time.Since(began); took != want || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v after %s, want the deadline after %s", path, err, took, want)
+				t.Errorf("%s: got %v after %s, want the deadline after %s", path, err, took, want)
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestChain_FenceEndsWhatIsUnderWay(t *testing.T) {
 			began := time.Now()
 			_, err := send(t, &Chain{Base: roundTrip(silent), Fence: fence, Timeout: time.Hour}, http.MethodGet, path)
 			if took := time.Since(began); took != time.Second || !errors.Is(err, errFence) {
-				t.Errorf("%s: %v after %s, want errFence after 1s", path, err, took)
+				t.Errorf("%s: got %v after %s, want errFence after 1s", path, err, took)
 			}
 		})
 	}
@@ -226,11 +226,11 @@ func TestChain_NothingQueuesBehindTheFence(t *testing.T) {
 			Fence: fence, Timeout: time.Hour, RateLimiter: rate.NewLimiter(rate.Every(time.Minute), 1),
 		}
 		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); err != nil {
-			t.Fatalf("first request: %v", err)
+			t.Fatalf("first request: got error %v", err)
 		}
 		time.AfterFunc(time.Second, func() { cut(errFence) })
 		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); !errors.Is(err, errFence) || sent != 1 {
-			t.Errorf("second request: %v, %d sent; want errFence and 1", err, sent)
+			t.Errorf("second request: got error %v, %d sent; want errFence and 1", err, sent)
 		}
 	})
 }

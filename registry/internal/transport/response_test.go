@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// endlessly answers with a status, a type, and zeros without an end.
+// endlessly responds with a status, a type, and endless zeros.
 func endlessly(code int, form string) roundTrip {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{
@@ -57,7 +57,7 @@ func TestChain_RefusesFormsThatItDidNotAskFor(t *testing.T) {
 		{one, "application/yaml", kubeconfig.ErrNotKubernetes},
 	} {
 		if _, err := send(t, &Chain{Base: ofType(c.form, "{}")}, http.MethodGet, c.path); !errors.Is(err, c.want) {
-			t.Errorf("%s as %q: %v, want %v", c.path, c.form, err, c.want)
+			t.Errorf("%s as %q: got %v, want %v", c.path, c.form, err, c.want)
 		}
 	}
 }
@@ -66,35 +66,35 @@ func TestChain_RefusesProtocolsThatItDidNotAskFor(t *testing.T) {
 	t.Parallel()
 	c := &Chain{Base: answer(http.StatusSwitchingProtocols, nil, "")}
 	if _, err := send(t, c, http.MethodGet, "/api/v1/pods?watch=true"); !errors.Is(err, errUpgrade) {
-		t.Errorf("err = %v, want errUpgrade", err)
+		t.Errorf("got error %v, want errUpgrade", err)
 	}
 }
 
-// A redirect is told from an outage.
+// A redirect is NotHealthy, and its message names it.
 func TestChain_SaysThatThereWasARedirect(t *testing.T) {
 	t.Parallel()
 	_, err := send(t, &Chain{Base: answer(http.StatusFound, nil, "")}, http.MethodGet, "/api/v1/pods")
 	if reason, message := kubeconfig.Classify(err); reason != "NotHealthy" || !strings.Contains(message, "redirect") {
-		t.Errorf("classified as %s: %s", reason, message)
+		t.Errorf("got %s: %s, want NotHealthy with the redirect", reason, message)
 	}
 }
 
-// client-go reads what is no stream to its end, also when it asked for one.
+// Refusals have a limit, because client-go reads them to their end, even if it requested a stream.
 func TestChain_BoundsRefusals(t *testing.T) {
 	t.Parallel()
-	const bound = 1 << 20 // as the page on security says
+	const bound = 1 << 20 // as docs/security.md says
 	for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/y"} {
 		response, err := send(t, &Chain{Base: endlessly(http.StatusInternalServerError, "text/plain")}, http.MethodGet, path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if n, err := io.Copy(io.Discard, response.Body); n != bound || !errors.Is(err, meter.ErrTooLarge) {
-			t.Errorf("%s: read %d bytes, %v; want %d and ErrTooLarge", path, n, err, bound)
+			t.Errorf("%s: read %d bytes with error %v; want %d and ErrTooLarge", path, n, err, bound)
 		}
 	}
 }
 
-// ended is a body that comes to its end when the request does, and not before.
+// ended is a body that ends when the request ends, and not before.
 type ended struct{ r *http.Request }
 
 func (e ended) Read([]byte) (int, error) {
@@ -114,17 +114,17 @@ func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, response.Body); err == nil || time.Since(began) != 3*time.Second {
-			t.Errorf("read: %v after %s, want an error after 3s", err, time.Since(began))
+			t.Errorf("read: got %v after %s, want an error after 3s", err, time.Since(began))
 		}
 	})
 }
 
-// A watch that brings nothing for three minutes comes to its end, as if the API server had ended it.
+// A watch without data for three minutes ends, as if the API server had ended it.
 func TestChain_EndsSilentWatches(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]time.Duration{
-		"/api/v1/pods?watch=true&allowWatchBookmarks=true":     MaxSilence + time.Minute, // one line comes after a minute
-		"/api/v1/pods?watch=true":                              time.Hour,                // nobody asked for bookmarks
+		"/api/v1/pods?watch=true&allowWatchBookmarks=true":     MaxSilence + time.Minute, // one line arrives after a minute
+		"/api/v1/pods?watch=true":                              time.Hour,                // the request is without bookmarks
 		"/api/v1/namespaces/x/pods/y/log?follow=true&x=allows": time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -143,14 +143,14 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 			}
 			n, err := io.Copy(io.Discard, response.Body)
 			if took := time.Since(began); n != 3 || took != want || (err == nil) != (want < time.Hour) {
-				t.Errorf("%s: %d bytes, %v after %s; want an end after %s", path, n, err, took, want)
+				t.Errorf("%s: got %d bytes and %v after %s; want an end after %s", path, n, err, took, want)
 			}
 			response.Body.Close()
 		})
 	}
 }
 
-// quote is a string of JSON that does not end.
+// quote is an endless string of JSON.
 type quote struct{ begun bool }
 
 func (q *quote) Read(p []byte) (int, error) {
@@ -169,14 +169,14 @@ func TestChain_BoundsLists(t *testing.T) {
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
 		}, nil
 	})
-	const bound = 80 << 20 // as the page on security says
+	const bound = 80 << 20 // as docs/security.md says
 	for keep, want := range map[int64]int64{0: bound, bound: bound, 3 * bound: 3 * bound / 2} {
 		response, err := send(t, &Chain{Base: base, Meter: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, meter.ErrTooLarge) {
-			t.Errorf("an app that keeps %d: read %d bytes, %v; want %d and ErrTooLarge", keep, n, err, want)
+			t.Errorf("an app that keeps %d: read %d bytes with error %v; want %d and ErrTooLarge", keep, n, err, want)
 		}
 	}
 }
@@ -190,12 +190,12 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, want) {
-			t.Errorf("an app that keeps %d bytes: %v, want %v", keep, err, want)
+			t.Errorf("an app that keeps %d bytes: got %v, want %v", keep, err, want)
 		}
 	}
 }
 
-// All answers to an app together come in no faster than objects can be made of them.
+// All responses to an app together arrive no faster than objects can be decoded from them.
 func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,13 +206,13 @@ func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err = io.CopyN(io.Discard, response.Body, maxBody); err != nil {
-				t.Errorf("read: %v", err)
+				t.Errorf("read: got %v", err)
 			}
 		}
 		began := time.Now()
 		read()
 		if took := time.Since(began); took > 0 {
-			t.Errorf("a single answer took %s, want no time", took)
+			t.Errorf("a single response took %s, want no time", took)
 		}
 		for range 9 {
 			read()
@@ -220,12 +220,12 @@ func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 		most := c.Meter.Limit + meter.ReadingCost*meter.MaxListBody
 		want := time.Duration(10*meter.ReadingCost*maxBody-most) * time.Second / meter.ReadRate
 		if took := time.Since(began); took < want-time.Second || took > want+time.Second {
-			t.Errorf("ten of them took %s, want %s", took, want)
+			t.Errorf("ten responses took %s, want %s", took, want)
 		}
 	})
 }
 
-// Whoever waits for an answer to be let in goes when the fence closes.
+// A read that waits for the rate of responses ends when the fence closes.
 func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,18 +242,18 @@ func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 		began := time.Now()
 		_, err = io.Copy(io.Discard, response.Body)
 		if took := time.Since(began); err == nil || took > 10*time.Millisecond {
-			t.Errorf("%v after %s, want an error when the fence closes", err, took)
+			t.Errorf("got %v after %s, want an error when the fence closes", err, took)
 		}
 	})
 }
 
-// A server that closes each connection is tried a few times, and not as fast as it can close them.
+// A request tries few connections to a server that closes each of them, with pauses.
 func TestChain_TriesFewConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
 		base := roundTrip(func(r *http.Request) (*http.Response, error) {
-			for r.Context().Err() == nil { // as net/http does
+			for r.Context().Err() == nil { // like net/http
 				tried++
 				httptrace.ContextClientTrace(r.Context()).GetConn("remote:443")
 			}
@@ -262,7 +262,7 @@ func TestChain_TriesFewConnections(t *testing.T) {
 		began := time.Now()
 		_, err := send(t, &Chain{Base: base, Timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
 		if !errors.Is(err, ErrConnections) || tried != connectionsAtMost+1 {
-			t.Errorf("%v after %d connections, want ErrConnections after %d", err, tried, connectionsAtMost+1)
+			t.Errorf("got %v after %d connections, want ErrConnections after %d", err, tried, connectionsAtMost+1)
 		}
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("gave up after %s, want pauses", took)
@@ -270,7 +270,7 @@ func TestChain_TriesFewConnections(t *testing.T) {
 	})
 }
 
-// A deadline says that the server is slow, unless the server has closed all connections before it.
+// A deadline means that the server is slow, unless the server has closed all connections before it.
 func TestChain_DeadlineAfterClosedConnections(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -293,14 +293,14 @@ func TestChain_DeadlineAfterClosedConnections(t *testing.T) {
 				})
 				_, err := send(t, &Chain{Base: base, Timeout: time.Second}, http.MethodGet, "/api/v1/nodes/x")
 				if errors.Is(err, ErrConnections) != c.closes || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v; closes connections: %t", err, c.closes)
+					t.Errorf("got %v; closes connections: %t", err, c.closes)
 				}
 			})
 		})
 	}
 }
 
-// What is decoded is measured, whatever it is called; a body without a name is none.
+// Every body that is decoded is measured, regardless of its media type; a body without a media type is text.
 func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 	t.Parallel()
 	list := runtime.Unknown{
@@ -338,13 +338,13 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 			}
 			form := MediaType(response)
 			if _, err = io.Copy(io.Discard, response.Body); err == nil && form != "text/plain" && form != "x" {
-				t.Errorf("%s would be decoded", form)
+				t.Errorf("response of type %s would be decoded", form)
 			}
 		})
 	}
 }
 
-// What is heard of a remote while a list comes in excuses a late answer to a probe, events of a watch do not.
+// Data of a list excuses a late probe response of the remote, events of a watch do not.
 func TestChain_HearsLists(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
@@ -361,16 +361,16 @@ func TestChain_HearsLists(t *testing.T) {
 			read := func() bool {
 				heard.Store(0)
 				if n, err := response.Body.Read(make([]byte, 2)); n != 2 {
-					t.Fatalf("%s: read %d bytes, %v", path, n, err)
+					t.Fatalf("%s: read %d bytes, error %v", path, n, err)
 				}
 				return heard.Load() == time.Now().UnixNano()
 			}
 			if got := read(); got != want {
-				t.Errorf("%s: heard = %v, want %v", path, got, want)
+				t.Errorf("%s: got heard %v, want %v", path, got, want)
 			}
 			time.Sleep(listTimeout) //nolint:forbidigo // The time of a bubble costs none.
 			if want && strings.Contains(path, "watch") && read() {
-				t.Errorf("%s is heard for ever", path)
+				t.Errorf("events of %s still count as heard", path)
 			}
 			response.Body.Close()
 		})
