@@ -23,7 +23,7 @@ const text = "the request failed for nobody"
 var short = "what"
 `
 
-// folder returns a folder with a file of each kind that words reads, and of each that it skips.
+// folder returns a folder with a file of each kind that words reads, and of each kind that it skips.
 func folder(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -45,8 +45,8 @@ func folder(t *testing.T) string {
 	return root
 }
 
-// printed returns the output of the command, with the folder that it read cut off, and whether the counts are within
-// their limits.
+// printed returns the output of the command, without the path of the folder, and whether the counts are within their
+// limits.
 func printed(t *testing.T, args ...string) (string, bool) {
 	t.Helper()
 	root := folder(t)
@@ -75,11 +75,11 @@ func TestWords_ListsPlaces(t *testing.T) {
 			t.Parallel()
 			out, _ := printed(t, append(tt.args, "-list", "all")...)
 			if got := strings.Count(out, "\n"); got != len(tt.want) {
-				t.Errorf("%d places, want %d:\n%s", got, len(tt.want), out)
+				t.Errorf("got %d places, want %d:\n%s", got, len(tt.want), out)
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(out, want) {
-					t.Errorf("%q is missing:\n%s", want, out)
+					t.Errorf("output lacks %q:\n%s", want, out)
 				}
 			}
 		})
@@ -90,11 +90,11 @@ func TestWords_Table(t *testing.T) {
 	t.Parallel()
 	out, within := printed(t)
 	if !within {
-		t.Error("a table is not a check, and fails")
+		t.Error("table without -check fails")
 	}
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if total := strings.Fields(rows[len(rows)-1]); len(rows) != 3 || total[0] != "13" || total[1] != "769.2" {
-		t.Errorf("the total is not 13 words with one what:\n%s", out)
+		t.Errorf("got another total, want 13 words with one what:\n%s", out)
 	}
 }
 
@@ -102,6 +102,6 @@ func TestWords_Check(t *testing.T) {
 	t.Parallel()
 	out, within := printed(t, "-check")
 	if within || !strings.Contains(out, "what: 769.2 per 10 000 words (1 times)") || strings.Contains(out, "nobody") {
-		t.Errorf("within limits: %t\n%s", within, out)
+		t.Errorf("got within limits %t\n%s", within, out)
 	}
 }
