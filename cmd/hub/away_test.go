@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// outage is how long the hub's API server is away.
+// outage is the duration of an outage of the hub's API server.
 func outage() time.Duration {
 	if allFaults() {
 		return 3 * time.Minute
@@ -29,7 +29,7 @@ func outage() time.Duration {
 	return 20 * time.Second
 }
 
-// suspension is how long a hub stands still.
+// suspension is the duration of a suspension of a hub.
 func suspension() time.Duration {
 	if allFaults() {
 		return time.Minute
@@ -37,7 +37,7 @@ func suspension() time.Duration {
 	return 8 * time.Second
 }
 
-// lone is one hub that writes, with a hub's cluster and a remote of its own.
+// lone is a hub with the module writer, a hub's cluster and a remote of its own.
 type lone struct {
 	*program
 	hub, edge *fleet.Cluster
@@ -58,7 +58,7 @@ func startLone(t *testing.T, replica string, clusters []*fleet.Cluster, args ...
 	return l
 }
 
-// expectReady waits until the Cluster says that it is Ready.
+// expectReady waits until the Cluster is Ready.
 func (l *lone) expectReady() {
 	l.t.Helper()
 	l.expectCondition(hubv1.ConditionReady, hubv1.ReasonReady)
@@ -80,7 +80,7 @@ func (l *lone) expectCondition(condition, reason string) {
 	})
 }
 
-// expectWrite waits until the remote has a write that the hub had the idea of after a time.
+// expectWrite waits until the remote has a write that the hub issued after this time.
 func (l *lone) expectWrite(after time.Time) {
 	l.t.Helper()
 	c := clientFor(l.t, l.edge)
@@ -93,15 +93,15 @@ func (l *lone) expectWrite(after time.Time) {
 	})
 }
 
-// expectTerms fails unless the hub is in this term.
+// expectTerms fails the test unless the hub is in this term.
 func (l *lone) expectTerms(want int) {
 	l.t.Helper()
 	if got := 1 + strings.Count(l.stderr.String(), "The hub lost its lease"); got != want {
-		l.t.Errorf("the hub is in term %d, not %d", got, want)
+		l.t.Errorf("the hub is in term %d, want %d", got, want)
 	}
 }
 
-// writes returns when the remote was written to, by the number of the epoch that did.
+// writes returns the times of the writes to the remote by the number of the epoch.
 func (l *lone) writes() map[string][]time.Time {
 	l.t.Helper()
 	prefix := "clusterfx/" + l.replica + "/edge/"
@@ -115,8 +115,9 @@ func (l *lone) writes() map[string][]time.Time {
 	return all
 }
 
-// Two hubs, of which one is alone and one has to be elected, live through what can happen to a hub
-// and its API server.
+// A hub without leader election keeps its app, which continues to write, through a suspension and the death of its API
+// server. A hub with leader election keeps its lease if its API server is silent for a short time, and starts a second
+// term after a long silence.
 func TestRun_HubAway(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{Audit: true})
@@ -124,8 +125,8 @@ func TestRun_HubAway(t *testing.T) {
 	alone := startLone(t, "alone", clusters[:2])
 	elected := startLone(t, "elected", clusters[2:], "--leader-elect")
 
-	// One stands still, as on a machine that sleeps. The API server of the other one is silent for
-	// less than its lease lasts.
+	// One hub is suspended, as on a machine that sleeps. The API server of the other hub is silent for less time than
+	// the lease lasts.
 	suspended := time.Now()
 	alone.signal(syscall.SIGSTOP)
 	must(t, elected.hub.Pause())
@@ -140,7 +141,7 @@ func TestRun_HubAway(t *testing.T) {
 	alone.expectWrite(resumed)
 	alone.expectUndisturbed(resumed)
 
-	// Now one API server is silent for longer than that, and the other one is dead.
+	// Now one API server is silent for longer than the lease lasts, and the other API server is dead.
 	must(t, elected.hub.Pause())
 	must(t, alone.hub.Kill())
 	away := time.Now()
@@ -151,7 +152,7 @@ func TestRun_HubAway(t *testing.T) {
 	must(t, alone.hub.Restart(t.Context()))
 	alone.expectObeys()
 	if epochs := alone.writes(); len(epochs) != 1 {
-		t.Errorf("the app was started %d times", len(epochs))
+		t.Errorf("the app is started %d times, want once", len(epochs))
 	}
 	for _, l := range []*lone{alone, elected} {
 		l.signal(syscall.SIGTERM)
@@ -159,11 +160,10 @@ func TestRun_HubAway(t *testing.T) {
 	}
 }
 
-// expectUndisturbed fails if the hub, which has stood still, takes its remote for unreachable because
-// of that (F50).
+// expectUndisturbed fails the test if the hub reports its Cluster as not ready after its suspension (F50).
 func (l *lone) expectUndisturbed(resumed time.Time) {
 	l.t.Helper()
-	l.t.Logf("the remote was written to %s after a suspension", time.Since(resumed).Round(time.Millisecond))
+	l.t.Logf("the first write to the remote is %s after the suspension", time.Since(resumed).Round(time.Millisecond))
 	pause(6 * time.Second) // more than a period of the probe
 	statuses, err := l.hub.AuditEvents(fleet.Since(resumed), fleet.ByAgent("clusterfx/"+l.replica), func(e fleet.AuditEvent) bool {
 		return e.Object.Resource == "clusters" && e.Object.Subresource == "status"
@@ -173,13 +173,13 @@ func (l *lone) expectUndisturbed(resumed time.Time) {
 		var cluster hubv1.Cluster
 		must(l.t, json.Unmarshal(e.Body, &cluster))
 		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionReady) {
-			l.t.Errorf("the Cluster was taken for not ready: %s", e.Body)
+			l.t.Errorf("the hub reports the Cluster as not ready: %s", e.Body)
 		}
 	}
 }
 
-// expectObeys fails unless the hub carries out soon what it is told by an API server that is back
-// (F53). Its informers alone would need a minute.
+// expectObeys fails the test unless the hub soon handles a deletion after its API server is back (F53). Its informers
+// alone would need a minute.
 func (l *lone) expectObeys() {
 	l.t.Helper()
 	begin, c := time.Now(), clientFor(l.t, l.hub)
@@ -193,14 +193,14 @@ func (l *lone) expectObeys() {
 		return client.IgnoreNotFound(err)
 	})
 	took := time.Since(begin)
-	l.t.Logf("a Cluster that was deleted when the hub's API server was back was gone after %s", took.Round(time.Second/10))
+	l.t.Logf("a Cluster that is deleted after the hub's API server is back is gone after %s", took.Round(time.Second/10))
 	if took > 25*time.Second {
-		l.t.Error("that is too long")
+		l.t.Error("the removal of the Cluster takes longer than 25 seconds")
 	}
 }
 
-// expectNextTerm fails unless the hub wrote nothing after the deadline of its lease while its API
-// server was away, and works again, in the same process (F54).
+// expectNextTerm fails the test unless the hub writes nothing from the deadline of its lease until its API server is
+// back, and then works again in the same process (F54).
 func (l *lone) expectNextTerm(away, back time.Time) {
 	l.t.Helper()
 	l.expectWrite(back)
@@ -213,10 +213,10 @@ func (l *lone) expectNextTerm(away, back time.Time) {
 			last = at
 		}
 	}
-	l.t.Logf("the last write came in %s after the hub's API server fell silent; the first one %s after it was back",
+	l.t.Logf("the last write arrives %s after the hub's API server becomes silent; the first write of the next term %s after it is back",
 		last.Sub(away).Round(time.Second/10), working.Round(time.Second/10))
-	// The lease was renewed at the latest when the API server fell silent.
+	// The last renewal of the lease is not later than the moment at which the API server becomes silent.
 	if last.Sub(away) > 11*time.Second {
-		l.t.Error("the hub wrote after the deadline of its lease")
+		l.t.Error("the hub writes after the deadline of its lease")
 	}
 }

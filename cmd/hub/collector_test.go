@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector takes traces over OTLP.
+// collector receives traces over OTLP.
 type collector struct {
 	url string
 
@@ -26,7 +26,7 @@ type collector struct {
 	resource map[string]string
 }
 
-// span is a span, with its attributes as texts.
+// span is a span with its attributes as text.
 type span struct {
 	name, id, parent string
 	failed           bool
@@ -38,7 +38,7 @@ func newCollector(t *testing.T) *collector {
 	c := &collector{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := c.take(r); err != nil {
-			t.Errorf("what the hub exports is no OTLP: %v", err)
+			t.Errorf("the hub exports invalid OTLP: %v", err)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -90,7 +90,7 @@ func texts(all []*commonpb.KeyValue) map[string]string {
 	return about
 }
 
-// find returns the spans of a name that have these attributes.
+// find returns the spans with this name and these attributes.
 func (c *collector) find(name string, about map[string]string) []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (s span) has(about map[string]string) bool {
 	return true
 }
 
-// parentOf returns the name of the span that a span is a part of.
+// parentOf returns the name of the parent of a span.
 func (c *collector) parentOf(child span) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *collector) parentOf(child span) string {
 	return ""
 }
 
-// all returns everything that was exported, as text.
+// all returns all exported data as text.
 func (c *collector) all() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// deadlocks is the name of an auth provider in a kubeconfig, which wraps the connection: every write of the status of a
-// Cluster waits forever, whatever its context says.
+// deadlocks is the name of an auth provider in a kubeconfig. Its transport blocks every write of the status of a
+// Cluster forever, and ignores the context.
 const deadlocks = "deadlocks"
 
 type deadlock struct{}
@@ -49,8 +49,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A hub whose reconciler deadlocks fails /healthz, which names the controller, and no longer renews its lease, at every
-// level of the log. A standby in another process takes over and does the work; the hub ends by itself.
+// A hub whose reconciler deadlocks fails /healthz, logs the name of the controller, loses its lease and exits, at the
+// log levels info and debug. A standby in another process takes over and does the work.
 func TestRun_DeadlockedHub(t *testing.T) {
 	t.Parallel()
 	clusters := createAll(t, fleettest.New(t, fleet.Options{}), "hub-info", "hub-debug")
@@ -71,13 +71,13 @@ func TestRun_DeadlockedHub(t *testing.T) {
 			soon(t, func() error {
 				_, err := page(t, health, "/healthz?verbose")
 				if err == nil || !strings.Contains(err.Error(), "[-]heartbeats failed") {
-					return fmt.Errorf("/healthz says %v", err) //nolint:errorlint // It may be nil.
+					return fmt.Errorf("/healthz returns %v, want failed heartbeats", err) //nolint:errorlint // It may be nil.
 				}
 				return nil
 			})
 			soon(t, func() error { return expectLease(t, direct, "standby", 1) })
 			if code := stuck.exit(); code != 1 {
-				t.Errorf("the deadlocked hub ended with %d", code)
+				t.Errorf("the deadlocked hub exits with %d, want 1", code)
 			}
 			for _, want := range []string{"no progress for 30s", "controller cluster", "the hub lost its lease, and cannot start over"} {
 				stuck.expect(&stuck.stderr, want)
@@ -89,7 +89,7 @@ func TestRun_DeadlockedHub(t *testing.T) {
 	}
 }
 
-// withDeadlock writes a kubeconfig with which a hub as asDeadlocked deadlocks.
+// withDeadlock writes a kubeconfig that deadlocks a hub of the kind asDeadlocked.
 func withDeadlock(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	config, err := clientcmd.Load(c.Kubeconfig())
@@ -104,7 +104,8 @@ func withDeadlock(t *testing.T, c *fleet.Cluster) string {
 	return path
 }
 
-// expectLease fails unless the replica has the lease of the hub, after so many changes of its holder.
+// expectLease returns an error unless the replica holds the lease of the hub, after this number of changes of its
+// holder.
 func expectLease(t *testing.T, direct client.Client, replica string, transitions int32) error {
 	t.Helper()
 	var lease coordinationv1.Lease
@@ -125,8 +126,8 @@ func expectLease(t *testing.T, direct client.Client, replica string, transitions
 	return nil
 }
 
-// soon waits for what takes a minute, or some on a machine that is busy: time in which a hub gets no CPU does not count
-// for its heartbeats.
+// soon waits for a condition that takes a minute, or several minutes on a busy machine: time in which a hub gets no CPU
+// does not count for its heartbeats.
 func soon(t *testing.T, check func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(check).WithTimeout(5 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// A hub that is asked to shows its profiles, how it was started and since when it runs, on loopback only.
+// With --debug-bind-address a hub serves its profiles, its flags and its status, and only on loopback.
 func TestRun_Debug(t *testing.T) {
 	t.Parallel()
 	hub := create(t, fleettest.New(t, fleet.Options{}), "hub")
@@ -35,7 +35,7 @@ func TestRun_Debug(t *testing.T) {
 		}
 	}
 	if text, err := page(t, address, "/flagz"); err != nil || !strings.Contains(text, "\ndebug-bind-address="+address+"\n") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("/flagz is %s, %v", text, err)
 	}
 	p.signal(syscall.SIGTERM)
 	p.expectExit(0)
@@ -62,7 +62,7 @@ func page(t *testing.T, address, path string) (string, error) {
 	return string(body), err
 }
 
-// unused returns an address of loopback that nobody listens at.
+// unused returns an address of loopback with a free port.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -61,14 +61,14 @@ func TestDev_CtrlC(t *testing.T) {
 	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=30s", "clusters.clusterfx.dev", "--all")
 	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "nodes", "--no-headers", "-o=name"); got !=
 		"node/edge-eu-1-node-1\nnode/edge-eu-1-node-2\n" {
-		t.Errorf("the remote has the nodes %q", got)
+		t.Errorf("the remote has the Nodes %q, want two", got)
 	}
 	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "pods", "-A", "--field-selector=status.phase=Running",
 		"-o=name"); strings.Count(got, "\n") != 8 {
-		t.Errorf("the remote has these Pods running: %s", got)
+		t.Errorf("the running Pods of the remote are %s, want 8", got)
 	}
 	if got := kubectl(t, kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"); got != "eu" {
-		t.Errorf("the label region is %q", got)
+		t.Errorf("the label region is %q, want eu", got)
 	}
 
 	p.signal(syscall.SIGINT)
@@ -76,7 +76,8 @@ func TestDev_CtrlC(t *testing.T) {
 	expectNothingLeft(t, p, dir)
 }
 
-// The hub of a dev and what it does in remotes have the permissions that the modules declare, and no others.
+// In dev, the hub acts with limited permissions: in its own cluster it reads the Secrets of its namespace only, and in
+// a remote it reads Nodes, as the modules declare, but no Secrets.
 func TestDev_DeclaredRights(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -105,7 +106,7 @@ func TestDev_DeclaredRights(t *testing.T) {
 		}
 	}
 
-	// The process is that account: without the role it cannot report.
+	// The process uses that account: without the role it cannot report.
 	kubectl(t, kubeconfig, "delete", "clusterrolebinding", "clusterfx-hub")
 	kubectl(t, kubeconfig, "patch", "fxc", "edge-eu-1", "--type=merge", `-p={"spec":{"state":"Paused"}}`)
 	eventually(t, func() error {
@@ -120,8 +121,8 @@ func TestDev_DeclaredRights(t *testing.T) {
 	expectNothingLeft(t, p, dir)
 }
 
-// Beside a running dev, in the folder that it was started in, the other commands need no flag to find it and none of the
-// hub's flags. The hub has the configuration of the file, and a file that is wrong keeps everything from starting.
+// In the folder in which dev was started, the other commands find the running dev without flags, and need none of the
+// hub's flags. The hub uses the configuration file, and dev starts nothing with a wrong file.
 func TestDev_CommandsAndConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,13 +141,13 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	wrong := startIn(t, dir, env, "dev", "--config=wrong.yaml")
 	wrong.expectExit(1)
 	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: this hub has no module "nothing"`) || strings.Contains(got, "starting") {
-		t.Errorf("a wrong file: %s", got)
+		t.Errorf("dev with a wrong file prints %s", got)
 	}
 	write("denied.yaml", "flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n")
 	denied := startIn(t, dir, env, "dev", "--config=denied.yaml")
 	denied.expectExit(1)
 	if got := denied.stderr.String(); !strings.Contains(got, "denied.yaml:4: --deny-cidr=127.0.0.0/8 denies") || strings.Contains(got, "starting") {
-		t.Errorf("a file that denies the remotes: %s", got)
+		t.Errorf("dev with a file that denies the remotes prints %s", got)
 	}
 	write("hub.yaml", "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\n")
 	p := startIn(t, dir, env, "dev", "--clusters=2", "--nodes=0", "--config=hub.yaml")
@@ -171,7 +172,7 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
 	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
 	if log, err := os.ReadFile(filepath.Join(dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {
-		t.Errorf("the hub does not log as the file says: %v", err)
+		t.Errorf("the hub does not use the log level of the file: %v", err)
 	}
 	elsewhere := startIn(t, t.TempDir(), env, "check")
 	elsewhere.expectExit(1)
@@ -184,14 +185,14 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	gone.expect(&gone.stderr, "there is no kubeconfig")
 }
 
-// expectWell waits until check finds nothing wrong with the hub of a dev, which elects no leader and so has no lease.
+// expectWell waits until check finds no problem with the hub of a dev, which elects no leader and so has no lease.
 func expectWell(t *testing.T, dir string, env []string) {
 	t.Helper()
 	eventually(t, func() error {
 		c := startIn(t, dir, env, "check")
 		code, out := c.exit(), c.stdout.String()
 		if code != 0 || strings.Contains(out, "warning:") || !strings.Contains(out, "ok lease           hub dev works without the lease ") {
-			return fmt.Errorf("hub check ended with %d:\n%s", code, out)
+			return fmt.Errorf("hub check exits with %d:\n%s", code, out)
 		}
 		return nil
 	})
@@ -210,7 +211,7 @@ func TestDev_CtrlCDuringStart(t *testing.T) {
 			p.signal(syscall.SIGINT)
 			p.expectExit(1)
 			if got := p.stderr.String(); !strings.HasSuffix(got, "ok everything was stopped\nerror: interrupted\n") {
-				t.Errorf("it ended with %q", got)
+				t.Errorf("dev prints %q, want the error interrupted last", got)
 			}
 			expectNothingLeft(t, p, dir)
 		})
@@ -243,7 +244,7 @@ func TestDev_Detach(t *testing.T) {
 	again.expect(&again.stderr, "ok nothing runs in "+dir)
 }
 
-// A dev that is killed takes its clusters with it, and the next one finds a folder it can use.
+// The clusters of a dev that is killed end with it, and dev down removes its folder.
 func TestDev_Killed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -257,17 +258,17 @@ func TestDev_Killed(t *testing.T) {
 	expectNothingLeft(t, p, dir)
 }
 
-// expectNothingLeft fails unless neither processes nor files are left.
+// expectNothingLeft waits until no processes are left, and fails the test if the folder exists.
 func expectNothingLeft(t *testing.T, p *program, dir string) {
 	t.Helper()
-	eventually(t, func() error { return somethingRuns(p, dir) }) // The guard of each process goes after it.
+	eventually(t, func() error { return somethingRuns(p, dir) }) // The guard of each process ends after it.
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the data folder is still there: %v", err)
+		t.Errorf("the data folder still exists: %v", err)
 	}
 }
 
-// somethingRuns returns an error if one of the clusters that p has told of can be reached, or (on
-// Linux) if a process works in the folder.
+// somethingRuns returns an error if a cluster that p has printed can be reached, or (on Linux) if a process works in
+// the folder.
 func somethingRuns(p *program, dir string) error {
 	for _, server := range serverPattern.FindAllStringSubmatch(p.stderr.String(), -1) {
 		connection, err := net.Dial("tcp", server[1])

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A program ends in its main function, where everybody looks for it, and nowhere else.
+// In cmd/hub and the examples, only packages main exit the process, where readers look for it.
 func TestExit_OnlyInMain(t *testing.T) {
 	t.Parallel()
 	for _, root := range []string{".", filepath.Join("..", "..", "examples")} {
@@ -38,7 +38,7 @@ func TestExit_OnlyInMain(t *testing.T) {
 	}
 }
 
-// exits returns the call in n that ends the process, if there is one.
+// exits returns the call in n that exits the process, or an empty string.
 func exits(n ast.Node) string {
 	selector, ok := n.(*ast.SelectorExpr)
 	if !ok {

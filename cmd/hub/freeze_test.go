@@ -18,17 +18,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// freezing says how leaders are frozen.
+// freezing describes how leaders are frozen.
 type freezing struct {
 	pairs, rounds int           // of hubs, and for each pair
-	frozen        time.Duration // at least; it ends when the other hub works
+	frozen        time.Duration // at least; a freeze lasts until the other hub works
 	lease         []string      // flags
 }
 
-// A leader is frozen for longer than its lease lasts, and goes on when the other hub has taken over
-// (F57). The audit logs of the hub and the remote have no write of it that came in later than a
-// second after that, and none at all that it had the idea of after that; and it is a standby then,
-// in the same process, until it is its turn again.
+// A leader is frozen for longer than its lease lasts, and continues after the other hub has taken over (F57). Until it
+// leads again, the audit logs of the hub and the remote have no write that it issued after it continued, and no write
+// that arrived more than a second later. Its process survives.
 func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	how := freezing{pairs: 1, rounds: 1, frozen: 5 * time.Second, lease: []string{
@@ -60,22 +59,22 @@ func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 		how.pairs*how.rounds, how.frozen, len(total.late), len(total.afterwards), total.onTheWay,
 		total.takeOvers[len(total.takeOvers)/2].Round(100*time.Millisecond), slices.Max(total.takeOvers).Round(100*time.Millisecond))
 	for _, e := range slices.Concat(total.late, total.afterwards) {
-		t.Errorf("a deposed leader wrote: %s", e)
+		t.Errorf("a deposed leader writes: %s", e)
 	}
 }
 
-// pair is two hubs that stand by for each other, with one remote.
+// pair is two hubs, a leader and a standby, with one remote.
 type pair struct {
 	t         *testing.T
 	name      string
 	hub, edge *fleet.Cluster
 	remote    client.Client
-	programs  map[int]*program // by the number of the process
+	programs  map[int]*program // by the ID of the process
 	replicas  map[int]string
 	freezes   []freeze
 }
 
-// freeze is what happened to one leader.
+// freeze is one freeze of a leader.
 type freeze struct {
 	pid                        int
 	frozen, takenOver, resumed time.Time
@@ -100,7 +99,7 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster, how freezing) *pair {
 	return p
 }
 
-// freezeAll freezes the leader, again and again.
+// freezeAll freezes the leader once in each round.
 func (p *pair) freezeAll(how freezing) error {
 	for range how.rounds {
 		leader, err := p.await(func(w written) bool { return time.Since(w.Issued) < time.Second })
@@ -120,16 +119,16 @@ func (p *pair) freezeAll(how freezing) error {
 		if err := p.programs[f.pid].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			return err
 		}
-		pause(3 * time.Second) // more than the second that is forgiven
+		pause(3 * time.Second) // more than the second that is tolerated
 		p.freezes = append(p.freezes, f)
 	}
 	return nil
 }
 
-// pause lets time pass, which is what these tests are about.
+// pause waits, because these tests depend on real time.
 func pause(d time.Duration) { <-time.After(d) }
 
-// await waits for a write in the remote.
+// await waits for a write in the remote that fits.
 func (p *pair) await(fits func(written) bool) (written, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
@@ -138,13 +137,13 @@ func (p *pair) await(fits func(written) bool) (written, error) {
 			return w, nil
 		}
 		if time.Now().After(deadline) {
-			return w, errors.Join(fmt.Errorf("%s: nobody writes", p.name), err)
+			return w, errors.Join(fmt.Errorf("%s: no hub writes", p.name), err)
 		}
 		pause(20 * time.Millisecond)
 	}
 }
 
-// verdict is what the audit logs say.
+// verdict is the result of the audit logs.
 type verdict struct {
 	late, afterwards []fleet.AuditEvent
 	onTheWay         int
@@ -158,13 +157,13 @@ func (v *verdict) add(more verdict) {
 	slices.Sort(v.takeOvers)
 }
 
-// judge reads the audit logs, and ends the hubs.
+// judge stops the hubs, and reads the audit logs.
 func (p *pair) judge() verdict {
 	p.t.Helper()
 	var v verdict
 	for _, one := range p.programs {
 		one.signal(syscall.SIGTERM)
-		one.expectExit(0) // Both live: who was deposed is a standby in the same process.
+		one.expectExit(0) // Both run: the deposed hub is a standby in the same process.
 	}
 	for _, c := range []*fleet.Cluster{p.hub, p.edge} {
 		events, err := c.AuditEvents(fleet.AuditEvent.Writes, fleet.ByAgent("clusterfx/"+p.name+"-"), notLease)
@@ -179,7 +178,7 @@ func (p *pair) judge() verdict {
 	return v
 }
 
-// leadsAgain returns when a leader that was frozen got the lease the next time.
+// leadsAgain returns the time at which a frozen leader next got the lease.
 func (p *pair) leadsAgain(f freeze) time.Time {
 	p.t.Helper()
 	replica := p.replicas[f.pid]
@@ -193,7 +192,7 @@ func (p *pair) leadsAgain(f freeze) time.Time {
 	return events[0].Received
 }
 
-// notLease leaves out the requests by which hubs try to get the lease.
+// notLease excludes the requests by which hubs try to get the lease.
 func notLease(e fleet.AuditEvent) bool { return e.Object.Resource != "leases" }
 
 func (f *freeze) judge(events []fleet.AuditEvent, replica string, until time.Time) verdict {

@@ -31,11 +31,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// idleTime is how long a hub has nothing to do before it is measured.
+// idleTime is the time for which a hub is idle before it is measured.
 const idleTime = 10 * time.Second
 
-// BenchmarkIdle runs the program as the image has it, with no Cluster and with some that are paused, waits until it is
-// ready and has done nothing for a while, and reports the memory that it holds and has ever held.
+// BenchmarkIdle runs the program as it is built for the image, without Clusters and with 100 paused Clusters, waits
+// until it is ready and has been idle for a while, and reports its resident memory, now and at the peak.
 func BenchmarkIdle(b *testing.B) {
 	binary := filepath.Join(b.TempDir(), "hub")
 	build := exec.CommandContext(b.Context(), "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
@@ -82,13 +82,13 @@ func adminOf(b *testing.B, hub *fleet.Cluster) client.Client {
 	admin, err := client.New(hub.Config(), client.Options{Scheme: scheme})
 	mustB(b, err)
 	mustB(b, admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
-	for admin.List(b.Context(), &hubv1.ClusterList{}) != nil { // until discovery has it
+	for admin.List(b.Context(), &hubv1.ClusterList{}) != nil { // until discovery has the CRD
 		<-time.After(100 * time.Millisecond)
 	}
 	return admin
 }
 
-// idle runs a hub until it has been idle for a while, and returns its memory in MB: now, and at most.
+// idle runs a hub until it has been idle for a while, and returns its memory in MB, now and at the peak.
 func idle(b *testing.B, admin client.Client, binary string, args ...string) (resident, most float64) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -98,7 +98,7 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 	cmd := exec.CommandContext(ctx, binary, append([]string{
 		"run", "--leader-elect", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
 	}, args...)...)
-	// As config/hub sets it, so that Go collects as it does there.
+	// As in config/hub, so that the garbage collector works as it does there.
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOMEMLIMIT=920MiB"), &log, &log
 	mustB(b, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
@@ -140,7 +140,7 @@ func ready(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// works reports whether the hub is elected, and has reported on all Clusters.
+// works reports whether the hub is elected, and has reported all Clusters as paused.
 func works(ctx context.Context, admin client.Client) bool {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}

@@ -20,10 +20,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// A hub is killed at random moments, again and again, while a remote is registered and deregistered.
-// Whenever it is left alone it brings everything to where it should be, without anybody's help, and
-// nothing is there twice (F55, F59). It is left alone after every second kill: a third one in a row,
-// while an app starts, would be blamed on the app, which is not what this test is about.
+// A hub is killed at random moments while a remote is registered and deregistered. When it runs again, it reaches the
+// desired state without help, and creates no object twice (F55, F59). It runs undisturbed after every second kill: a
+// third kill in a row, while an app starts, would count against the app, which is not the subject of this test.
 func TestRun_KilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	pairs := 2
@@ -46,10 +45,10 @@ func TestRun_KilledAtRandomMoments(t *testing.T) {
 		must(t, k.c.Create(t.Context(), registration("goes", k.edge)))
 		k.killAfter(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
 		must(t, k.c.Delete(t.Context(), registration("goes", k.edge)))
-		_ = k.c.Delete(t.Context(), clusterNamed("goes")) // which may not have come yet
+		_ = k.c.Delete(t.Context(), clusterNamed("goes")) // which may not exist yet
 		longest = max(longest, k.leaveAlone(i))
 	}
-	t.Logf("after each two of %d kills everything was Ready within %s", 2*pairs, longest.Round(time.Second/10))
+	t.Logf("after each pair of %d kills the Cluster is Ready within %s", 2*pairs, longest.Round(time.Second/10))
 }
 
 // killer kills hubs.
@@ -68,11 +67,10 @@ func (k *killer) killAfter(d time.Duration) {
 	_ = one.exit()
 }
 
-// leaveAlone runs a hub until it has done all that it should, and returns how long it took until
-// everything was Ready.
+// leaveAlone runs a hub until it has reached the desired state, and returns the time until the Cluster is Ready.
 func (k *killer) leaveAlone(i int) time.Duration {
 	k.t.Helper()
-	// What only a hub that works can know.
+	// Only a working hub can count it.
 	must(k.t, clientFor(k.t, k.edge).Create(k.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("new-", i)}}))
 	begin, one := time.Now(), start(k.t, k.args...)
 	expectNodes(k.t, k.hub, []string{"stays"}, int32(i+1))
@@ -81,7 +79,7 @@ func (k *killer) leaveAlone(i int) time.Duration {
 		var all hubv1.ClusterList
 		err := k.c.List(k.t.Context(), &all)
 		if err == nil && (len(all.Items) != 1 || len(all.Items[0].Finalizers) != 1) {
-			err = fmt.Errorf("these are there: %+v", all.Items)
+			err = fmt.Errorf("the Clusters are %+v, want one with one finalizer", all.Items)
 		}
 		return errors.Join(err, k.suspects())
 	})
@@ -90,13 +88,13 @@ func (k *killer) leaveAlone(i int) time.Duration {
 	return took
 }
 
-// suspects fails while the hub suspects an app.
+// suspects returns an error while the hub suspects an app.
 func (k *killer) suspects() error {
 	var journal corev1.ConfigMap
 	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}
 	err := client.IgnoreNotFound(k.c.Get(k.t.Context(), key, &journal))
 	if err == nil && len(journal.Data) > 0 {
-		err = fmt.Errorf("the journal has %v", journal.Data)
+		err = fmt.Errorf("the journal has %v, want it empty", journal.Data)
 	}
 	return err
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// Every line of the log is JSON, says which remote and which module it is about, and no line has a secret, also
-// not with --log-level=debug and a remote that comes and goes.
+// Every line of the log is JSON and names its remote and its module, and no line contains a secret, even with
+// --log-level=debug and a remote that becomes unreachable and returns.
 func TestRun_LogSaysWhatItIsAbout(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{})
@@ -66,7 +66,7 @@ func TestRun_LogSaysWhatItIsAbout(t *testing.T) {
 	expectSecretless(t, p.stderr.String()+p.stdout.String(), through)
 	for _, msg := range []string{saidByReconciler, saidByLogger, "Reconciler error", "A reconciler panicked", "Cluster changed"} {
 		if !slices.ContainsFunc(lines, func(l line) bool { return l["msg"] == msg }) {
-			t.Errorf("nobody has logged %q, so that this test shows nothing", msg)
+			t.Errorf("the log has no message %q, so that this test proves nothing", msg)
 		}
 	}
 }
@@ -80,14 +80,14 @@ func linesOf(t *testing.T, text string) []line {
 	for i, raw := range strings.Split(strings.TrimSpace(text), "\n") {
 		var one line
 		if err := json.Unmarshal([]byte(raw), &one); err != nil {
-			t.Fatalf("line %d is no JSON: %v: %s", i+1, err, raw)
+			t.Fatalf("line %d is not JSON: %v: %s", i+1, err, raw)
 		}
 		all = append(all, one)
 	}
 	return all
 }
 
-// check reports what is missing in a line. server is the address of the remote.
+// check fails the test if a key is missing in the line. server is the address of the remote.
 func (l line) check(t *testing.T, server string) {
 	t.Helper()
 	expect := func(keys ...string) {
@@ -116,14 +116,14 @@ func (l line) check(t *testing.T, server string) {
 		expect("cluster")
 	}
 	if l["cluster"] == nil && strings.Contains(fmt.Sprint(l), server) {
-		t.Errorf("this line is about the remote, and does not say so: %v", l)
+		t.Errorf("the line has the address of the remote, but not its name: %v", l)
 	}
 }
 
-// hiddenText is in an object that a module logs, of which the log shows no more than the name.
+// hiddenText is in an object that a module logs. The log has only the name of the object.
 const hiddenText = "open-sesame"
 
-// expectSecretless fails if the text has anything secret of a kubeconfig.
+// expectSecretless fails the test if the text contains a secret of a kubeconfig, in full or in part.
 func expectSecretless(t *testing.T, text string, kubeconfig []byte) {
 	t.Helper()
 	var c struct {
@@ -139,14 +139,14 @@ func expectSecretless(t *testing.T, text string, kubeconfig []byte) {
 		}
 	}
 	if len(secrets) < 2 {
-		t.Fatalf("there is nothing secret in the kubeconfig, so that this test shows nothing")
+		t.Fatalf("the kubeconfig has no secrets, so that this test proves nothing")
 	}
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
-			t.Errorf("%.12s... is in what the hub has written", secret)
+			t.Errorf("%.12s... is in the output of the hub", secret)
 		}
 		if part := secret[len(secret)/2:]; strings.Contains(text, part) {
-			t.Errorf("a part of %.12s... is in what the hub has written", secret)
+			t.Errorf("a part of %.12s... is in the output of the hub", secret)
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// A hub that is killed in the middle of everything comes back, and so do all of its clusters.
+// All Clusters of a hub that is killed become Ready again when it is restarted.
 func TestRun_KilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{})
@@ -45,7 +45,7 @@ func TestRun_KilledAndRestarted(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	_ = first.exit()
 
-	// What only a hub that works can know.
+	// Only a working hub can count it.
 	must(t, clientFor(t, edge).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
 	second := start(t, args...)
 	expectNodes(t, hub, names, 1)
@@ -56,7 +56,7 @@ func TestRun_KilledAndRestarted(t *testing.T) {
 	expectJSON(t, second, "Starting the hub", "The hub was stopped")
 }
 
-// A hub that cannot start says why, in the form that its log has.
+// A hub that cannot start logs the reason, with advice, in the format of its log.
 func TestRun_RefusesToStart(t *testing.T) {
 	t.Parallel()
 	edge := fleettest.Cluster(t, "bare") // It has no CRD.
@@ -67,8 +67,8 @@ func TestRun_RefusesToStart(t *testing.T) {
 	p.expect(&p.stderr, "kubectl apply --server-side -k https://github.com/clusterfx/clusterfx/config/crd")
 }
 
-// expectJSON fails unless the process has logged a JSON object for each line, the first and the last
-// with these messages.
+// expectJSON fails the test unless every line that the process logs is a JSON object, and the first and the last line
+// have these messages.
 func expectJSON(t *testing.T, p *program, first, last string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
@@ -82,11 +82,11 @@ func expectJSON(t *testing.T, p *program, first, last string) {
 		}
 	}
 	if p.stdout.String() != "" {
-		t.Errorf("the hub printed %q", p.stdout.String())
+		t.Errorf("the hub prints %q on stdout, want nothing", p.stdout.String())
 	}
 }
 
-// expectNodes waits until every Cluster is Ready and has counted so many Nodes.
+// expectNodes waits until every Cluster is Ready and has counted this number of Nodes.
 func expectNodes(t *testing.T, hub *fleet.Cluster, names []string, nodes int32) {
 	t.Helper()
 	c := clientFor(t, hub)
@@ -112,7 +112,7 @@ func create(t *testing.T, f *fleet.Fleet, name string) *fleet.Cluster {
 	return c
 }
 
-// createAll creates clusters at once, which takes much less time than one after the other.
+// createAll creates clusters in parallel, which takes much less time than one after the other.
 func createAll(t *testing.T, f *fleet.Fleet, names ...string) []*fleet.Cluster {
 	t.Helper()
 	clusters, creating := make([]*fleet.Cluster, len(names)), errgroup.Group{}
@@ -126,14 +126,14 @@ func createAll(t *testing.T, f *fleet.Fleet, names ...string) []*fleet.Cluster {
 	return clusters
 }
 
-// install puts the CRD and the credentials namespace into a cluster, and returns a kubeconfig.
+// install creates the CRD and the credentials namespace in a cluster, and returns the path of a kubeconfig.
 func install(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
 	must(t, err)
 	direct := clientFor(t, c)
 	must(t, direct.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
-	// A busy API server takes a while until its discovery has what it serves.
+	// On a busy API server it takes a while until discovery has the CRD.
 	eventually(t, func() error { return direct.List(t.Context(), &hubv1.ClusterList{}) })
 	return write(t, c)
 }

@@ -32,9 +32,9 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// The command line, as people and scripts use it: scripts in testdata/script, each against a hub that runs,
-// and two remotes that it does not know at first. The contexts of the kubeconfig are hub, edge and spare,
-// and hub-nobody, hub-viewer and edge-nobody, who have few rights.
+// The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered
+// at first. The contexts of the kubeconfig are hub, edge and spare, and further contexts for users with few
+// permissions, such as hub-viewer.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
@@ -55,8 +55,8 @@ func TestScripts(t *testing.T) {
 	testscript.RunT(inOrder{t}, params)
 }
 
-// inOrder runs scripts one after the other: they share a playground. Scripts that wait for each other as parallel tests
-// would keep other tests from running.
+// inOrder runs scripts one after the other, because they share a playground. Scripts that waited for each other as
+// parallel tests would keep other tests from running.
 type inOrder struct{ *testing.T }
 
 // Parallel does nothing.
@@ -67,7 +67,7 @@ func (t inOrder) Run(name string, script func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { script(inOrder{t}) })
 }
 
-// Verbose reports whether scripts are logged also where they pass.
+// Verbose reports whether scripts that pass are logged, too.
 func (inOrder) Verbose() bool { return testing.Verbose() }
 
 // playground is a hub and remotes for scripts. One script at a time may use it.
@@ -153,7 +153,7 @@ func (p *playground) setup(env *testscript.Env) error {
 	return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), p.kubeconfig, 0o600)
 }
 
-// clean removes what a script that has failed has left, for the sake of the next one.
+// clean removes the objects that a failed script has left, so that the next script does not see them.
 func (p *playground) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
@@ -174,8 +174,7 @@ func (p *playground) clean(ctx context.Context) {
 	}
 }
 
-// eventuallyPrints is the command "eventually PATTERN PROGRAM ARGS...": it runs the program until what it
-// prints matches.
+// eventuallyPrints is the command "eventually PATTERN PROGRAM ARGS...": it runs the program until its output matches.
 func eventuallyPrints(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: eventually PATTERN PROGRAM ARGS...")
@@ -205,13 +204,13 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
-		ts.Fatalf("%s ended with %s, not with %s:\n%s", strings.Join(args[1:], " "), got, args[0], out)
+		ts.Fatalf("%s exits with %s, want %s:\n%s", strings.Join(args[1:], " "), got, args[0], out)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("output"), out, 0o600))
 }
 
 // interrupt is the command "interrupt lines|connections N PROGRAM ARGS...": it sends SIGINT to the program when it has
-// printed N lines, or has made N connections, unless it has ended. The program says that it was interrupted, or has finished.
+// printed N lines, or has made N connections, unless it has ended. The program must report the interruption, or finish.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[0] != "lines" && args[0] != "connections" {
 		ts.Fatalf("usage: interrupt lines|connections N PROGRAM ARGS...")
@@ -236,7 +235,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	case code == 0:
 	case code == 130 && strings.Contains(out.String(), "interrupted; run the same command again to resume"):
 	default:
-		ts.Fatalf("the program ended with %d", code)
+		ts.Fatalf("the program exits with %d, want 0, or 130 with advice", code)
 	}
 }
 
@@ -248,8 +247,8 @@ type interrupting struct {
 	once  sync.Once
 }
 
-// interruptConnected sends SIGINT when the program has made so many connections, unless it has ended. Where the system
-// does not show the files of a process, it does nothing.
+// interruptConnected sends SIGINT when the program has this number of connections, unless it has ended. It does nothing
+// on systems that do not show the files of a process.
 func (i *interrupting) interruptConnected(connections int, ended <-chan struct{}) {
 	for {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", i.cmd.Process.Pid))
@@ -280,8 +279,8 @@ func (i *interrupting) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// watchesUntil is the command "watches PATTERN PROGRAM ARGS...": it sends SIGINT to the program once what it
-// has printed matches, after which it has to end well.
+// watchesUntil is the command "watches PATTERN PROGRAM ARGS...": it sends SIGINT to the program once its output
+// matches. The program must then exit with 0.
 func watchesUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: watches PATTERN PROGRAM ARGS...")
@@ -296,12 +295,12 @@ func watchesUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	if err := cmd.Wait(); err != nil || !pattern.MatchString(out.String()) {
-		ts.Fatalf("%s has not printed %q but (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out.String())
+		ts.Fatalf("%s does not print %q, or fails (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out.String())
 	}
 }
 
-// printObjectsOf is the command "objects CONTEXT FILE": it writes down which objects a cluster has, of the
-// kinds that registering has to do with.
+// printObjectsOf is the command "objects CONTEXT FILE": it writes the objects of a cluster to a file, for the kinds
+// that registration uses.
 func printObjectsOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: objects CONTEXT FILE")
@@ -328,8 +327,8 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	return cmd
 }
 
-// A thousand Clusters are listed within a second, and help is there within a tenth of one. The best of some
-// runs counts: the machine has other things to do.
+// get clusters lists 1000 Clusters within a second, and --help takes at most a tenth of a second. The fastest of five
+// runs counts, because the machine is not idle.
 func TestCommands_AreFast(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "crowded")
@@ -351,23 +350,23 @@ func TestCommands_AreFast(t *testing.T) {
 	help := fastest(t, 20, "--help")
 	t.Logf("1000 Clusters: %s; help: %s", list, help)
 	if raced() {
-		return // It is not the program that would be measured.
+		return // The race detector would be measured.
 	}
 	if list > time.Second {
-		t.Errorf("1000 Clusters are listed in %s", list)
+		t.Errorf("the list of 1000 Clusters takes %s, want 1s at most", list)
 	}
 	if help > 100*time.Millisecond {
-		t.Errorf("help takes %s", help)
+		t.Errorf("help takes %s, want 100ms at most", help)
 	}
 }
 
-// raced reports whether this binary has the race detector in it, which makes a start ten times as long.
+// raced reports whether this binary has the race detector, which makes a start take ten times as long.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// fastest returns how long a command takes that prints so many lines or more.
+// fastest returns the shortest duration of a command that prints at least this number of lines.
 func fastest(t *testing.T, lines int, args ...string) time.Duration {
 	t.Helper()
 	best := time.Hour
@@ -377,7 +376,7 @@ func fastest(t *testing.T, lines int, args ...string) time.Duration {
 		p.expectExit(0)
 		best = min(best, time.Since(begin))
 		if got := strings.Count(p.stdout.String(), "\n"); got < lines {
-			t.Fatalf("%s prints %d lines", strings.Join(args, " "), got)
+			t.Fatalf("%s prints %d lines, want more", strings.Join(args, " "), got)
 		}
 	}
 	return best

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// A hub that does not stop ends by the second signal, and the log that was waiting for a reader is written before that
-// if there is one.
+// The second signal ends a hub that does not stop. Before that, the hub writes the part of the log that waits for a
+// reader, if there is a reader.
 func TestRun_SecondSignalWritesTheLog(t *testing.T) {
 	t.Parallel()
 	hub := create(t, fleettest.New(t, fleet.Options{}), "hub")
@@ -33,7 +33,7 @@ func TestRun_SecondSignalWritesTheLog(t *testing.T) {
 		}
 		return err
 	})
-	// Both signals are there when the hub goes on, and so is the reader.
+	// Both signals and the reader are there when the hub continues.
 	p.signal(syscall.SIGSTOP)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGINT)
@@ -47,9 +47,9 @@ func TestRun_SecondSignalWritesTheLog(t *testing.T) {
 	_ = p.exit()
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if got := status.Signal(); !ok || got != syscall.SIGINT && got != syscall.SIGTERM {
-		t.Errorf("the hub ended with %s and not by the signal", p.cmd.ProcessState)
+		t.Errorf("the hub ends with %s, want the signal", p.cmd.ProcessState)
 	}
 	if all := <-text; !strings.Contains(all, "Starting the hub") {
-		t.Errorf("the log was lost: %q", strings.Trim(all, "\x00"))
+		t.Errorf("the log is lost: %q", strings.Trim(all, "\x00"))
 	}
 }

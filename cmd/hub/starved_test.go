@@ -13,11 +13,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// piece is a time in which a process is stopped, and one in which it runs after that.
+// piece is a period for which a process is stopped, and the period after it for which it runs.
 type piece struct{ stopped, runs time.Duration }
 
-// Two hubs that stand by for each other get a tenth of their time, in long and in short pieces, for longer than three
-// heartbeats take. Neither becomes stuck by that, and the lease stays where it is.
+// Two hubs, a leader and a standby, get a tenth of their time, in long and in short pieces, for longer than three
+// heartbeats take. Neither misses heartbeats, and the lease keeps its holder.
 func TestFreeze_StarvedReplicas(t *testing.T) {
 	t.Parallel()
 	total := 45 * time.Second
@@ -33,10 +33,10 @@ func TestFreeze_StarvedReplicas(t *testing.T) {
 		hubs = append(hubs, start(t,
 			"run", "--kubeconfig="+kubeconfig, "--leader-elect", "--replica-name="+replica,
 			"--metrics-bind-address=0", "--health-probe-bind-address="+health[len(health)-1],
-			// Long enough that nothing but missed heartbeats can lose the lease.
+			// Long enough that only missed heartbeats can lose the lease.
 			"--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s",
 		))
-		// The first one has the lease before the second one begins.
+		// The first hub has the lease before the second hub starts.
 		soon(t, func() error { return expectLease(t, direct, "a", 0) })
 	}
 	secret := registration("one", hub)
@@ -61,7 +61,7 @@ func TestFreeze_StarvedReplicas(t *testing.T) {
 	}
 }
 
-// starve stops the process and lets it go on, again and again.
+// starve stops and continues the process repeatedly.
 func (p *program) starve(total time.Duration) error {
 	pieces := []piece{{2 * time.Second, 200 * time.Millisecond}}
 	for range 10 {

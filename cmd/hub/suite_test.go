@@ -25,19 +25,19 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// asHub makes the test binary a hub, so that tests run main as a process of its own, with the race
-// detector, and without building anything.
+// asHub is the variable that makes the test binary a hub, so that tests run main in a process of its own, with the race
+// detector, and without a build.
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
-	// asStock is the stock hub, asWriter one whose only module is writer, and asTalker one with talker. asDeadlocked is
-	// one whose reconciler of Clusters deadlocks.
+	// asStock is the stock hub, asWriter a hub with the module writer only, and asTalker a hub with the module talker.
+	// asDeadlocked is a hub whose reconciler of Clusters deadlocks.
 	asStock      = "stock"
 	asWriter     = "writer"
 	asTalker     = "talker"
 	asDeadlocked = "deadlocked"
 )
 
-// allFaults says that the long tests run in full length, as make test-faults wants it.
+// allFaults reports whether the long tests run in full length, as in make test-faults.
 func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 func TestMain(m *testing.M) {
@@ -59,8 +59,8 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// patience is how long a test waits for what should come within some seconds, or, with everything
-// ten times as large, within a minute. The machine may be busy.
+// patience is the time that a test waits for a condition that takes some seconds, or, with everything ten times as
+// large, a minute. The machine may be busy.
 func patience() time.Duration {
 	if allFaults() {
 		return 5 * time.Minute
@@ -88,7 +88,7 @@ func startWith(t *testing.T, env []string, args ...string) *program {
 	return startTo(t, nil, env, args...)
 }
 
-// startTo runs a hub that logs to stderr, nil for the program's own.
+// startTo runs a hub that logs to stderr, or to the buffer of the program if stderr is nil.
 func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *program {
 	t.Helper()
 	return startAs(t, func(cmd *exec.Cmd) {
@@ -104,7 +104,7 @@ func startIn(t *testing.T, dir string, env []string, args ...string) *program {
 	return startAs(t, func(cmd *exec.Cmd) { cmd.Dir = dir }, env, args...)
 }
 
-// startAs runs a hub after a change of how it runs.
+// startAs runs a hub after a change of its command.
 func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
@@ -145,11 +145,11 @@ func (p *program) exit() int {
 func (p *program) expectExit(code int) {
 	p.t.Helper()
 	if got := p.exit(); got != code {
-		p.t.Fatalf("%s ended with %d, not with %d", strings.Join(p.cmd.Args[1:], " "), got, code)
+		p.t.Fatalf("%s exits with %d, want %d", strings.Join(p.cmd.Args[1:], " "), got, code)
 	}
 }
 
-// expect waits until the text is in what the process has written.
+// expect waits until the output of the process contains the text.
 func (p *program) expect(o *output, text string) {
 	p.t.Helper()
 	eventually(p.t, func() error {
@@ -160,11 +160,11 @@ func (p *program) expect(o *output, text string) {
 	})
 }
 
-// expectNot fails the test if the text is in what the process has written.
+// expectNot fails the test if the output of the process contains the text.
 func (p *program) expectNot(o *output, text string) {
 	p.t.Helper()
 	if got := o.String(); strings.Contains(got, text) {
-		p.t.Errorf("%s: %q in %q", strings.Join(p.cmd.Args[1:], " "), text, got)
+		p.t.Errorf("%s: unexpected %q in %q", strings.Join(p.cmd.Args[1:], " "), text, got)
 	}
 }
 
@@ -175,7 +175,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// output is what a process has written so far.
+// output is the output of a process so far.
 type output struct {
 	mu   sync.Mutex // protects text
 	text bytes.Buffer
@@ -200,7 +200,7 @@ func eventually(t *testing.T, check func() error) {
 	gomega.NewWithT(t).Eventually(check).WithTimeout(patience()).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// kubectl runs the real one and returns what it prints.
+// kubectl runs the real kubectl and returns its output.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(t, kubeconfig, args...)
@@ -210,7 +210,7 @@ func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	return out
 }
 
-// kubectlFails runs kubectl, which has to fail, and returns what it prints.
+// kubectlFails runs kubectl, which must fail, and returns its output.
 func kubectlFails(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(t, kubeconfig, args...)
@@ -227,7 +227,7 @@ func tryKubectl(t *testing.T, kubeconfig string, args ...string) (string, error)
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	// A cache of what an API server serves must not outlive it: ports are used again.
+	// A cache of discovery must not outlive its API server: ports are used again.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	return string(out), err

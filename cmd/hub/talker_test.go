@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// What the module talker says, and the ConfigMaps in the namespace default of a remote that make it fail.
+// The messages that the module talker logs, and the ConfigMaps in the namespace default of a remote that make it fail.
 const (
 	saidByReconciler = "The talker looks at a ConfigMap"
 	saidByLogger     = "The talker is there"
@@ -29,8 +29,8 @@ const (
 	makesItPanic     = "a-panic"
 )
 
-// talker is a module that logs in every way that a module can, fails and panics when it is asked to, and uses
-// remotes from its hub part.
+// talker returns a module that logs in every way that a module can, fails and panics if these ConfigMaps exist, and
+// uses remotes from its hub part.
 func talker() registry.Module {
 	return registry.NewModule("talker", registry.ModuleOptions{
 		Remote: fx.Invoke(func(r registry.Remote) error {
@@ -50,7 +50,7 @@ func talker() registry.Module {
 
 type talking struct{ remote client.Client }
 
-// Reconcile talks.
+// Reconcile logs the ConfigMap.
 func (r *talking) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var one corev1.ConfigMap
 	if err := r.remote.Get(ctx, request.NamespacedName, &one); err != nil {
@@ -71,7 +71,7 @@ func (r *talking) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// visitAll reads something in every remote, now and then.
+// visitAll reads an object in every remote periodically.
 func visitAll(ctx context.Context, remotes *registry.Registry) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -89,13 +89,13 @@ func visitAll(ctx context.Context, remotes *registry.Registry) {
 	}
 }
 
-// startTalker runs a hub with the module talker, and with these variables besides.
+// startTalker runs a hub with the module talker and these variables.
 func startTalker(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	return startWith(t, append([]string{asHub + "=" + asTalker}, env...), args...)
 }
 
-// quiet are the arguments of a hub that serves nothing and may use remotes on this machine.
+// quiet returns the arguments of a hub that serves nothing and may use remotes on this machine.
 func quiet(kubeconfig string, more ...string) []string {
 	return append([]string{
 		"run", "--kubeconfig=" + kubeconfig, "--allow-cidr=127.0.0.0/8",
@@ -103,13 +103,13 @@ func quiet(kubeconfig string, more ...string) []string {
 	}, more...)
 }
 
-// allRights are those of the hub in a remote.
+// allRights are the permissions of the hub in a remote.
 var allRights = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 }
 
-// waitForCluster waits until there is a Cluster.
+// waitForCluster waits until the Cluster exists.
 func waitForCluster(t *testing.T, hub *fleet.Cluster, name string) {
 	t.Helper()
 	c := clientFor(t, hub)

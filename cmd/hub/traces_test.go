@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// What a hub does for a remote arrives at a collector of OTLP: which spans, about what, and as parts of which
-// others. Nothing in them is secret, or the address of a remote.
+// A hub exports the spans of its work for a remote, with their attributes and parents, to a collector of OTLP. The
+// spans contain neither secrets nor the address of a remote.
 func TestRun_Traces(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{})
@@ -45,8 +45,8 @@ func TestRun_Traces(t *testing.T) {
 	began := time.Now()
 	p.signal(syscall.SIGTERM)
 	p.expectExit(0)
-	t.Logf("the hub ended within %s", time.Since(began))
-	// What came last is not lost.
+	t.Logf("the hub ends within %s", time.Since(began))
+	// The last span is not lost.
 	must(t, wanted{"app.stop", map[string]string{"cluster": "one", "epoch": ""}, ""}.isIn(collected))
 
 	all := collected.all()
@@ -65,7 +65,7 @@ func TestRun_Traces(t *testing.T) {
 	}
 }
 
-// wanted is a span that has to be there, with these attributes (empty for any value), as a part of another one.
+// wanted is an expected span with these attributes (empty for any value) and this parent.
 type wanted struct {
 	name   string
 	about  map[string]string
@@ -109,16 +109,17 @@ func (w wanted) isIn(c *collector) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the span %s with %v is a part of %q, not of %q", w.name, w.about, c.parentOf(found[0]), w.parent)
+	return fmt.Errorf("the span %s with %v has the parent %q, want %q", w.name, w.about, c.parentOf(found[0]), w.parent)
 }
 
-// A collector that takes connections and says nothing slows nothing down but the end, and that by a bounded time.
+// A collector that accepts connections and never responds does not keep a remote from becoming Ready, and delays the
+// end of the hub only for a bounded time.
 func TestRun_TracesNobodyTakes(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{})
 	clusters := createAll(t, f, "hub", "edge")
 	hub, edge := clusters[0], clusters[1]
-	hole, err := net.Listen("tcp", "127.0.0.1:0") // The kernel accepts, and nobody reads.
+	hole, err := net.Listen("tcp", "127.0.0.1:0") // The kernel accepts, and no process reads.
 	must(t, err)
 	t.Cleanup(func() { _ = hole.Close() })
 	kubeconfig := install(t, hub)
@@ -137,13 +138,14 @@ func TestRun_TracesNobodyTakes(t *testing.T) {
 	p.expectExit(0)
 	took := time.Since(stopping)
 	if longest := tracing.StopTimeout + 5*time.Second; took > longest {
-		t.Errorf("the hub took %s to end, want %s at most", took, longest)
+		t.Errorf("the hub takes %s to end, want %s at most", took, longest)
 	}
-	t.Logf("the hub ended within %s", took)
+	t.Logf("the hub ends within %s", took)
 	p.expect(&p.stderr, "The last traces were not exported")
 }
 
-// What is wrong with the variables is said when the hub starts, without what may be secret in them. It goes on.
+// A hub with wrong variables logs the reason when it starts, without the value, which may be secret, and works without
+// traces.
 func TestRun_TracesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	kubeconfig := install(t, fleettest.Cluster(t, "traced"))
@@ -158,7 +160,7 @@ func TestRun_TracesThatCannotBe(t *testing.T) {
 		p.expectExit(0)
 		p.expect(&p.stderr, says)
 		if strings.Contains(p.stderr.String(), "sesame") {
-			t.Errorf("the value is repeated: %s", p.stderr.String())
+			t.Errorf("the log repeats the value: %s", p.stderr.String())
 		}
 	}
 }

@@ -23,15 +23,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// How often a hub with the module writer writes, to each of its remotes and to its hub.
+// The periods at which a hub with the module writer writes, to each of its remotes and to its hub.
 const (
 	writeRemoteEvery = 50 * time.Millisecond
 	writeHubEvery    = 250 * time.Millisecond
 )
 
-// writer is a module that writes all the time, in every way that a hub can: to the remote and to
-// the hub from an app, and to the hub from the hub part. It neither reads nor decides, so that
-// nothing but the hub keeps it from writing.
+// writer returns a module that writes periodically, in every way that a hub can: to the remote and to the hub from an
+// app, and to the hub from the hub part. It neither reads nor decides, so that only the hub can keep it from writing.
 func writer() registry.Module {
 	return registry.NewModule("writer", registry.ModuleOptions{
 		Remote: fx.Invoke(func(r registry.Remote) error {
@@ -61,11 +60,11 @@ func startWriter(t *testing.T, name string, args ...string) *program {
 
 func remoteConfigMap(name string) string { return "written-by-" + name }
 
-// written is what is in an object that a hub wrote last.
+// written is the content of an object that a hub wrote.
 type written struct {
-	// By is the number of the process.
+	// By is the ID of the process.
 	By int
-	// Issued is when it had the idea.
+	// Issued is the time at which the process issued the write.
 	Issued time.Time
 }
 
@@ -87,11 +86,11 @@ func writeOnce(ctx context.Context, c client.Client, name string) {
 	patch := fmt.Appendf(nil, `{"data":{"by":"%d","issued":%q}}`, os.Getpid(), time.Now().Format(time.RFC3339Nano))
 	err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) {
-		_ = c.Create(ctx, object) // The next write says how it went.
+		_ = c.Create(ctx, object) // The next write retries it.
 	}
 }
 
-// read decodes what a hub wrote: the object, or the patch in an audit log.
+// read decodes an object that a hub wrote, or the patch in an audit log.
 func (w *written) read(data []byte) error {
 	var raw struct{ Data struct{ By, Issued string } }
 	err := json.Unmarshal(data, &raw)
@@ -104,7 +103,7 @@ func (w *written) read(data []byte) error {
 	return err
 }
 
-// lastWrite returns what was written last into a ConfigMap of a cluster.
+// lastWrite returns the last write to a ConfigMap of a cluster.
 func lastWrite(ctx context.Context, c client.Client, name string) (written, error) {
 	var object corev1.ConfigMap
 	var w written
