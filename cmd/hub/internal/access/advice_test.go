@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A message and the advice are one sentence.
+// WithAdvice makes one sentence of a message and its advice.
 func TestWithAdvice(t *testing.T) {
 	for message, want := range map[string]string{
 		"it is wrong":  "it is wrong; repair it",

@@ -20,7 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
-// kubeconfig has a context, a cluster and a user for each name; servers are named after the place.
+// kubeconfig returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the
+// place.
 func kubeconfig(place string, current string, names ...string) *clientcmdapi.Config {
 	all := clientcmdapi.NewConfig()
 	for _, name := range names {
@@ -32,7 +33,7 @@ func kubeconfig(place string, current string, names ...string) *clientcmdapi.Con
 	return all
 }
 
-// besideDev makes a current folder in which a dev runs that wrote this kubeconfig, and ~/.kube/config.
+// besideDev creates a current folder with a running dev that has written this kubeconfig, and ~/.kube/config.
 func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	t.Helper()
 	homeDir := t.TempDir()
@@ -50,7 +51,7 @@ func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = running.Close() })
-	// clientcmd has found out where the home folder is before the test.
+	// clientcmd has determined the home folder before the test.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	}
 }
 
-// server returns which server the flags for the hub lead to.
+// server returns the server that the flags for the hub select, and the kubeconfig of the dev if it is used.
 func server(t *testing.T, args ...string) (string, string, error) {
 	t.Helper()
 	var f access.Flags
@@ -78,7 +79,7 @@ func server(t *testing.T, args ...string) (string, string, error) {
 	return config.Host + " " + config.BearerToken, f.Dev(), nil
 }
 
-// The kubeconfig of a dev is used alone or not at all, and a name that it has in common with another one is refused.
+// The kubeconfig of a dev is not merged with another kubeconfig, and the name of a context that both have is refused.
 func TestFlags_Dev(t *testing.T) {
 	home := kubeconfig("home", "work", "work", "edge-eu-1", "hub")
 	home.Contexts["mixed"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "hub"}
@@ -108,7 +109,7 @@ func TestFlags_Dev(t *testing.T) {
 	}
 }
 
-// The same holds for remotes, and the user is told that a remote is one of a dev.
+// The same applies to remotes, and FoundDev reports that a remote is a remote of a dev.
 func TestRemoteFlags_Dev(t *testing.T) {
 	besideDev(t, kubeconfig("dev", "hub", "hub", "edge-eu-1", "edge-us-1"), kubeconfig("home", "work", "work", "edge-eu-1"))
 	for name, want := range map[string]string{"edge-us-1": "https://dev.edge-us-1", "work": "https://home.work"} {
@@ -119,7 +120,7 @@ func TestRemoteFlags_Dev(t *testing.T) {
 			t.Fatalf("%s: %v, want %s", name, err, want)
 		}
 		if isDev := strings.HasPrefix(want, "https://dev"); isDev != strings.HasSuffix(told, ".hub/kubeconfig") {
-			t.Errorf("%s: told of %q", name, told)
+			t.Errorf("%s: FoundDev gets %q", name, told)
 		}
 	}
 	f := access.RemoteFlags{Context: "edge-eu-1"}
@@ -127,11 +128,11 @@ func TestRemoteFlags_Dev(t *testing.T) {
 		t.Errorf("a context that both have: %v", err)
 	}
 	if got, want := f.Contexts(), []string{"edge-eu-1", "edge-us-1", "hub", "work"}; !slices.Equal(got, want) {
-		t.Errorf("there are %v, want %v", got, want)
+		t.Errorf("the contexts are %v, want %v", got, want)
 	}
 }
 
-// No kubeconfig that was found, and not named, runs commands or reads files.
+// A kubeconfig of a dev that is found, and not named, is refused if it runs commands or reads files.
 func TestFlags_DevOnlyData(t *testing.T) {
 	for name, change := range map[string]func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster){
 		"exec": func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
@@ -150,7 +151,7 @@ func TestFlags_DevOnlyData(t *testing.T) {
 			change(dev.AuthInfos["edge-eu-1"], dev.Clusters["edge-eu-1"])
 			besideDev(t, dev, kubeconfig("home", "work", "work"))
 			if _, _, err := server(t); err == nil || !strings.Contains(err.Error(), "which dev does not write; say which kubeconfig") {
-				t.Errorf("it is used: %v", err)
+				t.Errorf("the kubeconfig is used: %v", err)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The command that a message names reaches the same cluster.
+// Again returns the flags with which another command reaches the same cluster.
 func TestFlags_Again(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
