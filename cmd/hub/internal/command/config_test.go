@@ -18,7 +18,7 @@ import (
 
 const configHead = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured is a module with a configuration.
+// configured is the configuration of a module.
 type configured struct {
 	Pods int64 `json:"pods"`
 	Name struct {
@@ -33,8 +33,8 @@ func (c *configured) Validate() error {
 	return nil
 }
 
-// The command config validate checks a file without a cluster: also values of flags that only the hub looks at, and the
-// configuration of modules. It names the file and the line of each problem. The command run says the same.
+// config validate checks a file without a cluster, including the values of flags and the configuration of modules, and
+// names the file and the line of each problem. run reports the same problem.
 func TestConfig_Validate(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	module := registry.NewModule("quota", registry.ModuleOptions{
@@ -53,7 +53,7 @@ func TestConfig_Validate(t *testing.T) {
 	}
 	right := configHead + "flags: {concurrency: 7}\nmodules:\n- name: quota\n  config: {pods: 3, name: {first: a}}\n"
 	if code, out := validate(right, "config validate "); code != 0 || out != path+" is right\n" {
-		t.Errorf("a file that is right: %d, %s", code, out)
+		t.Errorf("a valid file: exit code %d, %s", code, out)
 	}
 	for text, want := range map[string]string{
 		configHead + "flags:\n  log-level: info\n  concurrency: 0\n":                                                             ":5: --concurrency=0: use 1 or more",
@@ -76,9 +76,9 @@ func TestConfig_Validate(t *testing.T) {
 	}
 }
 
-// All problems of a file are reported in the order of their lines, each with the file and the line: of the structure, of
-// flags, and of every module, also if a value is of another type. A flag that refuses its value is reported once, and so
-// is what an override inherits. Files are reported in the order of the arguments.
+// All problems of a file are reported in the order of their lines, each with the file and the line: problems of the
+// structure, of flags, and of every module, including values of a wrong type. A wrong value of a flag is reported once,
+// and so is a problem that an override inherits. Files are reported in the order of the arguments.
 func TestConfig_EveryProblem(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	t.Chdir(t.TempDir())

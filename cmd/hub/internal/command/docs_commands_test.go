@@ -16,12 +16,12 @@ import (
 
 var (
 	codeBlock = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
-	// shellWord is a word of a command, of which parts may be in quotes.
+	// shellWord is a word of a command, parts of which may be in quotes.
 	shellWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
 	codeSpan  = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// What the pages say to type can be typed: the commands exist, with these flags and as many arguments.
+// The commands on the pages exist, with their flags and their number of arguments.
 func TestDocs_CommandsExist(t *testing.T) {
 	t.Parallel()
 	blocks, spans := 0, 0
@@ -47,7 +47,7 @@ func TestDocs_CommandsExist(t *testing.T) {
 	}
 }
 
-// A flag that a page names without its command belongs to one of the commands.
+// Each flag that a page names without a command belongs to a command.
 func TestDocs_FlagsExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -78,7 +78,7 @@ func TestCommandsIn(t *testing.T) {
 	}
 }
 
-// writtenPages returns the pages that people have written, by their path. Those of docs/cli are made of the commands.
+// writtenPages returns the handwritten pages by their path. The pages of docs/cli are generated from the commands.
 func writtenPages(t *testing.T) map[string]string {
 	t.Helper()
 	root, all := filepath.Join("..", "..", "..", ".."), map[string]string{}
@@ -140,7 +140,7 @@ func callsIn(words []string) [][]string {
 	return all
 }
 
-// ours returns the arguments of a call of the hub, and whether it is one.
+// ours returns the arguments of a call of the hub, and false for the call of another program.
 func ours(words []string) ([]string, bool) {
 	switch {
 	case len(words) > 1 && words[0] == "hub":
@@ -165,7 +165,7 @@ func checkCommand(t *testing.T, page string, words []string) {
 	}
 }
 
-// checkMention looks for a command and its flags. What is mentioned in a sentence may be without its arguments.
+// checkMention checks a command and its flags. A command in a sentence may lack its arguments.
 func checkMention(t *testing.T, page string, words []string) {
 	t.Helper()
 	command, rest, err := stock().Find(words)
@@ -182,7 +182,7 @@ func checkMention(t *testing.T, page string, words []string) {
 	}
 }
 
-// visit calls f for a command and all below it.
+// visit calls f for a command and all commands below it.
 func visit(c *cobra.Command, f func(*cobra.Command)) {
 	f(c)
 	for _, child := range c.Commands() {

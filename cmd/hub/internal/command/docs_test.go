@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of docs/cli")
 
-// The pages in docs/cli are what the commands say of themselves. Write them with
-// go test ./cmd/hub/internal/command -run TestDocs -update.
+// The pages in docs/cli are generated from the commands. Write them with go test ./cmd/hub/internal/command -run
+// TestDocs -update.
 func TestDocs_AreFresh(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "..", "docs", "cli")
 	wanted := pages(t)
@@ -83,8 +83,7 @@ func stock() *cobra.Command {
 	return newRoot(Program{Args: []string{"hub"}, Stdout: io.Discard, Stderr: io.Discard, Modules: modules.All()})
 }
 
-// Every command explains itself: in one line, in full, and with an example. The commands that run a hub
-// are older than this rule in their length.
+// Every command has a short text, a long text and an example that names the program. The command down may lack them.
 func TestCommands_ExplainThemselves(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {

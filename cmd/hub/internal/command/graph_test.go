@@ -30,7 +30,7 @@ func makesItToo() *absent { return nil }
 
 func makesNothing(*absent) *strings.Builder { return nil }
 
-// The check of the graphs names what is missing, who needs it, where, and in which module.
+// graph --validate names a missing type, the function that needs it, its location and its module.
 func TestGraph_Validate(t *testing.T) {
 	for name, test := range map[string]struct {
 		module registry.ModuleOptions
@@ -94,13 +94,13 @@ func TestGraph_Validate(t *testing.T) {
 				Modules: []registry.Module{registry.NewModule("mine", test.module)},
 			})
 			if status != test.status || !regexp.MustCompile(test.want).MatchString(out.String()) {
-				t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
+				t.Errorf("the exit status is %d, and the output is:\n%s", status, out.String())
 			}
 		})
 	}
 }
 
-// A module that needs what another one makes is not complete: it may be alone in an app.
+// A module that needs a type of another module is not complete, because it may be the only module of an app.
 func TestGraph_ValidateEachModuleAlone(t *testing.T) {
 	var out bytes.Buffer
 	status := Execute(t.Context(), Program{
@@ -112,6 +112,6 @@ func TestGraph_ValidateEachModuleAlone(t *testing.T) {
 	})
 	want := regexp.MustCompile(`no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
 	if status != statusNotWell || !want.MatchString(out.String()) {
-		t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
+		t.Errorf("the exit status is %d, and the output is:\n%s", status, out.String())
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// The program of the stock hub is known by what it was built from. Examples of this repository, hubs in other modules and
-// programs that do not say are other hubs.
+// The stock hub is recognized by its build information. Examples of this repository, hubs in other modules and programs
+// without build information are other hubs.
 func TestIsStock(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
@@ -35,11 +35,11 @@ func TestIsStock(t *testing.T) {
 	}
 	other := &debug.BuildInfo{Path: "github.com/clusterfx/clusterfx/cmd/hub", Main: debug.Module{Path: "example.com/mine"}}
 	if IsStock(other, true) || IsStock(nil, false) {
-		t.Error("a program of another module, or of none, is the stock hub")
+		t.Error("a program of another module, or without build information, is the stock hub")
 	}
 }
 
-// A hub of one's own is not installed with the image of the stock hub, which lacks its modules.
+// A custom hub is not installed with the image of the stock hub, which lacks its modules.
 func TestInstall_ImageOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	run := func(stock bool, args ...string) (int, string) {
@@ -61,7 +61,7 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 	}
 }
 
-// The stock hub takes the place of a hub with another image only if it is asked for by name.
+// The stock hub replaces a hub with another image only if --image names the image of the stock hub.
 func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -87,7 +87,7 @@ func TestInstall_OtherHub(t *testing.T) {
 	}
 	const own = "localhost:5000/quota-hub:v1"
 	if code, out := run(false, "--image="+own); code != 0 {
-		t.Fatalf("a hub of one's own: %d, %s", code, out)
+		t.Fatalf("a custom hub: %d, %s", code, out)
 	}
 	for _, mode := range []string{"none", "server"} {
 		code, out := run(true, "--dry-run="+mode)
@@ -99,11 +99,11 @@ func TestInstall_OtherHub(t *testing.T) {
 	}
 	expect(own)
 	if code, out := run(true, "--image="+stockImage+":v1"); code != 0 {
-		t.Errorf("the stock hub, asked for by name: %d, %s", code, out)
+		t.Errorf("the stock hub with --image: %d, %s", code, out)
 	}
 	expect(stockImage + ":v1")
 	if code, out := run(true); code != 0 {
-		t.Errorf("the stock hub over another version of it: %d, %s", code, out)
+		t.Errorf("the stock hub over another version: %d, %s", code, out)
 	}
 	expect(stockImage + ":latest")
 }
@@ -115,7 +115,7 @@ func TestRepositoryOf(t *testing.T) {
 		"localhost:5000/hub": "localhost:5000/hub", "localhost:5000/hub:v1": "localhost:5000/hub",
 	} {
 		if got := repositoryOf(image); got != want {
-			t.Errorf("%s is of %s", image, got)
+			t.Errorf("the repository of %s is %s", image, got)
 		}
 	}
 }

@@ -26,20 +26,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// default messages of cobra, pflag and strconv.
+// defaults matches default messages of cobra, pflag and strconv.
 var defaults = regexp.MustCompile(`arg\(s\)|unknown command|unknown flag|unknown shorthand|needs an argument|invalid argument|` +
 	`bad flag syntax|strconv|time: (invalid|missing|unknown)|in the group|must be formatted`)
 
-// advice is what every error about arguments and flags ends with.
+// advice matches the end of every error about arguments and flags.
 var advice = regexp.MustCompile(`; type hub |--help|: use |as in --|^say which|one thing is checked at a time|: write |write it as|names go without`)
 
-// Wrong arguments and flags of every command are answered with what to type instead.
+// The errors of every command for wrong arguments and flags have advice.
 func TestMessages_OfArgumentsAndFlags(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
 		for what, err := range mistakes(c) {
 			if err != nil && (defaults.MatchString(err.Error()) || !advice.MatchString(err.Error())) {
-				t.Errorf("%s, %s: %q does not say what to do", c.CommandPath(), what, err)
+				t.Errorf("%s, %s: %q has no advice", c.CommandPath(), what, err)
 			}
 		}
 		for _, child := range c.Commands() {
@@ -69,7 +69,8 @@ func mistakes(c *cobra.Command) map[string]error {
 	return all
 }
 
-// The program says for a command that there is not which one may be meant, and which flags exclude each other.
+// The errors of the program suggest a command for an unknown command, name missing arguments, and reject flags that
+// exclude each other.
 func TestMessages_OfTheProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	for line, want := range map[string]string{
@@ -102,12 +103,12 @@ func TestMessages_OfTheProgram(t *testing.T) {
 			Args: append([]string{"hub"}, strings.Fields(line)...), Stdout: &out, Stderr: &out, Modules: modules.All(),
 		})
 		if got := out.String(); code != 1 || !strings.Contains(got, want) || defaults.MatchString(got) {
-			t.Errorf("hub %s says %q (exit status %d), want %q", line, got, code, want)
+			t.Errorf("hub %s prints %q (exit status %d), want %q", line, got, code, want)
 		}
 	}
 }
 
-// A finding and what to do about it are one sentence, also if the finding is one by itself.
+// check prints a finding and its advice as one sentence, even if the finding is a sentence.
 func TestMessages_OfCheck(t *testing.T) {
 	var report diagnose.Report
 	for _, err := range []error{
@@ -127,8 +128,8 @@ func TestMessages_OfCheck(t *testing.T) {
 	}
 }
 
-// Without a kubeconfig the program says where a user gets clusters, and for an address that the hub does not dial which
-// flag names another one.
+// Without a kubeconfig the program advises to run "hub dev". For an address that the hub does not dial, the error names
+// --cluster-server.
 func TestMessages_WithoutCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	t.Setenv("HOME", t.TempDir())
@@ -140,15 +141,16 @@ func TestMessages_WithoutCluster(t *testing.T) {
 		})
 		got := out.String()
 		if code != 1 || !strings.Contains(got, "there is no kubeconfig") || !strings.Contains(got, `run "hub dev"`) || strings.Contains(got, "KUBERNETES_MASTER") {
-			t.Errorf("hub %s says %q (exit status %d)", line, got, code)
+			t.Errorf("hub %s prints %q (exit status %d)", line, got, code)
 		}
 	}
 	if err := (kubeconfig.Policy{}).CheckAddr(netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "--cluster-server") {
-		t.Errorf("an address that is refused: %v", err)
+		t.Errorf("the error for a refused address is %v", err)
 	}
 }
 
-// A command has the flag --yes exactly if it asks; the help text of rotate says that it does not.
+// Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not
+// ask.
 func TestMessages_OfQuestions(t *testing.T) {
 	t.Parallel()
 	for _, c := range stock().Commands() {
@@ -157,15 +159,16 @@ func TestMessages_OfQuestions(t *testing.T) {
 			t.Errorf("%s has the flag --yes: %t, and asks: %t", c.CommandPath(), has, asks)
 		}
 		if (c.Name() == "rotate") != strings.Contains(c.Long, "does not ask") {
-			t.Errorf("%s: the help text is not about the question that it asks or not:\n%s", c.CommandPath(), c.Long)
+			t.Errorf("%s: the help text must say that rotate, and only rotate, does not ask:\n%s", c.CommandPath(), c.Long)
 		}
 	}
 }
 
-// repositoryPath is a path in the repository that is no URL.
+// repositoryPath matches a path in the repository that is not part of a URL.
 var repositoryPath = regexp.MustCompile(`(^|[^\w/.-])(docs|config)/[a-z-]+`)
 
-// No message and no generated file names a path in the repository: the users of the published module have no checkout.
+// No string literal and no template names a path in the repository, because users of the published module have no
+// checkout.
 func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS("../../../..")
@@ -192,7 +195,7 @@ func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 	}
 }
 
-// texts returns the whole text of a template, and the literals of a Go file but for the paths of its imports.
+// texts returns the whole text of a template, and the string literals of a Go file except import paths.
 func texts(t *testing.T, text []byte, whole bool) []string {
 	t.Helper()
 	if whole {

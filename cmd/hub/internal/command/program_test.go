@@ -32,7 +32,7 @@ func TestExecute_Failures(t *testing.T) {
 			var stderr bytes.Buffer
 			p := Program{Args: append([]string{"/bin/hub"}, strings.Fields(args)...), Stdout: io.Discard, Stderr: &stderr}
 			if code := Execute(t.Context(), p); code != 1 {
-				t.Errorf("exit code %d", code)
+				t.Errorf("exit code %d, want 1", code)
 			}
 			if got := stderr.String(); !strings.Contains(got, want) || strings.Contains(got, "Usage:") {
 				t.Errorf("got %q, want %q", got, want)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Rules on the same resources are one rule, whichever modules need them and also where the hub needs them itself.
+// Rules on the same resources are merged into one rule, across modules and with the rules of the hub itself.
 func TestRBAC_Merged(t *testing.T) {
 	t.Parallel()
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {

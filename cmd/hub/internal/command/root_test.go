@@ -4,7 +4,7 @@ package command
 
 import "testing"
 
-// A link whose name begins with kubectl- is a command of kubectl.
+// A program whose name begins with kubectl- is named as a command of kubectl.
 func TestProgram_Name(t *testing.T) {
 	for path, want := range map[string]string{
 		"/usr/bin/hub":               "hub",
@@ -14,7 +14,7 @@ func TestProgram_Name(t *testing.T) {
 		"kubectl":                    "kubectl",
 	} {
 		if got := (Program{Args: []string{path}}).name(); got != want {
-			t.Errorf("%s is called %q, not %q", path, got, want)
+			t.Errorf("the name of %s is %q, want %q", path, got, want)
 		}
 	}
 }
