@@ -14,7 +14,7 @@ func TestFolder_OneHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	f := mustClaim(t, dir)
 	if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), "stop it with dev down, or choose another folder") {
-		t.Errorf("the second claim returned %v", err)
+		t.Errorf("the second claim returns %v", err)
 	}
 	process, err := holder(dir)
 	if err != nil || process == nil || process.Pid != os.Getpid() {
@@ -27,7 +27,7 @@ func TestFolder_OneHolder(t *testing.T) {
 		t.Error("the folder is held after its release")
 	}
 	if process, err := holder(dir); process != nil || err != nil {
-		t.Errorf("the holder of a folder that was released is %+v, %v", process, err)
+		t.Errorf("the holder of a released folder is %+v, %v", process, err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestFolder_Ready(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !readSignature(dir).ready {
-		t.Error("the folder is not ready although that was signed")
+		t.Error("the folder is not ready after sign(true)")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestFolder_RemovesItsFilesOnly(t *testing.T) {
 	for _, name := range []string{"mine.txt", kubeconfigFile, logFile, filepath.Join(fleetDir, "hub", "data")} {
 		write(t, filepath.Join(dir, name))
 	}
-	f := mustClaim(t, dir) // The leftovers of one that was killed.
+	f := mustClaim(t, dir) // It removes the leftovers of a dev that was killed.
 	expectFiles(t, dir, lockFile, logFile, "mine.txt")
 	if err := f.release(true); err != nil {
 		t.Fatal(err)
@@ -78,11 +78,11 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the folder still exists: %v", err)
 	}
 }
 
-// What a checkout has in the place of the data folder leads dev to no other file.
+// dev follows no links in the data folder, or in its place, which may come with a checkout.
 func TestClaim_Links(t *testing.T) {
 	t.Parallel()
 	theirs := filepath.Join(t.TempDir(), "theirs")
@@ -98,7 +98,7 @@ func TestClaim_Links(t *testing.T) {
 	link(theirs, filepath.Join(linked, lockFile))
 	for _, dir := range []string{linked, link(t.TempDir(), filepath.Join(t.TempDir(), "data"))} {
 		if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), advice) {
-			t.Errorf("a link was followed: %v", err)
+			t.Errorf("claim follows a link: %v", err)
 		}
 	}
 	for _, name := range []string{logFile, kubeconfigFile} {
@@ -115,11 +115,11 @@ func TestClaim_Links(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(theirs); err != nil || string(text) != "x" {
-		t.Errorf("the file that links lead to has %q, %v", text, err)
+		t.Errorf("the target of the links has %q, %v", text, err)
 	}
 }
 
-// A folder that dev has never been in is not touched.
+// down does not change a folder that dev has not used.
 func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

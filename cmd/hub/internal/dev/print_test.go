@@ -23,7 +23,7 @@ func TestPrinter_Styles(t *testing.T) {
 		p.done("%s", "two")
 		p.rest("three")
 		if err := p.report(errors.New("four")); !errors.Is(err, ErrFailed) {
-			t.Errorf("report returned %v", err)
+			t.Errorf("report returns %v", err)
 		}
 		p.text("five")
 		if got := out.String(); got != want {
@@ -40,7 +40,7 @@ func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	if got := newPrinter(file).style; got != plain {
-		t.Errorf("a file gets the style %s", got)
+		t.Errorf("the style for a file is %s", got)
 	}
 }
 
@@ -48,14 +48,14 @@ func TestIndented(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	if n, err := (indented{&out}).Write([]byte("one\ntwo\n")); n != 8 || err != nil {
-		t.Errorf("Write returned %d, %v", n, err)
+		t.Errorf("Write returns %d, %v", n, err)
 	}
 	if got := out.String(); got != "  one\n  two\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// The spacing is that of kubectl get.
+// The table has the spacing of kubectl get.
 func TestWriteTable(t *testing.T) {
 	t.Parallel()
 	table := &metav1.Table{
