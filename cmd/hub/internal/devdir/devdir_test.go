@@ -39,19 +39,19 @@ func (p place) must(err error) {
 	}
 }
 
-// expect tells whether a dev is found, which wrote the given kubeconfig.
+// expect fails the test unless Find returns a dev that wrote this kubeconfig, or no dev if it is empty.
 func (p place) expect(what, want string) {
 	p.Helper()
 	found := devdir.Find()
 	switch {
 	case want == "" && found != nil:
-		p.Errorf("%s: found %s", what, found.Kubeconfig)
+		p.Errorf("%s: found %s, want no dev", what, found.Kubeconfig)
 	case want != "" && (found == nil || string(found.Kubeconfig) != want || found.Path != filepath.Join(p.data, "kubeconfig")):
 		p.Errorf("%s: %+v, want %q", what, found, want)
 	}
 }
 
-// record is the folder of the only record.
+// record returns the folder of the only record.
 func (p place) record() string {
 	p.Helper()
 	all, err := filepath.Glob(filepath.Join(p.records, "*"))
@@ -61,7 +61,7 @@ func (p place) record() string {
 	return all[0]
 }
 
-// flocked makes a file that this process has locked.
+// flocked creates a file that this process has locked.
 func (p place) flocked(path string) {
 	p.Helper()
 	file, err := os.Create(path)
@@ -70,7 +70,7 @@ func (p place) flocked(path string) {
 	p.must(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
 }
 
-// A dev is found while it runs, by what it has written into the user's own folder.
+// A dev is found while it runs, by its record in the user's own folder.
 func TestFind(t *testing.T) {
 	p := newPlace(t)
 	p.expect("no folder", "")
@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 	p.expect("a dev that removed its record", "")
 }
 
-// A folder that looks like that of a running dev is none: it may have come with a checkout.
+// A folder that looks like the folder of a running dev is ignored, because it may come with a checkout.
 func TestFind_CheckedOut(t *testing.T) {
 	p := newPlace(t)
 	p.must(os.Mkdir(p.data, 0o700))
@@ -100,7 +100,7 @@ func TestFind_CheckedOut(t *testing.T) {
 	p.expect("a folder that looks like it", "")
 }
 
-// A record that is not as a dev makes it is not read.
+// A record with wrong permissions, another owner or links is not read.
 func TestFind_Record(t *testing.T) {
 	p := newPlace(t)
 	lock, err := devdir.Publish(devdir.Default, []byte("one"))
@@ -120,7 +120,7 @@ func TestFind_Record(t *testing.T) {
 		p.must(os.Remove(path))
 		p.must(os.Rename(aside, path))
 		if os.Getuid() != 0 {
-			continue // Only root gives files away.
+			continue // Only root can change the owner of a file.
 		}
 		p.must(os.Chown(path, 12345, -1))
 		p.expect(path+" of another user", "")
@@ -129,7 +129,8 @@ func TestFind_Record(t *testing.T) {
 	p.expect("everything as it was", "one")
 }
 
-// A lock is held only while a process holds it: not a file that cannot be locked, and no link to a held lock.
+// A lock is held only while a process holds it: a file that cannot be locked is not held, and neither is a link to a
+// held lock.
 func TestHeld(t *testing.T) {
 	p := newPlace(t)
 	held := filepath.Join(t.TempDir(), "held")
@@ -144,12 +145,12 @@ func TestHeld(t *testing.T) {
 		dir := t.TempDir()
 		p.must(makeLock(filepath.Join(dir, "dev.lock")))
 		if devdir.Held(dir) {
-			t.Errorf("%s is held", what)
+			t.Errorf("%s is reported as held", what)
 		}
 	}
 	dir := t.TempDir()
 	p.flocked(filepath.Join(dir, "dev.lock"))
 	if !devdir.Held(dir) {
-		t.Error("a lock that is held is not")
+		t.Error("a held lock is not reported as held")
 	}
 }
