@@ -20,10 +20,10 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// cut ends a command at one of its requests, to whichever cluster it is: before it is sent, or when it was done and the
-// answer is on its way. Without an end it only counts.
+// cut ends a command at a request to either cluster: before the request is sent, or after it was handled and before the
+// response arrives. With at 0 it only counts.
 type cut struct {
-	at   int // the number of the request; 0 for none
+	at   int // the number of the request; 0 to end at no request
 	lost bool
 	end  context.CancelFunc
 
@@ -67,7 +67,7 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 	})
 }
 
-// stride is the distance between the requests at which commands are ended. make test-faults ends them at each.
+// stride is the distance between the requests at which commands are ended. make test-faults ends them at each request.
 func stride() int {
 	if os.Getenv("CLUSTERFX_FAULTS") == "all" {
 		return 1
@@ -75,14 +75,14 @@ func stride() int {
 	return 9
 }
 
-// interruptEverywhere runs a command that is ended at one request after the other, and each time once more, which has
-// to finish. before prepares each round, and after looks at what is there.
+// interruptEverywhere ends a command at one request after the other, and runs the same command again each time, which
+// must finish. before prepares each round, and after checks the result.
 func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, before, after func(*testing.T)) {
 	t.Helper()
 	for _, lost := range []bool{false, true} {
 		first := 1
 		if lost && stride() > 1 {
-			first = 5 // others than before
+			first = 5 // other requests than before
 		}
 		for at, ended := first, true; ended; at += stride() {
 			name := fmt.Sprintf("request %d, lost=%t", at, lost)
@@ -92,7 +92,7 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 			err := run(ctx, make(t, c))
 			ended = c.count >= at
 			if ended && !errors.Is(err, context.Canceled) || !ended && err != nil {
-				t.Fatalf("%s: of %d: the command ends with %v", name, c.count, err)
+				t.Fatalf("%s of %d: the command ends with %v", name, c.count, err)
 			}
 			cancel()
 			if err := run(t.Context(), make(t, &cut{})); err != nil && !alreadyGone(err) {
@@ -106,13 +106,13 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 	}
 }
 
-// alreadyGone reports whether deregister says that there is nothing left to do.
+// alreadyGone reports whether deregister finds nothing left to remove.
 func alreadyGone(err error) bool {
 	return strings.Contains(err.Error(), "there is no Cluster edge in hub, and nothing that register has made for it")
 }
 
-// Wherever register, rotate and deregister are interrupted, the same command finishes on the next try, and leaves
-// nothing behind that it does not leave without an interruption.
+// After register, rotate or deregister is interrupted at a request, the same command finishes when it is run again, and
+// no object is left over or missing in comparison with a run without an interruption.
 func TestCommands_InterruptedAtEachRequest(t *testing.T) {
 	s := newSite(t, loopback())
 	nothing := func(*testing.T) {}
@@ -132,10 +132,10 @@ func TestCommands_InterruptedAtEachRequest(t *testing.T) {
 	asBefore := func(t *testing.T) {
 		t.Helper()
 		if diff := cmp.Diff(empty, s.contents(t)); diff != "" {
-			t.Errorf("something is left behind, or missing: %s", diff)
+			t.Errorf("objects are left over, or missing: %s", diff)
 		}
 	}
-	must(t, run(t.Context(), s.register(t, &cut{}))) // and what the hub makes for itself once
+	must(t, run(t.Context(), s.register(t, &cut{}))) // and the objects that the hub creates once
 	must(t, run(t.Context(), s.deregister(t, &cut{})))
 	empty = s.contents(t)
 

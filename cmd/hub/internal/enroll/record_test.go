@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Rotate renews what register has made for the Cluster in this hub, and check advises it for nothing else.
+// MadeByRegister reports whether register made the Secret for the Cluster in this hub. rotate and check depend on it.
 func TestMadeByRegister(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 )
 
-// register ends its wait with the reason and what to do where waiting changes nothing. Run again it says no more than that the
-// report is the same, because the hub may be away.
+// register ends its wait with the reason and advice if waiting changes nothing. Run again, it reports only that the
+// report of the hub is unchanged, because the hub may be away.
 func TestRegister_EndsWhereWaitingChangesNothing(t *testing.T) {
 	s := newSite(t)
 	for _, reports := range []string{"waiting does not change that: ", "the hub still reports "} {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A report ends the wait at once if it is on the new credentials. A report that is as it was before these ends the wait later,
-// and register does not take it for one on them.
+// A report on the new credentials that is stalled ends the wait at once. A report that is unchanged since before the
+// new credentials ends the wait later, with another error.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	refused := report{ready: metav1.Condition{Reason: "AddressNotAllowed"}, stalled: true}
@@ -38,7 +38,7 @@ func TestStall(t *testing.T) {
 			got = s.ends(one)
 		}
 		if !errors.Is(got, c.want) {
-			t.Errorf("%s: it ends with %v", name, got)
+			t.Errorf("%s: the wait ends with %v", name, got)
 		}
 	}
 }

@@ -40,17 +40,18 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m))
 }
 
-// site is a hub that runs, and a remote.
+// site is a running hub and a remote.
 type site struct {
 	hub, remote *fleet.Cluster
 	admin       map[string]*access.Cluster // of both, by name
 	entry       *clientcmdapi.Cluster      // of the remote
 }
 
-// loopback are the addresses of the remotes of tests.
+// loopback returns the addresses of the remotes of tests.
 func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 
-// newSite starts a hub that knows no remote yet and may connect to these special addresses. It is stopped when the test ends.
+// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test
+// ends.
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
 	s := &site{hub: fleettest.Cluster(t, "hub"), remote: fleettest.Cluster(t, "remote"), admin: map[string]*access.Cluster{}}
@@ -75,7 +76,7 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the hub ended with %v", err)
+			t.Errorf("the hub ends with %v", err)
 		}
 	})
 	return s
@@ -88,7 +89,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// place is where a command works whose requests go through a cut.
+// place returns the place of a command whose requests go through a cut.
 func (s *site) place(t *testing.T, c *cut) enroll.Place {
 	t.Helper()
 	clients := map[string]*access.Cluster{}
@@ -105,7 +106,7 @@ func (s *site) place(t *testing.T, c *cut) enroll.Place {
 	}
 }
 
-// command is what a command does after it has read its flags.
+// command is the part of a command that runs after it has read its flags.
 type command interface {
 	Prepare(ctx context.Context) error
 	RequireRights(ctx context.Context) error
@@ -140,7 +141,7 @@ func (s *site) deregister(t *testing.T, c *cut) command {
 	return &enroll.Deregistration{Place: s.place(t, c)}
 }
 
-// contents names everything in both clusters that registering has to do with, with its UID.
+// contents returns the names and UIDs of the objects in both clusters of the kinds that registration uses.
 func (s *site) contents(t *testing.T) []string {
 	t.Helper()
 	var all []string
