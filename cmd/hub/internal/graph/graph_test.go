@@ -25,7 +25,7 @@ type (
 	plug   struct{}
 )
 
-// The App of the tests. None of it may be called.
+// The App of the tests. Its functions must not be called.
 func newPool() (*pool, error)        { panic("a constructor was called") }
 func newServer(*pool, plugs) *server { panic("a constructor was called") }
 func newPlug(*pool, *absent) *plug   { panic("a constructor was called") }
@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 			line += " (private)"
 		}
 		if !strings.Contains(c.Location, "graph_test.go:") {
-			t.Errorf("%s is said to be in %s", c.Name, c.Location)
+			t.Errorf("the location of %s is %s", c.Name, c.Location)
 		}
 		got = append(got, line)
 	}
@@ -136,11 +136,11 @@ func TestWrite(t *testing.T) {
 		t.Error(diff)
 	}
 	if err := g.Write(&out, "png"); err == nil || err.Error() != `--output="png": use dot, svg, mermaid or json` {
-		t.Errorf("png gives %v", err)
+		t.Errorf("Write returns %v for png", err)
 	}
 }
 
-// The App of the tests of names. Its functions have the names that authors do not know.
+// The App of the tests of names. Its functions have generated names, which authors do not know.
 func unnamed() fx.Option {
 	type both struct {
 		fx.Out
@@ -164,8 +164,8 @@ func unnamed() fx.Option {
 	)
 }
 
-// Two functions have one arrow, with what the one needs of the other. Types and functions have the names that authors
-// know.
+// One arrow connects two functions, with the types that one function needs of the other. Types and functions have the
+// names of the source code.
 func TestWrite_OneArrow(t *testing.T) {
 	g, err := graph.Of("test", unnamed())
 	if err != nil {
@@ -188,10 +188,10 @@ func TestWrite_OneArrow(t *testing.T) {
 		t.Errorf("there are %d arrows, want 3:\n%s", n, dot.String())
 	}
 	if at := regexp.MustCompile(`c0 \[label="graph_test: func at graph_test\.go:\d+\\n`); !at.MatchString(dot.String()) {
-		t.Errorf("a function without a name is not known by its place:\n%s", dot.String())
+		t.Errorf("a function without a name is not shown with its location:\n%s", dot.String())
 	}
 	if at := regexp.MustCompile(`i0 \[label="graph_test: func at graph_test\.go:\d+"`); !at.MatchString(dot.String()) {
-		t.Errorf("an invoked function without a name is not known by its place:\n%s", dot.String())
+		t.Errorf("an invoked function without a name is not shown with its location:\n%s", dot.String())
 	}
 }
 
@@ -199,15 +199,15 @@ func TestProblemOf(t *testing.T) {
 	err := fx.ValidateApp(fx.NopLogger, options())
 	problem, ok := graph.ProblemOf(err)
 	if !ok {
-		t.Fatalf("nothing is known of %v", err)
+		t.Fatalf("ProblemOf finds no problem in %v", err)
 	}
 	if diff := cmp.Diff(problem.Types, []string{"*graph_test.absent"}); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.HasSuffix(problem.Function, "graph_test.newServer") || !strings.Contains(problem.Location, "graph_test.go:") {
-		t.Errorf("the problem of %v is said to be %+v", err, problem)
+		t.Errorf("the problem of %v is %+v", err, problem)
 	}
 	if _, ok := graph.ProblemOf(errors.New("something else")); ok {
-		t.Error("any error is taken for a missing type")
+		t.Error("ProblemOf takes any error for a missing type")
 	}
 }

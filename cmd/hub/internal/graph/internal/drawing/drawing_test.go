@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// randomDrawing returns a graph as Apps have them, and larger ones: arrows lead from earlier to later boxes, some
-// of them back.
+// randomDrawing returns a graph that resembles the graph of an App, or is larger: most arrows lead from earlier to
+// later boxes, some lead back.
 func randomDrawing(random *rand.Rand) Drawing {
 	d := Drawing{Title: "random", Note: "a note"}
 	for i := range 1 + random.IntN(40) {
@@ -39,7 +39,7 @@ func randomDrawing(random *rand.Rand) Drawing {
 	return d
 }
 
-// No box covers another one, lanes are apart, text is in its box, and arrows go from left to right across no box.
+// Boxes and lanes do not overlap, lines fit into their boxes, and arrows go from left to right without crossing a box.
 func TestLay_NothingIsInTheWay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -72,7 +72,7 @@ func TestLay_NothingIsInTheWay(t *testing.T) {
 	}
 }
 
-// expectFree fails the test if an arrow goes back, or through a box.
+// expectFree fails the test if an arrow goes back, goes through a box, or misses its boxes.
 func expectFree(t *testing.T, l *layout, r *route, seed uint64) {
 	t.Helper()
 	stops := l.stops(r)
@@ -95,7 +95,7 @@ func expectFree(t *testing.T, l *layout, r *route, seed uint64) {
 	}
 }
 
-// Every arrow that does not lead back is drawn, and what is to be last is right of all others.
+// Every arrow between two boxes is drawn, and a box that is marked as last is in the last column.
 func TestLay_Columns(t *testing.T) {
 	t.Parallel()
 	d := Drawing{
@@ -115,11 +115,11 @@ func TestLay_Columns(t *testing.T) {
 		}
 	}
 	if len(l.routes) != 4 || len(l.routes[3].slots) != 1 {
-		t.Errorf("%d arrows are drawn", len(l.routes))
+		t.Errorf("%d arrows are drawn, want 4, the last with one slot", len(l.routes))
 	}
 }
 
-// The picture is XML whatever the texts are, and has all of them.
+// The picture is valid XML, and contains all texts.
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -147,6 +147,6 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	if (Drawing{}).SVG() == "" {
-		t.Error("nothing is not drawn")
+		t.Error("an empty drawing has an empty picture")
 	}
 }
