@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The flags that conditions advise to set are flags of the hub.
+// The flags in the advice on conditions are flags of the hub.
 func TestFlags_AdvisedExist(t *testing.T) {
 	t.Parallel()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)

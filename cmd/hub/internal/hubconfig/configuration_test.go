@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// withFile returns the flags of a hub that is run with a configuration file.
+// withFile returns the flags of a hub with a configuration file.
 func withFile(t *testing.T, text string, args ...string) (*Flags, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hub.yaml")
@@ -30,7 +30,7 @@ func withFile(t *testing.T, text string, args ...string) (*Flags, error) {
 
 const head = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// The command line goes before the file, the file before the default.
+// The command line takes precedence over the file, and the file over the default.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	f, err := withFile(t, head+`
@@ -52,7 +52,7 @@ modules:
 	}
 	o := f.Options
 	if o.Concurrency != 7 || !o.Registry.Impersonate || o.RemoveWithin.String() != "12s" || len(o.Registry.Policy.AllowCIDRs) != 2 {
-		t.Errorf("the file was not taken in: %+v", o)
+		t.Errorf("the options lack values of the file: %+v", o)
 	}
 	if o.Registry.Limits.MaxObjects != 5 || o.Registry.Limits.Starts != 64 {
 		t.Errorf("max-objects-per-cluster=%d, max-concurrent-starts=%d; want 5 from the command line, 64 by default",
@@ -65,7 +65,7 @@ modules:
 	}
 }
 
-// What is wrong with a file is said with the line.
+// The error for a wrong file names the line.
 func TestConfiguration_Refused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -96,6 +96,6 @@ func TestConfiguration_Refused(t *testing.T) {
 	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), nil)
 	f.file = filepath.Join(t.TempDir(), "none.yaml")
 	if err := f.readFile(); err == nil || !strings.Contains(err.Error(), "none.yaml") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("the error for a missing file is %v", err)
 	}
 }

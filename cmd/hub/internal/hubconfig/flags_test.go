@@ -103,19 +103,19 @@ func TestFlags_Policy(t *testing.T) {
 	}
 }
 
-// Nobody should have to guess what a flag does when it is not given.
+// The usage of every flag states the default.
 func TestFlags_EveryDefaultIsStated(t *testing.T) {
 	t.Parallel()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	Bind(set, nil)
 	for line := range strings.Lines(set.FlagUsages()) {
 		if !strings.Contains(line, "efault") {
-			t.Errorf("no default: %s", line)
+			t.Errorf("no default in %s", line)
 		}
 	}
 }
 
-// A change of a flag's default is a change for everybody who runs a hub.
+// The defaults of flags are fixed, because a change affects everyone who runs a hub.
 func TestFlags_Defaults(t *testing.T) {
 	t.Parallel()
 	f, err := parse(t)
@@ -132,7 +132,7 @@ func TestFlags_Defaults(t *testing.T) {
 		"remotes": !o.Registry.AllowDuplicates && !o.Registry.AllowHub,
 	} {
 		if !right {
-			t.Errorf("the default of %s is another one: %+v", name, o)
+			t.Errorf("the default of %s differs: %+v", name, o)
 		}
 	}
 }
