@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 
-// hubOf returns a client for an API server that knows Clusters, and that no hub runs on.
+// hubOf returns a client for an API server with the CRD, on which no hub runs.
 func hubOf(t *testing.T) *access.Cluster {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
@@ -40,7 +40,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Controllers are below their modules: in one line if they all run, and each with its reason if one does not.
+// Controllers are printed below their modules: in one line if all of them run, and otherwise each with its reason.
 func TestDescribe_Controllers(t *testing.T) {
 	hub := hubOf(t)
 	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
@@ -79,6 +79,6 @@ func TestDescribe_Controllers(t *testing.T) {
 |  ` + "`" + `- unknown: stopped            Stopped
 `
 	if !strings.Contains(out.String(), want) {
-		t.Errorf("the tree is\n%s\nand not\n%s", out.String(), want)
+		t.Errorf("the tree is\n%s\nwant\n%s", out.String(), want)
 	}
 }
