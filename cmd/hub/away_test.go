@@ -115,9 +115,9 @@ func (l *lone) writes() map[string][]time.Time {
 	return all
 }
 
-// A hub without leader election keeps its app, which continues to write, through a suspension and the death of its API
-// server. A hub with leader election keeps its lease if its API server is silent for a short time, and starts a second
-// term after a long silence.
+// A hub without leader election keeps its app, which writes, through a suspension and the death of its API server. A
+// hub with leader election keeps its lease through a short silence of its API server, and starts a second term after a
+// long silence.
 func TestRun_HubAway(t *testing.T) {
 	t.Parallel()
 	f := fleettest.New(t, fleet.Options{Audit: true})
@@ -126,7 +126,7 @@ func TestRun_HubAway(t *testing.T) {
 	elected := startLone(t, "elected", clusters[2:], "--leader-elect")
 
 	// One hub is suspended, as on a machine that sleeps. The API server of the other hub is silent for less time than
-	// the lease lasts.
+	// its lease lasts.
 	suspended := time.Now()
 	alone.signal(syscall.SIGSTOP)
 	must(t, elected.hub.Pause())
@@ -141,7 +141,7 @@ func TestRun_HubAway(t *testing.T) {
 	alone.expectWrite(resumed)
 	alone.expectUndisturbed(resumed)
 
-	// Now one API server is silent for longer than the lease lasts, and the other API server is dead.
+	// Now one API server is silent for longer than that, and the other API server is dead.
 	must(t, elected.hub.Pause())
 	must(t, alone.hub.Kill())
 	away := time.Now()
@@ -160,7 +160,7 @@ func TestRun_HubAway(t *testing.T) {
 	}
 }
 
-// expectUndisturbed fails the test if the hub reports its Cluster as not ready after its suspension (F50).
+// expectUndisturbed fails the test if the hub reports its Cluster as not ready after a suspension (F50).
 func (l *lone) expectUndisturbed(resumed time.Time) {
 	l.t.Helper()
 	l.t.Logf("the first write to the remote is %s after the suspension", time.Since(resumed).Round(time.Millisecond))
@@ -178,7 +178,7 @@ func (l *lone) expectUndisturbed(resumed time.Time) {
 	}
 }
 
-// expectObeys fails the test unless the hub soon handles a deletion after its API server is back (F53). Its informers
+// expectObeys fails the test unless the hub soon handles a deletion when its API server is back (F53). Its informers
 // alone would need a minute.
 func (l *lone) expectObeys() {
 	l.t.Helper()
@@ -199,8 +199,8 @@ func (l *lone) expectObeys() {
 	}
 }
 
-// expectNextTerm fails the test unless the hub writes nothing from the deadline of its lease until its API server is
-// back, and then works again in the same process (F54).
+// expectNextTerm fails the test unless the hub writes nothing after the deadline of its lease while its API server is
+// away, and then works again in the same process (F54).
 func (l *lone) expectNextTerm(away, back time.Time) {
 	l.t.Helper()
 	l.expectWrite(back)
@@ -215,7 +215,7 @@ func (l *lone) expectNextTerm(away, back time.Time) {
 	}
 	l.t.Logf("the last write arrives %s after the hub's API server becomes silent; the first write of the next term %s after it is back",
 		last.Sub(away).Round(time.Second/10), working.Round(time.Second/10))
-	// The last renewal of the lease is not later than the moment at which the API server becomes silent.
+	// The last renewal of the lease is not later than the silence of the API server.
 	if last.Sub(away) > 11*time.Second {
 		l.t.Error("the hub writes after the deadline of its lease")
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// In cmd/hub and the examples, only packages main exit the process, where readers look for it.
+// In cmd/hub and the examples, only package main exits the process, where readers look for it.
 func TestExit_OnlyInMain(t *testing.T) {
 	t.Parallel()
 	for _, root := range []string{".", filepath.Join("..", "..", "examples")} {

@@ -70,7 +70,7 @@ func (k *killer) killAfter(d time.Duration) {
 // leaveAlone runs a hub until it has reached the desired state, and returns the time until the Cluster is Ready.
 func (k *killer) leaveAlone(i int) time.Duration {
 	k.t.Helper()
-	// Only a working hub can count it.
+	// Only a working hub can count this Node.
 	must(k.t, clientFor(k.t, k.edge).Create(k.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("new-", i)}}))
 	begin, one := time.Now(), start(k.t, k.args...)
 	expectNodes(k.t, k.hub, []string{"stays"}, int32(i+1))

@@ -45,7 +45,7 @@ func TestRun_KilledAndRestarted(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	_ = first.exit()
 
-	// Only a working hub can count it.
+	// Only a working hub can count this Node.
 	must(t, clientFor(t, edge).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
 	second := start(t, args...)
 	expectNodes(t, hub, names, 1)

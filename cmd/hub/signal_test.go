@@ -33,7 +33,7 @@ func TestRun_SecondSignalWritesTheLog(t *testing.T) {
 		}
 		return err
 	})
-	// Both signals and the reader are there when the hub continues.
+	// Both signals and the reader are ready when the hub continues.
 	p.signal(syscall.SIGSTOP)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGINT)

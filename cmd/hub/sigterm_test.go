@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// gracePeriod is the default time that a Pod has to end.
+// gracePeriod is the default termination grace period of a Pod.
 const gracePeriod = 30 * time.Second
 
 // A hub with many remotes exits with 0 within the grace period after SIGTERM, even if a fifth of the remotes have just
@@ -49,7 +49,7 @@ func TestRun_SIGTERMWithManyRemotes(t *testing.T) {
 			t.Errorf("the hub takes longer than %s to end", gracePeriod)
 		}
 		if !silent {
-			// Only a working hub can count it.
+			// Only a working hub can count these Nodes.
 			for _, server := range servers {
 				must(t, clientFor(t, server).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
 			}
