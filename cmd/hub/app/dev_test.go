@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What an image runs has nothing of what the command dev needs.
+// A hub with the tag nodev does not import the packages of the command dev.
 func TestNoDev(t *testing.T) {
 	t.Parallel()
 	for tags, want := range map[string]bool{"nodev": false, "": true} {

@@ -30,18 +30,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// leaseKey is where hubs put their lease by default.
+// leaseKey is the default name of the lease of hubs.
 var leaseKey = client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}
 
-// fast is an election that takes no longer than a test.
+// fast returns an election whose periods are short enough for a test.
 func fast() app.Election {
 	return app.Election{
 		Enabled: true, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
 	}
 }
 
-// Two hubs stand by for each other. The first one is stopped: its apps end while it still has the
-// lease, and the second one takes over at once.
+// A standby is ready, runs no apps and cannot write. When the leader is stopped, its apps end while it still has the
+// lease, and the standby takes over.
 func TestRun_Standby(t *testing.T) {
 	h := newHub(t)
 	heldAtStop := make(chan string, 1)
@@ -76,10 +76,10 @@ func TestRun_Standby(t *testing.T) {
 	if err := own.Create(t.Context(), written); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
 		t.Errorf("a standby can write: %v", err)
 	}
-	eventually(t, func() error { // A standby may ask for its permissions.
+	eventually(t, func() error { // A standby may review its permissions.
 		for _, one := range remotes.HubParts() {
 			if one.State != state.ModuleRunning {
-				return fmt.Errorf("on a standby: %+v", one)
+				return fmt.Errorf("a hub part on a standby is %+v", one)
 			}
 		}
 		return nil
@@ -87,11 +87,11 @@ func TestRun_Standby(t *testing.T) {
 
 	h.must(leader.stop())
 	if got := <-heldAtStop; got != firstHolder {
-		t.Errorf("when the first hub stopped its app, the lease was held by %q, not by %q", got, firstHolder)
+		t.Errorf("when the first hub stops its app, the lease is held by %q, want %q", got, firstHolder)
 	}
 	eventually(t, func() error {
 		if info, _ := remotes.Status("edge-1"); info.State != state.StateReady {
-			return fmt.Errorf("the second hub has it as %+v", info)
+			return fmt.Errorf("the remote in the second hub is %+v", info)
 		}
 		return nil
 	})
@@ -100,8 +100,8 @@ func TestRun_Standby(t *testing.T) {
 	}
 }
 
-// endsAfter returns the remote part of a module that reports its end, and ends after a test has tried the clients of its
-// term, which are closed afterwards.
+// endsAfter returns the remote part of a module that reports its end, and ends after a test has tried the clients of
+// its term, which are closed later.
 func endsAfter(ended chan<- struct{}, tried <-chan struct{}) fx.Option {
 	return fx.Invoke(func(l fx.Lifecycle) {
 		l.Append(fx.StopHook(func(ctx context.Context) {
@@ -114,8 +114,8 @@ func endsAfter(ended chan<- struct{}, tried <-chan struct{}) fx.Option {
 	})
 }
 
-// A hub that loses its lease ends everything, and is a standby in the same process. It has what a
-// hub has that was started anew, and its ports answer all the time.
+// A hub that loses its lease ends its apps and becomes a standby in the same process. Its ports still respond, and its
+// hub parts are built again, with the same dependencies as in a new hub.
 func TestRun_LostLease(t *testing.T) {
 	h := newHub(t)
 	ended, tried := make(chan struct{}, 1), make(chan struct{})
@@ -123,7 +123,7 @@ func TestRun_LostLease(t *testing.T) {
 	terms := make(chan everything, 2)
 	hubPart := fx.Invoke(func(v everything) error {
 		terms <- v
-		// What belongs to a term can be added in each.
+		// Each term can add its own metrics, checks, handlers and indexes.
 		return errors.Join(
 			v.Metrics.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "hub_test_terms", Help: "of a module"})),
 			v.Manager.AddReadyzCheck("module", healthz.Ping),
@@ -145,7 +145,7 @@ func TestRun_LostLease(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		t.Fatal("the app of the remote goes on")
+		t.Fatal("the app of the remote does not end")
 	}
 	old := <-terms
 	name := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-too-late", Namespace: metav1.NamespaceDefault}}
@@ -159,26 +159,26 @@ func TestRun_LostLease(t *testing.T) {
 	next := <-terms
 	eventually(t, func() error { return get(t, o.HealthAddress, "readyz", http.StatusOK) })
 	if holder, err := h.holder(t.Context()); err != nil || holder != "somebody-else" {
-		t.Errorf("the lease was held by %q while the hub was ready to take over, %v", holder, err)
+		t.Errorf("the lease is held by %q while the hub is ready to take over, %v", holder, err)
 	}
 	eventually(t, func() error {
 		if info, _ := next.Registry.Status("edge-1"); info.State != state.StateReady {
-			return fmt.Errorf("the next term has it as %+v", info)
+			return fmt.Errorf("the remote in the next term is %+v", info)
 		}
 		return nil
 	})
 	if holder, err := h.holder(t.Context()); err != nil || holder != own {
-		t.Errorf("the lease is held by %q, not by %q, %v", holder, own, err)
+		t.Errorf("the lease is held by %q, want %q, %v", holder, own, err)
 	}
 	if err := p.stop(); err != nil {
 		t.Errorf("a hub in its second term that is stopped returns %v", err)
 	}
 	if holder, err := h.holder(t.Context()); err != nil || holder != "" {
-		t.Errorf("the lease was not given back: it is held by %q, %v", holder, err)
+		t.Errorf("the lease is not released: it is held by %q, %v", holder, err)
 	}
 }
 
-// Where something does not stop, there is no other term: the process has to end.
+// A hub that loses its lease and cannot stop a runnable does not start another term, and returns an error.
 func TestRun_LostLease_SomethingLeft(t *testing.T) {
 	h := newHub(t)
 	release := make(chan struct{})
@@ -199,7 +199,7 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 		return nil
 	})
 	h.steal("somebody-else")
-	t.Cleanup(func() { // The next test need not wait until it runs out.
+	t.Cleanup(func() { // The next test need not wait until the lease expires.
 		h.must(h.Delete(context.WithoutCancel(t.Context()), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: leaseKey.Namespace, Name: leaseKey.Name,
 		}}))
@@ -217,7 +217,7 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 // steal writes another holder into the lease.
 func (h *hub) steal(holder string) {
 	h.t.Helper()
-	eventually(h.t, func() error { // The holder writes too, and may be faster.
+	eventually(h.t, func() error { // The holder also writes, and may be faster.
 		var lease coordinationv1.Lease
 		if err := h.Get(h.t.Context(), leaseKey, &lease); err != nil {
 			return err
@@ -228,7 +228,7 @@ func (h *hub) steal(holder string) {
 	})
 }
 
-// holder returns who has the lease, or nobody.
+// holder returns the holder of the lease, or an empty string.
 func (h *hub) holder(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := h.Get(ctx, leaseKey, &lease); err != nil {

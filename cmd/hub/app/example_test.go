@@ -12,14 +12,14 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// A hub of one's own, with the commands and flags of the stock hub.
+// A custom hub, with the commands and flags of the stock hub.
 func ExampleMain() {
 	_ = func() { // func main() {
 		os.Exit(app.Main(modules.All()...))
 	}
 }
 
-// A hub as a part of another program, or of a test. It ends with the context.
+// A hub as a part of another program, or of a test. It ends when the context ends.
 func ExampleRun() {
 	_ = func(ctx context.Context, management *rest.Config) error {
 		return app.Run(ctx, app.Options{Config: management, Modules: modules.All()})

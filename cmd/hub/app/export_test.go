@@ -4,7 +4,7 @@ package app
 
 import "time"
 
-// WithHeartbeat returns options of a hub whose heartbeats are so long apart.
+// WithHeartbeat returns options of a hub with this interval between heartbeats.
 func WithHeartbeat(o Options, interval time.Duration) Options {
 	o.heartbeat = interval
 	return o

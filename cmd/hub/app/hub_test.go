@@ -41,7 +41,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// everything is what the package comment says a hub part may ask for.
+// everything has the dependencies of a hub part that the package comment lists.
 type everything struct {
 	fx.In
 
@@ -60,7 +60,7 @@ type everything struct {
 	Shutdowner fx.Shutdowner
 }
 
-// hubModule is a module with a hub part only.
+// hubModule returns a module with a hub part only.
 func hubModule(part fx.Option) registry.Module {
 	return registry.NewModule("tester", registry.ModuleOptions{Hub: part})
 }
@@ -79,16 +79,16 @@ func TestRun_RegistersBySecret(t *testing.T) {
 	eventually(t, func() error { return get(t, o.MetricsAddress, "metrics", http.StatusOK) })
 
 	if got := values.Registry.List(); len(got) != 1 || got[0].Name != "edge-1" {
-		t.Errorf("a hub part sees the remotes %+v", got)
+		t.Errorf("the remotes in a hub part are %+v, want edge-1", got)
 	}
 	if values.Client == nil || values.Reader == nil || values.Config == nil || values.Log.GetSink() == nil {
-		t.Errorf("something is missing in %+v", values)
+		t.Errorf("a dependency is missing in %+v", values)
 	}
 	if err := p.stop(); err != nil {
 		t.Errorf("a hub that is stopped returns %v", err)
 	}
 	if got := values.Registry.List(); len(got) != 0 {
-		t.Errorf("the hub has ended, and these remotes have not: %+v", got)
+		t.Errorf("the remotes after the end of the hub are %+v, want no remotes", got)
 	}
 }
 
@@ -161,7 +161,7 @@ func anonymous(c *rest.Config) *rest.Config {
 	return c
 }
 
-// A hub that is stopped before its caches are filled ends, though what they wait for never comes.
+// A hub that is stopped before its caches are filled ends, even if they can never be filled.
 func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "no-config-maps", Rules: []rbacv1.PolicyRule{
@@ -180,7 +180,7 @@ func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 	remotes := <-seen
 	eventually(t, func() error {
 		if one := remotes.HubParts()[0]; one.State != state.ModuleRunning {
-			return fmt.Errorf("%+v", one) // an index holds up whoever reads by it, and nothing else
+			return fmt.Errorf("%+v", one) // an index blocks only the readers that use it
 		}
 		return nil
 	})
@@ -189,7 +189,7 @@ func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 	}
 }
 
-// A hub whose modules' hub parts cannot be built, cannot start, or end, works without them, and shows it.
+// A hub works without hub parts that cannot be built, cannot start, or end, and reports their errors.
 func TestRun_WorksWithoutAHubPart(t *testing.T) {
 	h := newHub(t)
 	seen := make(chan *registry.Registry, 1)
@@ -202,7 +202,7 @@ func TestRun_WorksWithoutAHubPart(t *testing.T) {
 		"runnable": {fx.Invoke(func(m ctrl.Manager) error {
 			return m.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("the ledger is full") }))
 		}), "the ledger is full"},
-		"watches": {fx.Invoke(func(m ctrl.Manager) error { // a kind that the hub does not serve
+		"watches": {fx.Invoke(func(m ctrl.Manager) error { // a kind that the hub's API server does not serve
 			absent := &unstructured.Unstructured{}
 			absent.SetGroupVersionKind(schema.GroupVersionKind{Group: "absent.example.com", Version: "v1", Kind: "Comet"})
 			return ctrl.NewControllerManagedBy(m).Named("comets").For(absent).Complete(reconcile.Func(
@@ -248,8 +248,8 @@ func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
 	}
 }
 
-// Hooks of modules bracket the manager: what they open is there before the first reconcile, and
-// until after the last.
+// The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have
+// stopped.
 func TestRun_HooksAroundTheManager(t *testing.T) {
 	h := newHub(t)
 	var order []string
@@ -270,7 +270,7 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 	select {
 	case <-running:
 	case <-time.After(patience):
-		t.Fatal("the manager has not started")
+		t.Fatal("the manager does not start")
 	}
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address of this machine that nobody listens at.
+// freeAddress returns an address of this machine with a free port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -308,7 +308,7 @@ func fetch(t *testing.T, url string) (status int, body string, err error) {
 	return response.StatusCode, string(text), err
 }
 
-// get fails unless the answer has the status.
+// get returns an error unless the response has the status.
 func get(t *testing.T, address, path string, status int) error {
 	t.Helper()
 	got, body, err := fetch(t, "http://"+address+"/"+path)

@@ -23,7 +23,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// command runs a command of the stock hub against the hub's cluster. It fails for texts that are not in the output.
+// command runs a command of the stock hub against the hub's cluster. It returns an error if a text is not in the
+// output.
 func (h *hub) command(args []string, wanted ...string) error {
 	h.t.Helper()
 	self, err := os.Executable()
@@ -33,17 +34,18 @@ func (h *hub) command(args []string, wanted ...string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), self, append(args, "--kubeconfig", kubeconfig)...)
 	var out bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asHub+"=stock"), &out, &out
-	_ = cmd.Run() // Its exit code says that a hub part does not run.
+	_ = cmd.Run() // Its exit code reports that a hub part does not run.
 	for _, text := range wanted {
 		if !strings.Contains(out.String(), text) {
-			return fmt.Errorf("%s says nothing of %q: %s", args, text, out.String())
+			return fmt.Errorf("the output of %s has no %q: %s", args, text, out.String())
 		}
 	}
 	return nil
 }
 
-// A hub part that lacks a permission is shown where operators look, by its name, with what is missing; the hub is ready,
-// and the other hub parts run. One that failed before it added its health check adds it when it is started again.
+// A hub part that lacks a permission is reported by /readyz?verbose, check and get modules, with its name and the
+// permission; the hub is ready, and the other hub parts run. A hub part that fails before it adds its health check adds
+// the check when it is restarted.
 func TestRun_HubPartsAreShown(t *testing.T) {
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "shown"})
@@ -82,7 +84,7 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 	h.must(h.command([]string{"get", "modules", "lacks", "-o", "json"}, `"reason": "RightsMissing"`, `"replica": "one"`, `"reported": "2`))
 }
 
-// shows fails unless a page is ok and has a text.
+// shows returns an error unless a page has the status 200 and the text.
 func shows(t *testing.T, url, text string) error {
 	t.Helper()
 	status, body, err := fetch(t, url)

@@ -19,11 +19,11 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// appsNamespace is the one in which a hub with the default flags impersonates.
+// appsNamespace is the namespace whose ServiceAccounts a hub with the default flags impersonates.
 const appsNamespace = hubv1.DefaultNamespace + "-apps"
 
-// expectNobodyElse fails the test unless the user with the printed roles can act as the ServiceAccounts of apps, and
-// as nobody else.
+// expectNobodyElse fails the test unless the user with the printed roles can impersonate the ServiceAccounts of apps,
+// and only these.
 func (h *hub) expectNobodyElse(config *rest.Config) {
 	h.t.Helper()
 	as := func(user rest.ImpersonationConfig) error {
@@ -34,7 +34,7 @@ func (h *hub) expectNobodyElse(config *rest.Config) {
 		return c.Create(h.t.Context(), &authenticationv1.SelfSubjectReview{})
 	}
 	app := "system:serviceaccount:" + appsNamespace + ":any"
-	eventually(h.t, func() error { return as(rest.ImpersonationConfig{UserName: app}) }) // until RBAC is known everywhere
+	eventually(h.t, func() error { return as(rest.ImpersonationConfig{UserName: app}) }) // until RBAC takes effect
 	for what, user := range map[string]rest.ImpersonationConfig{
 		"a controller of Kubernetes":    {UserName: "system:kube-controller-manager"},
 		"an administrator":              {UserName: "kubernetes-admin"},
@@ -56,9 +56,9 @@ func (h *hub) expectNobodyElse(config *rest.Config) {
 	}
 }
 
-// A hub whose apps act as ServiceAccounts of their own, and whose user has exactly the roles that it prints, may act as
-// these and nobody else, and may create no token for them. Its apps do their work, although the ServiceAccounts do
-// not exist.
+// A hub whose user has exactly the roles that it prints for the impersonation of apps may impersonate only the
+// ServiceAccounts of apps, and may create no tokens, ServiceAccounts, Secrets or Pods in their namespace. Its apps
+// work, although the ServiceAccounts do not exist.
 func TestImpersonateApps(t *testing.T) {
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "impersonating"})
@@ -89,14 +89,14 @@ func TestImpersonateApps(t *testing.T) {
 			return err
 		}
 		if found.Status.Inventory.Nodes == nil {
-			return fmt.Errorf("the module did not do its work: %+v", found.Status)
+			return fmt.Errorf("the module has not counted Nodes: %+v", found.Status)
 		}
 		return nil
 	})
 	var accounts corev1.ServiceAccountList
 	h.must(h.List(t.Context(), &accounts, client.InNamespace(appsNamespace)))
 	if len(accounts.Items) > 0 {
-		t.Errorf("there are ServiceAccounts that nobody has made: %v", accounts.Items)
+		t.Errorf("there are unexpected ServiceAccounts: %v", accounts.Items)
 	}
 	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "impersonated"}}))
 }

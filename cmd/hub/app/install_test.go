@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// install runs "hub install" against the hub's cluster and returns what it prints, and the error's text.
+// install runs "hub install" against the hub's cluster and returns its output and its error.
 func (h *hub) install(args ...string) (stdout, stderr string, err error) {
 	h.t.Helper()
 	self, err := os.Executable()
@@ -30,21 +30,22 @@ func (h *hub) install(args ...string) (stdout, stderr string, err error) {
 	return out.String(), problems.String(), err
 }
 
-// The command asks before it does anything, shows with a dry run what it would do, installs, and upgrades.
+// install requires a confirmation, prints the objects in a dry run, installs, upgrades, and reports a hub that does not
+// run.
 func TestInstall(t *testing.T) {
 	h := newHub(t)
 	key := types.NamespacedName{Namespace: "installed", Name: "clusterfx-hub"}
 	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts", "--wait=false"}
 	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "confirm it with --yes") ||
 		!strings.Contains(problem, "for namespace installed of the cluster at "+h.cluster.Config().Host) {
-		t.Errorf("without a terminal it says %q", problem)
+		t.Errorf("without a terminal, install prints %q", problem)
 	}
 	if out, problem, err := h.install(append(args, "--dry-run=client")...); err != nil || !strings.Contains(out, "kind: Deployment") {
 		t.Errorf("a dry run of the client: %v, %s", err, problem)
 	}
 	var deployment appsv1.Deployment
 	if err := h.Get(t.Context(), key, &deployment); err == nil {
-		t.Error("it was installed without a yes")
+		t.Error("install without --yes creates the Deployment")
 	}
 	out, problem, err := h.install(append(args, "--yes")...)
 	if err != nil || !strings.Contains(out, "deployment.apps/clusterfx-hub serverside-applied\n") {
@@ -53,19 +54,19 @@ func TestInstall(t *testing.T) {
 	if _, problem, err := h.install(append(args, "--yes", "--replicas=3")...); err != nil {
 		t.Fatalf("%v: %s", err, problem)
 	}
-	// Nothing starts Pods in this cluster.
+	// No controller starts Pods in this cluster.
 	_, problem, err = h.install(append(args[:3:3], "--yes", "--replicas=3", "--timeout=1ms")...)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(problem, "error: the hub does not run after 1ms: ") {
-		t.Errorf("without --wait=false it says %q (%v)", problem, err)
+		t.Errorf("without --wait=false, install prints %q (%v)", problem, err)
 	}
 	h.must(h.Get(t.Context(), key, &deployment))
 	if *deployment.Spec.Replicas != 3 || deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/hub:v1" {
-		t.Errorf("installed is %+v", deployment.Spec)
+		t.Errorf("the Deployment is %+v", deployment.Spec)
 	}
 }
 
-// What is wrong with the flags is said before anybody is asked.
+// install refuses wrong flags before it asks for a confirmation.
 func TestInstall_Refused(t *testing.T) {
 	h := newHub(t)
 	for flag, want := range map[string]string{
@@ -75,7 +76,7 @@ func TestInstall_Refused(t *testing.T) {
 		"--timeout=0s":    "--timeout=0s: use a time above zero",
 	} {
 		if _, problem, err := h.install(flag, "--image=a"); err == nil || !strings.Contains(problem, want) {
-			t.Errorf("%s says %q (%v)", flag, problem, err)
+			t.Errorf("install %s prints %q (%v)", flag, problem, err)
 		}
 	}
 }

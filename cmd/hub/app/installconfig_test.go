@@ -45,7 +45,7 @@ func (i *installation) mustRun(args ...string) (output string) {
 	return output
 }
 
-// refused runs install with --yes, and fails the test unless it is refused with these texts.
+// refused runs install with --yes, and fails the test unless install fails with these texts.
 func (i *installation) refused(args []string, want ...string) {
 	i.t.Helper()
 	output, err := i.run(append(args, "--yes")...)
@@ -72,13 +72,13 @@ func (i *installation) config() *corev1.ConfigMap {
 	return c
 }
 
-// versions are those of what carries the configuration.
+// versions returns the resource versions of the objects with the configuration.
 func (i *installation) versions() []string {
 	i.t.Helper()
 	return []string{i.deployment().ResourceVersion, i.config().ResourceVersion}
 }
 
-// expectFile fails the test unless the Pods of the hub read this file, and are others than those with another file.
+// expectFile fails the test unless the Pods of the hub read this file, and have its hash as an annotation.
 func (i *installation) expectFile(text string) {
 	i.t.Helper()
 	if got := i.config().Data; !cmp.Equal(got, map[string]string{"hub.yaml": text}) {
@@ -100,8 +100,8 @@ func (i *installation) expectFile(text string) {
 	}
 }
 
-// install --config installs a file that is right, and nothing otherwise. Without --config the file stays. The Pods are
-// replaced when the file changes, and only then.
+// install --config installs a valid file, and nothing with a file that is not valid. Without --config the installed
+// file stays. Only a change of the file replaces the Pods.
 func TestInstall_Config(t *testing.T) {
 	i := &installation{newHub(t), "configured"}
 	folder := t.TempDir()
@@ -129,7 +129,7 @@ func TestInstall_Config(t *testing.T) {
 	i.refused([]string{file("bad.yaml", string(wide))}, "bad.yaml: a ConfigMap holds text in UTF-8 only")
 	i.refused([]string{"--config=" + filepath.Join(folder, "missing.yaml")}, "read the configuration", "no such file")
 	if err := i.Get(t.Context(), client.ObjectKey{Name: i.namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a file that was refused is installed: %v", err)
+		t.Errorf("a refused file creates the namespace: %v", err)
 	}
 	if out, err := i.run(file("hub.yaml", head), "--dry-run=client"); err != nil || !strings.Contains(out, "kind: HubConfiguration") {
 		t.Errorf("a dry run of the client: %v\n%s", err, out)
@@ -137,16 +137,16 @@ func TestInstall_Config(t *testing.T) {
 
 	first := head + "flags: {log-level: debug, leader-elect: true, credentials-namespace: configured}\n"
 	if out := i.mustRun(file("hub.yaml", first)); !strings.Contains(out, "configmap/clusterfx-hub-config serverside-applied\n") {
-		t.Errorf("it prints:\n%s", out)
+		t.Errorf("install --config prints:\n%s", out)
 	}
 	i.expectFile(first)
 	before := i.versions()
 	i.mustRun(file("hub.yaml", first))
 	if out := i.mustRun(); !strings.Contains(out, "the hub keeps the configuration in ConfigMap configured/clusterfx-hub-config") {
-		t.Errorf("without a file it prints:\n%s", out)
+		t.Errorf("without a file, install prints:\n%s", out)
 	}
 	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("the same file, and none, change the installation: %s", diff)
+		t.Errorf("the same file, or no file, changes the installation: %s", diff)
 	}
 	generation := i.deployment().Generation
 	second := head + "flags: {log-level: error}\n"
@@ -162,7 +162,7 @@ func TestInstall_Config(t *testing.T) {
 	before = i.versions()
 	i.refused(nil, "ConfigMap configured/clusterfx-hub-config:4: this hub has no module \"gone\"", "name another file with --config")
 	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("a configuration that does not fit changes the installation: %s", diff)
+		t.Errorf("a refused configuration changes the installation: %s", diff)
 	}
 	i.refused([]string{file("hub.yaml", second)}, "apply ConfigMap clusterfx-hub-config", "--force-conflicts")
 	i.mustRun(file("hub.yaml", second))

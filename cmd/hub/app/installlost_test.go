@@ -34,7 +34,7 @@ func (i *installation) file(text string) string {
 	return "--config=" + path
 }
 
-// Arguments that were added to the Deployment by hand are named before they are lost.
+// install names the arguments that were added to the Deployment by hand before it removes them.
 func TestInstall_LostArguments(t *testing.T) {
 	i := &installation{newHub(t), "by-hand"}
 	const argument, loses = "--allow-cidr=10.0.0.0/8", "Deployment by-hand/clusterfx-hub loses these arguments: --allow-cidr=10.0.0.0/8; to keep them, "
@@ -45,17 +45,18 @@ func TestInstall_LostArguments(t *testing.T) {
 	has := func() bool { return slices.Contains(i.deployment().Spec.Template.Spec.Containers[0].Args, argument) }
 	i.refused(nil, "has these arguments, which this installation does not have: "+argument, "--force-conflicts")
 	if out, err := i.run("--force-conflicts"); err == nil || !strings.Contains(out, loses) || !strings.Contains(out, "confirm it with --yes") || !has() {
-		t.Errorf("before it is done: %v\n%s", err, out)
+		t.Errorf("without --yes: %v\n%s", err, out)
 	}
 	if out := i.mustRun(); !strings.Contains(out, loses) || has() {
-		t.Errorf("the argument is there: %t\n%s", has(), out)
+		t.Errorf("the Deployment has the argument: %t\n%s", has(), out)
 	}
 	if out := i.mustRun(); strings.Contains(out, "these arguments") {
-		t.Errorf("after that it prints:\n%s", out)
+		t.Errorf("after the removal, install prints:\n%s", out)
 	}
 }
 
-// The advice on a lost argument is one that install follows: flags that it sets itself do not belong into the file.
+// The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not
+// at all.
 func TestInstall_LostArgumentsAdvice(t *testing.T) {
 	i := &installation{newHub(t), "advice"}
 	i.mustRun("--impersonate-apps", i.file(emptyConfig))
@@ -74,7 +75,7 @@ func TestInstall_LostArgumentsAdvice(t *testing.T) {
 	}
 }
 
-// An installation that the Deployment refuses has not changed the configuration.
+// An installation that conflicts with the Deployment does not change the configuration.
 func TestInstall_RefusedChangesNothing(t *testing.T) {
 	i := &installation{newHub(t), "refused"}
 	i.mustRun(i.file(emptyConfig))
@@ -82,11 +83,11 @@ func TestInstall_RefusedChangesNothing(t *testing.T) {
 	before := i.versions()
 	i.refused([]string{i.file(emptyConfig + "flags: {log-level: error}\n")}, "apply Deployment clusterfx-hub", "--force-conflicts")
 	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("it changes the installation: %s", diff)
+		t.Errorf("the refused installation changes objects: %s", diff)
 	}
 }
 
-// A ConfigMap with the name of the configuration, which no hub reads, does not become the configuration of the hub.
+// install ignores a ConfigMap with the name of the configuration that the hub does not read, and warns about it.
 func TestInstall_UnusedConfig(t *testing.T) {
 	i := &installation{newHub(t), "planted"}
 	meta := metav1.ObjectMeta{Namespace: i.namespace, Name: "clusterfx-hub-config"}
@@ -95,9 +96,9 @@ func TestInstall_UnusedConfig(t *testing.T) {
 		"hub.yaml": emptyConfig + "flags: {insecure-kubeconfig-tls: true}\n",
 	}}))
 	const warning = "ConfigMap planted/clusterfx-hub-config is not the configuration of the installed hub and is ignored"
-	for range 2 { // without a hub, and with one
+	for range 2 { // without a hub, and with a hub
 		if out := i.mustRun(); !strings.Contains(out, warning) {
-			t.Errorf("it prints:\n%s", out)
+			t.Errorf("install prints:\n%s", out)
 		}
 		if pod := i.deployment().Spec.Template.Spec; len(pod.Volumes) != 0 || slices.Contains(pod.Containers[0].Args, "--config=/etc/clusterfx/hub.yaml") {
 			t.Errorf("the Pods are %+v", pod)
@@ -106,6 +107,6 @@ func TestInstall_UnusedConfig(t *testing.T) {
 	i.mustRun(i.file(emptyConfig))
 	i.expectFile(emptyConfig)
 	if out := i.mustRun(); strings.Contains(out, warning) {
-		t.Errorf("with a configuration it prints:\n%s", out)
+		t.Errorf("with a configuration, install prints:\n%s", out)
 	}
 }

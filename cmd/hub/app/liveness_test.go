@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 )
 
-// deadlock is a transport in which every write of the status of a Cluster waits for release, whatever its context
-// says: it deadlocks the reconciler of Clusters.
+// deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it
+// deadlocks the reconciler of Clusters.
 type deadlock struct {
 	next    http.RoundTripper
 	release <-chan struct{}
@@ -31,15 +31,15 @@ func (d *deadlock) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// A hub whose reconcilers are deadlocked fails /healthz and no longer renews its lease, so the standby takes over. The
-// hub ends, since something of it does not stop.
+// A hub whose reconcilers are deadlocked fails /healthz and loses its lease, and the standby takes over. The hub ends,
+// because the reconcilers do not stop.
 func TestRun_DeadlockedReconciler(t *testing.T) {
 	h := newHub(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	o := app.WithHeartbeat(h.options(), time.Second)
 	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &deadlock{next, release} })
-	o.Log = logr.Discard() // What is left behind logs when it goes on, after the test.
+	o.Log = logr.Discard() // The reconciler logs when it continues, after the test.
 	o.Election, o.Concurrency, o.HealthAddress = fast(), 1, freeAddress(t)
 	o.Registry.Limits.StopTimeout = 100 * time.Millisecond
 	p := h.run(o)
@@ -62,14 +62,14 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 		}
 		return nil
 	})
-	<-p.done // It has a bound for everything that it waits for.
+	<-p.done // Run has a bound for each of its waits.
 	if err := p.err; err == nil || !strings.Contains(err.Error(), "the hub lost its lease") {
-		t.Errorf("the hub ended with %v", err)
+		t.Errorf("the hub ends with %v, want the loss of its lease", err)
 	}
 }
 
-// soon waits for what takes some seconds, or as many minutes on a machine that is busy: time in which the hub gets no CPU
-// does not count for heartbeats.
+// soon waits for a condition that takes some seconds, or as many minutes on a busy machine: time in which the hub gets
+// no CPU does not count for heartbeats.
 func soon(t *testing.T, check func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(check).WithTimeout(5 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())

@@ -20,7 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// asHub makes the test binary a hub: the stock one if it is "stock", else one that does not want to stop.
+// asHub is the variable that makes the test binary a hub: the stock hub, a hub with a test module, or else a hub that
+// does not stop.
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func mainOfHub() int {
@@ -44,7 +45,7 @@ func mainOfHub() int {
 	})))
 }
 
-// The first signal stops the hub in good order; whoever has no time sends a second one.
+// The first signal stops the hub in good order; a second signal ends it.
 func TestMain_SecondSignal(t *testing.T) {
 	h := newHub(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -60,12 +61,12 @@ func TestMain_SecondSignal(t *testing.T) {
 	said := bufio.NewScanner(stdout)
 	for _, word := range []string{"running", "stopping"} {
 		if !said.Scan() || said.Text() != word {
-			t.Fatalf("the hub says %q, not %q", said.Text(), word)
+			t.Fatalf("the hub prints %q, want %q", said.Text(), word)
 		}
 		h.must(cmd.Process.Signal(syscall.SIGTERM))
 	}
 	_ = cmd.Wait()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
-		t.Errorf("the hub ended with %s and not because of the signal", cmd.ProcessState)
+		t.Errorf("the hub ends with %s, want the signal", cmd.ProcessState)
 	}
 }

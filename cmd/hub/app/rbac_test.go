@@ -32,7 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// roles runs "hub rbac" of the stock hub as a user does and returns what it prints.
+// roles runs "hub rbac" of the stock hub as a user does and returns the printed documents.
 func (h *hub) roles(args ...string) (rendered []string) {
 	h.t.Helper()
 	return h.rolesOf("stock", args...)
@@ -55,8 +55,8 @@ func (h *hub) rolesOf(which string, args ...string) (rendered []string) {
 	return rendered
 }
 
-// grant creates the roles that were printed, with a binding to a user for each; what is for apps is bound to the group
-// of their ServiceAccounts.
+// grant creates the printed roles, and binds each to a user; the roles of apps are bound to the group of their
+// ServiceAccounts.
 func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	t.Helper()
 	create := func(object client.Object) {
@@ -105,8 +105,8 @@ func decode(t *testing.T, text string, into client.Object) {
 	}
 }
 
-// A hub whose users have exactly the roles that it prints does all of its work: it is elected, keeps its journal,
-// registers a remote, runs its modules, records events and deregisters. The remote says that every right is there.
+// A hub whose users have exactly the roles that it prints is elected, registers a remote, runs its modules and creates
+// its journal. The Cluster is Authorized.
 func TestRBAC_IsEnough(t *testing.T) {
 	h := newHub(t)
 	remote := fleettest.Cluster(t, "remote")
@@ -130,19 +130,19 @@ func TestRBAC_IsEnough(t *testing.T) {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(found.Status.Conditions, hubv1.ConditionAuthorized) || found.Status.Inventory.Nodes == nil {
-			return fmt.Errorf("the modules did not do their work: %+v", found.Status)
+			return fmt.Errorf("the Cluster is not Authorized, or has no count of Nodes: %+v", found.Status)
 		}
 		return nil
 	})
-	eventually(t, func() error { // Of a remote that is known to the journal, the starts were written there.
+	eventually(t, func() error { // The hub records the starts of apps in its journal.
 		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
 	})
 	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "exactly"}}))
 	h.expectByName(user.Config())
 }
 
-// expectByName fails the test unless the user may read and write the hub's own ConfigMap and Lease, and no others of
-// the credentials namespace.
+// expectByName fails the test unless the user may read and write the hub's own ConfigMap and Lease, may write but not
+// read its report, and is denied other ConfigMaps and Leases of the credentials namespace.
 func (h *hub) expectByName(config *rest.Config) {
 	h.t.Helper()
 	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
@@ -178,7 +178,7 @@ func (h *hub) expectByName(config *rest.Config) {
 	}
 }
 
-// limitedModule is a module whose rules in the hub apply to one namespace.
+// limitedModule returns a module whose rules in the hub apply to one namespace.
 func limitedModule() registry.Module {
 	return registry.NewModule("limited", registry.ModuleOptions{
 		HubRules: []rbacv1.PolicyRule{
@@ -189,8 +189,8 @@ func limitedModule() registry.Module {
 	})
 }
 
-// A module that may delete ConfigMaps in its namespaces of the hub may do so in no other one, whether its hub part
-// asks or its apps do. Its rules on Clusters apply.
+// The roles of a hub with a module that has HubNamespaces permit it to create and delete ConfigMaps in these namespaces
+// only. Rules on Clusters apply.
 func TestRBAC_HubNamespaces(t *testing.T) {
 	h := newHub(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "limited"}}
@@ -214,7 +214,7 @@ func TestRBAC_HubNamespaces(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, func() error { // RBAC takes a moment to be known everywhere.
+	eventually(t, func() error { // RBAC takes a moment to take effect.
 		return client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKey{Name: "none"}, &hubv1.Cluster{}))
 	})
 	eventually(t, func() error {
@@ -225,7 +225,7 @@ func TestRBAC_HubNamespaces(t *testing.T) {
 	expectWrites(metav1.NamespaceSystem, false)
 }
 
-// The permissions on the Lease are in the namespace of the Lease.
+// The Role with the permissions on the Lease is in the namespace of the Lease.
 func TestRBAC_LeaseNamespace(t *testing.T) {
 	h := newHub(t)
 	for flag, want := range map[string]string{
@@ -255,7 +255,7 @@ func TestRBAC_LeaseNamespace(t *testing.T) {
 	}
 }
 
-// GrantHub grants the Lease in the namespace of the election.
+// GrantHub grants the permissions on the Lease in the namespace of the election.
 func TestGrantHub_LeaseNamespace(t *testing.T) {
 	h := newHub(t)
 	o := app.Options{Config: h.cluster.Config(), Election: app.Election{Enabled: true, Namespace: "grant-elections"}}
@@ -269,11 +269,11 @@ func TestGrantHub_LeaseNamespace(t *testing.T) {
 	h.must(h.List(t.Context(), &roles, client.InNamespace("grant-elections")))
 	hasLease := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }
 	if !slices.ContainsFunc(roles.Items, func(r rbacv1.Role) bool { return slices.ContainsFunc(r.Rules, hasLease) }) {
-		t.Errorf("no Role in the namespace of the election has the Lease: %v", roles.Items)
+		t.Errorf("no Role in the namespace of the election grants the Lease: %v", roles.Items)
 	}
 }
 
-// What a user gets wrong is answered with what there is.
+// hub rbac refuses wrong arguments with advice.
 func TestRBAC_Refused(t *testing.T) {
 	h := newHub(t)
 	self, err := os.Executable()
@@ -294,7 +294,7 @@ func TestRBAC_Refused(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), want) {
-			t.Errorf("hub rbac %s says %q (%v), want %q", args, stderr.String(), err, want)
+			t.Errorf("hub rbac %s prints %q (%v), want %q", args, stderr.String(), err, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// certsModule is a module that reads Secrets where the label certs=true of a Cluster selects it.
+// certsModule returns a module that reads Secrets of the Clusters with the label certs=true.
 func certsModule() registry.Module {
 	return registry.NewModule("certs", registry.ModuleOptions{
 		Remote: fx.Invoke(func(registry.Remote) {}),
@@ -30,8 +30,8 @@ func certsModule() registry.Module {
 	})
 }
 
-// register grants the rights of the modules that the labels of the Cluster select, and run again it widens and narrows
-// the grant after the labels have changed. A dry run prints the rights.
+// register grants the permissions of the modules that the labels of the Cluster select. Run again after a change of the
+// labels, it widens or narrows the grant. A dry run prints the permissions.
 func TestRegister_GrantsWhatRuns(t *testing.T) {
 	h := newHub(t)
 	remote := fleettest.Cluster(t, "remote")

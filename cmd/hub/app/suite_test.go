@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
-		// ends (controller-runtime, newGVKFixupWatcher).
+		// A metadata watch that is stopped while an event without a receiver is on its way: one per hub that ends
+		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the time that a test waits for a condition that takes a second or two.
 const patience = 2 * time.Minute
 
 // hub is the hub's cluster, on which one test at a time runs its hubs.
@@ -78,14 +78,14 @@ func (h *hub) must(err error) {
 	}
 }
 
-// options are those of a hub in this cluster with remotes on this machine.
+// options returns the options of a hub in this cluster with remotes on this machine.
 func (h *hub) options(modules ...registry.Module) app.Options {
 	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testr.New(h.t)}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return o
 }
 
-// process is a hub that runs.
+// process is a running hub.
 type process struct {
 	done chan struct{}
 	err  error // read it only after done
@@ -116,7 +116,7 @@ func (h *hub) stop() {
 	}
 }
 
-// wait returns how the hub ended.
+// wait waits for the end of the hub and returns its error.
 func (p *process) wait() error {
 	select {
 	case <-p.done:
@@ -126,7 +126,7 @@ func (p *process) wait() error {
 	}
 }
 
-// register creates a labelled Secret; it and the Cluster are gone when the test ends.
+// register creates a labelled Secret. The Secret and its Cluster are removed when the test ends.
 func (h *hub) register(name string, kubeconfig []byte) {
 	h.t.Helper()
 	secret := &corev1.Secret{
@@ -138,7 +138,7 @@ func (h *hub) register(name string, kubeconfig []byte) {
 	}
 	h.must(h.Create(h.t.Context(), secret))
 	h.t.Cleanup(func() {
-		h.stop() // What a hub would undo is undone here.
+		h.stop() // This replaces the cleanup of the hub.
 		ctx := context.WithoutCancel(h.t.Context())
 		cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -148,7 +148,7 @@ func (h *hub) register(name string, kubeconfig []byte) {
 	})
 }
 
-// expectReady waits until the Cluster's Ready condition has that status.
+// expectReady waits until the Cluster's Ready condition has this status.
 func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
 	eventually(h.t, func() error {
