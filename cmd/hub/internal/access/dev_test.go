@@ -33,7 +33,7 @@ func kubeconfig(place string, current string, names ...string) *clientcmdapi.Con
 	return all
 }
 
-// besideDev creates a current folder with a running dev that has written this kubeconfig, and ~/.kube/config.
+// besideDev creates a current folder with a running dev that wrote this kubeconfig, and ~/.kube/config.
 func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	t.Helper()
 	homeDir := t.TempDir()
@@ -109,7 +109,7 @@ func TestFlags_Dev(t *testing.T) {
 	}
 }
 
-// The same applies to remotes, and FoundDev reports that a remote is a remote of a dev.
+// The same applies to remotes, and FoundDev reports a remote of a dev.
 func TestRemoteFlags_Dev(t *testing.T) {
 	besideDev(t, kubeconfig("dev", "hub", "hub", "edge-eu-1", "edge-us-1"), kubeconfig("home", "work", "work", "edge-eu-1"))
 	for name, want := range map[string]string{"edge-us-1": "https://dev.edge-us-1", "work": "https://home.work"} {
