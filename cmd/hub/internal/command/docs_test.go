@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of docs/cli")
 
-// The pages in docs/cli are generated from the commands. Write them with go test ./cmd/hub/internal/command -run
-// TestDocs -update.
+// The pages in docs/cli are generated from the commands. Write them with
+// go test ./cmd/hub/internal/command -run TestDocs -update.
 func TestDocs_AreFresh(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "..", "docs", "cli")
 	wanted := pages(t)

@@ -108,7 +108,7 @@ func TestMessages_OfTheProgram(t *testing.T) {
 	}
 }
 
-// check prints a finding and its advice as one sentence, even if the finding is a sentence.
+// check prints a finding and its advice as one sentence, even if the finding is a sentence of its own.
 func TestMessages_OfCheck(t *testing.T) {
 	var report diagnose.Report
 	for _, err := range []error{
@@ -156,7 +156,7 @@ func TestMessages_OfQuestions(t *testing.T) {
 	for _, c := range stock().Commands() {
 		asks := c.Name() == "install" || c.Name() == "register" || c.Name() == "deregister"
 		if has := c.Flags().Lookup("yes") != nil; has != asks {
-			t.Errorf("%s has the flag --yes: %t, and asks: %t", c.CommandPath(), has, asks)
+			t.Errorf("%s has the flag --yes: %t, want %t", c.CommandPath(), has, asks)
 		}
 		if (c.Name() == "rotate") != strings.Contains(c.Long, "does not ask") {
 			t.Errorf("%s: the help text must say that rotate, and only rotate, does not ask:\n%s", c.CommandPath(), c.Long)
