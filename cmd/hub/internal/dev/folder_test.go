@@ -53,7 +53,7 @@ func TestFolder_RemovesItsFilesOnly(t *testing.T) {
 	for _, name := range []string{"mine.txt", kubeconfigFile, logFile, filepath.Join(fleetDir, "hub", "data")} {
 		write(t, filepath.Join(dir, name))
 	}
-	f := mustClaim(t, dir) // It removes the leftovers of a dev that was killed.
+	f := mustClaim(t, dir) // The leftovers of a dev that was killed.
 	expectFiles(t, dir, lockFile, logFile, "mine.txt")
 	if err := f.release(true); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	if got := newPrinter(file).style; got != plain {
-		t.Errorf("the style for a file is %s", got)
+		t.Errorf("the style for a file is %s, want plain", got)
 	}
 }
 
