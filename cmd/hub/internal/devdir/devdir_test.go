@@ -39,7 +39,7 @@ func (p place) must(err error) {
 	}
 }
 
-// expect fails the test unless Find returns a dev that wrote this kubeconfig, or no dev if it is empty.
+// expect fails the test unless Find returns a dev with this kubeconfig, or no dev if it is empty.
 func (p place) expect(what, want string) {
 	p.Helper()
 	found := devdir.Find()
@@ -129,8 +129,8 @@ func TestFind_Record(t *testing.T) {
 	p.expect("everything as it was", "one")
 }
 
-// A lock is held only while a process holds it: a file that cannot be locked is not held, and neither is a link to a
-// held lock.
+// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is
+// held.
 func TestHeld(t *testing.T) {
 	p := newPlace(t)
 	held := filepath.Join(t.TempDir(), "held")
