@@ -92,7 +92,7 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 			err := run(ctx, make(t, c))
 			ended = c.count >= at
 			if ended && !errors.Is(err, context.Canceled) || !ended && err != nil {
-				t.Fatalf("%s of %d: the command ends with %v", name, c.count, err)
+				t.Fatalf("%s, of %d requests: the command ends with %v", name, c.count, err)
 			}
 			cancel()
 			if err := run(t.Context(), make(t, &cut{})); err != nil && !alreadyGone(err) {
