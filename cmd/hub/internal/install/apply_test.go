@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// The manifests and the samples are objects that a real API server knows in full, and applying them again changes
+// An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes
 // nothing.
 func TestApply_Strict(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestApply_Strict(t *testing.T) {
 		t.Errorf("applying again: %v, after %v", err, applied)
 	}
 	if diff := gocmp.Diff(before, versions(t, c)); diff != "" {
-		t.Errorf("applying again changed objects:\n%s", diff)
+		t.Errorf("applying again changes objects:\n%s", diff)
 	}
 	eventually(t, func() error { // The CRD is served a moment after it was created.
 		return c.List(t.Context(), &hubv1.ClusterList{})
@@ -47,7 +47,7 @@ func TestApply_Strict(t *testing.T) {
 	}
 	var none hubv1.ClusterList
 	if err := c.List(t.Context(), &none); err != nil || len(none.Items) != 0 {
-		t.Errorf("a dry run has made %d Clusters (%v)", len(none.Items), err)
+		t.Errorf("a dry run creates %d Clusters (%v)", len(none.Items), err)
 	}
 }
 
@@ -64,7 +64,8 @@ func versions(t *testing.T, c client.Client) map[string]int64 {
 	return found
 }
 
-// What the API server does not know, and what somebody else has set, is refused with the object's name.
+// Apply refuses unknown fields, and fields that another owner has set, with the name of the object. ForceConflicts
+// overrides the other owner.
 func TestApply_Refused(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)
@@ -95,14 +96,14 @@ func TestApply_Refused(t *testing.T) {
 		return install.Apply(t.Context(), c, []*unstructured.Unstructured{conflict}, o)
 	}
 	if err := again(install.ApplyOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "apply Namespace conflict") || !strings.Contains(err.Error(), "--force-conflicts") {
-		t.Errorf("a field of somebody else: %v", err)
+		t.Errorf("a field of another owner: %v", err)
 	}
 	if err := again(install.ApplyOptions{ForceConflicts: true}); err != nil {
 		t.Error(err)
 	}
 }
 
-// The API server admits the hub's Pod to its namespace, and does admit no Pod that may do more.
+// The API server admits the hub's Pod to its namespace, and refuses a Pod that does not drop its capabilities.
 func TestApply_RestrictedPodSecurity(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)
@@ -120,7 +121,7 @@ func TestApply_RestrictedPodSecurity(t *testing.T) {
 	}
 }
 
-// program runs the stock hub as a user does and returns what it prints.
+// program runs the stock hub as a user does and returns its output.
 func program(t *testing.T, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -137,13 +138,13 @@ func program(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// The manifests grant what "hub rbac" prints, and bind it to the account that the hub's Pods have.
+// The manifests grant the permissions that "hub rbac" prints, and bind them to the account of the hub's Pods.
 func TestManifests_RBAC(t *testing.T) {
 	t.Parallel()
 	all := objects(t, install.Options{})
 	printed := parse(t, program(t, "rbac", "--in=hub"))
 	if len(printed) != 3 {
-		t.Fatalf("hub rbac prints %d roles", len(printed))
+		t.Fatalf("hub rbac prints %d roles, want 3", len(printed))
 	}
 	for i, role := range []string{
 		"ClusterRole//clusterfx-hub", "Role/clusterfx-system/clusterfx-hub", "Role/default/clusterfx-hub-events",
@@ -174,11 +175,11 @@ func TestManifests_RBAC(t *testing.T) {
 	}
 }
 
-// The program knows the flags that the Deployment gives it.
+// The program accepts the flags in the Deployment.
 func TestManifests_Flags(t *testing.T) {
 	t.Parallel()
 	args := deployment(t, objects(t, install.Options{})).Spec.Template.Spec.Containers[0].Args
 	if help := program(t, append(args, "--help")...); !strings.Contains(help, "--leader-elect") {
-		t.Errorf("the hub says %s", help)
+		t.Errorf("the hub prints %s", help)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured returns what the kustomization of docs/own-hub.md makes of a configuration file.
+// configured returns the objects that the kustomization of docs/own-hub.md builds with a configuration file.
 func configured(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/own-hub.md")
@@ -40,8 +40,8 @@ func configured(t *testing.T) []*unstructured.Unstructured {
 	return kustomizeFolder(t, dir)
 }
 
-// The program gives the hub a configuration file as kustomize does, but for the hash: kustomize puts it into the name of the
-// ConfigMap, and the program into an annotation of the Pods.
+// The program installs a configuration file with the same objects as kustomize, except for the hash: kustomize puts it
+// into the name of the ConfigMap, and the program into an annotation of the Pods.
 func TestObjects_Config(t *testing.T) {
 	t.Parallel()
 	got, want := objects(t, install.Options{Config: configText}), configured(t)
@@ -66,7 +66,7 @@ func TestObjects_Config(t *testing.T) {
 	}
 }
 
-// The configuration is there before the Pods that mount it, and the namespace before both.
+// The ConfigMap precedes the Deployment that mounts it, and the Namespace precedes both.
 func TestObjects_ConfigFirst(t *testing.T) {
 	t.Parallel()
 	order := map[string]int{}
@@ -78,7 +78,8 @@ func TestObjects_ConfigFirst(t *testing.T) {
 	}
 }
 
-// The installed configuration is what the Pods of the hub mount and an argument names, and no other ConfigMap of the name.
+// Find returns the configuration only if the Pods of the hub mount the ConfigMap and an argument names the file.
+// Otherwise the ConfigMap is unused.
 func TestFind_Config(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)

@@ -24,7 +24,7 @@ func deployment(t *testing.T, all []*unstructured.Unstructured) appsv1.Deploymen
 	return appsv1.Deployment{}
 }
 
-// Go's memory limit is soft: it has to be below the one at which the hub is killed, and near it.
+// Go's memory limit is soft: it must be below the limit at which the hub is killed, and near it.
 func TestDeployment_MemoryLimits(t *testing.T) {
 	t.Parallel()
 	hub := deployment(t, objects(t, install.Options{})).Spec.Template.Spec.Containers[0]
@@ -33,12 +33,12 @@ func TestDeployment_MemoryLimits(t *testing.T) {
 		if env.Name != "GOMEMLIMIT" {
 			continue
 		}
-		soft, err := resource.ParseQuantity(env.Value[:len(env.Value)-1]) // Go says MiB for Kubernetes' Mi.
+		soft, err := resource.ParseQuantity(env.Value[:len(env.Value)-1]) // Go writes MiB for Kubernetes' Mi.
 		if err != nil {
 			t.Fatal(err)
 		}
 		if share := float64(soft.Value()) / float64(hard); share < 0.85 || share > 0.95 {
-			t.Errorf("GOMEMLIMIT is %.0f %% of the limit", 100*share)
+			t.Errorf("GOMEMLIMIT is %.0f %% of the limit, want 85 to 95", 100*share)
 		}
 		return
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// podsConfig is the connection that the hub's Pods have: with a token of their ServiceAccount.
+// podsConfig returns the connection of the hub's Pods, with a token of their ServiceAccount.
 func podsConfig(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +48,7 @@ func podsConfig(t *testing.T, c client.Client, admin *rest.Config) *rest.Config 
 	return config
 }
 
-// startHub runs a hub. It is stopped when the test ends, or before.
+// startHub runs a hub. It is stopped when the test ends, or when stop is called.
 func startHub(t *testing.T, config *rest.Config) (stop func()) {
 	t.Helper()
 	o := app.Options{Config: config, Modules: modules.All(), Log: testr.New(t)}
@@ -62,14 +62,14 @@ func startHub(t *testing.T, config *rest.Config) (stop func()) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the hub ended with %v", err)
+			t.Errorf("the hub ends with %v", err)
 		}
 	})
 	t.Cleanup(stop)
 	return stop
 }
 
-// register creates a labelled Secret, and takes it and the Cluster away when the test ends.
+// register creates a labelled Secret, which the hub registers.
 func register(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
@@ -84,7 +84,7 @@ func register(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	}
 }
 
-// awaitWork returns when the hub has registered the remote and its modules have worked.
+// awaitWork waits until the hub has registered the remote and its module has counted Nodes.
 func awaitWork(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -99,9 +99,9 @@ func awaitWork(t *testing.T, c client.Client, name string) {
 	})
 }
 
-// A hub with the account and the rights of the manifests, and no others, does all of its work: it is elected,
-// registers a remote from a Secret, runs the modules, records events, and deregisters. What it exports meanwhile is
-// what docs/metrics.md says.
+// A hub with the account and the permissions of the manifests, and no others, is elected, registers a remote from a
+// Secret, runs the modules, records events, and deregisters. The metrics that it exports are the metrics of
+// docs/metrics.md.
 func TestManifests_HubWorks(t *testing.T) {
 	admin, config := installed(t)
 	remote := fleettest.Cluster(t, "remote")
@@ -118,7 +118,7 @@ func TestManifests_HubWorks(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d events is of the Cluster", len(events.Items))
+		return fmt.Errorf("%d events, want an event about the Cluster", len(events.Items))
 	})
 	checkMetrics(t)
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "works"}}

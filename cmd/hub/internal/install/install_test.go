@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// kustomize builds a folder of config with the kustomize that is in kubectl.
+// kustomize builds a folder of config with the kustomize of kubectl.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomizeFolder(t, "../../../../config/"+folder)
@@ -67,7 +67,7 @@ func objects(t *testing.T, o install.Options) []*unstructured.Unstructured {
 	return all
 }
 
-// text returns objects as text, in an order of their own.
+// text returns objects as text, in the order of kind, namespace and name.
 func text(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(id(a), id(b)) })
@@ -82,7 +82,7 @@ func id(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
 }
 
-// find returns the one object of that kind, namespace and name.
+// find returns the object with this kind, namespace and name.
 func find(t *testing.T, all []*unstructured.Unstructured, want string) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return id(o) == want })
@@ -101,7 +101,7 @@ func into[T any](t *testing.T, o *unstructured.Unstructured) (typed T) {
 	return typed
 }
 
-// What the program installs is what kustomize makes of the same files.
+// The program installs the objects that kustomize builds from the same files.
 func TestObjects_AreKustomizes(t *testing.T) {
 	t.Parallel()
 	got, want := text(t, objects(t, install.Options{})), text(t, kustomize(t, "default"))
@@ -110,8 +110,8 @@ func TestObjects_AreKustomizes(t *testing.T) {
 	}
 }
 
-// expectApps fails the test unless a hub may impersonate the ServiceAccounts of a namespace with nothing else in it, and
-// these have the rules of apps.
+// expectApps fails the test unless a hub may impersonate the ServiceAccounts of a namespace without other objects, and
+// the ServiceAccounts have the rules of apps.
 func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string, rules *roles.Rules) {
 	t.Helper()
 	find(t, all, "Namespace//"+namespace)
@@ -142,8 +142,8 @@ func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string
 	}
 }
 
-// What the program installs for apps that act as ServiceAccounts is what the folder for kustomize holds, and what "hub
-// rbac" prints.
+// For apps that act as ServiceAccounts, the program installs the objects in the folder for kustomize, with the roles
+// that "hub rbac" prints.
 func TestObjects_Impersonation(t *testing.T) {
 	t.Parallel()
 	all := objects(t, install.Options{Impersonate: true})
@@ -181,7 +181,7 @@ func TestObjects_Options(t *testing.T) {
 		Namespace: "elsewhere", Image: "registry.example.com/hub:v1", Replicas: 3, Rules: rules, Impersonate: true,
 	})
 	if got := text(t, all); strings.Contains(got, "clusterfx-system") {
-		t.Errorf("the other namespace is still in it:\n%s", got)
+		t.Errorf("the default namespace is in the objects:\n%s", got)
 	}
 	find(t, all, "Namespace//elsewhere")
 	expectApps(t, all, "elsewhere-apps", rules)

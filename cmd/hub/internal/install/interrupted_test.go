@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// lossy loses the answer to one request, and ends what has sent it.
+// lossy loses the response to one request, and ends the context of the sender.
 type lossy struct {
 	next  http.RoundTripper
 	end   context.CancelFunc
@@ -33,7 +33,7 @@ func (l *lossy) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.Join(response.Body.Close(), context.Canceled)
 }
 
-// Wherever the installation is interrupted, the same command finishes it.
+// An installation that is interrupted at a request finishes when it is applied again.
 func TestApply_InterruptedAtRequests(t *testing.T) {
 	t.Parallel()
 	admin, config := installed(t)
@@ -51,7 +51,7 @@ func TestApply_InterruptedAtRequests(t *testing.T) {
 		}
 		interrupted++
 		if !errors.Is(err, context.Canceled) {
-			t.Fatalf("interrupted at request %d it ends with %v", at, err)
+			t.Fatalf("Apply that is interrupted at request %d returns %v", at, err)
 		}
 		must(t, install.Apply(t.Context(), admin, all, install.ApplyOptions{}))
 		for _, object := range all {
@@ -59,7 +59,7 @@ func TestApply_InterruptedAtRequests(t *testing.T) {
 		}
 	}
 	if interrupted < 3 {
-		t.Errorf("it was interrupted only %d times", interrupted)
+		t.Errorf("the installation is interrupted %d times, want 3 or more", interrupted)
 	}
 }
 

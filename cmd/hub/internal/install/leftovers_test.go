@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
-// Roles of earlier installations that nothing replaces are named, with the command that removes each.
+// Leftovers names roles of earlier installations that no object replaces, with the command that removes each role.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)

@@ -24,7 +24,7 @@ type documented struct {
 	labels     []string
 }
 
-// documentedMetrics returns what docs/metrics.md says, by the names of the metrics.
+// documentedMetrics returns the rows of docs/metrics.md by the names of the metrics.
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/metrics.md")
@@ -47,11 +47,11 @@ func documentedMetrics(t *testing.T) map[string]documented {
 	return found
 }
 
-// checkMetrics compares what a hub of this process exports with docs/metrics.md.
+// checkMetrics compares the metrics that a hub of this process exports with docs/metrics.md.
 func checkMetrics(t *testing.T) {
 	t.Helper()
 	page := documentedMetrics(t)
-	log := logging.NewBuffer(io.Discard) // That of the command run, which this hub was not started with.
+	log := logging.NewBuffer(io.Discard) // The command run registers one, but does not start this hub.
 	t.Cleanup(log.Close)
 	if err := ctrlmetrics.Registry.Register(log); err != nil {
 		t.Fatal(err)
@@ -65,14 +65,14 @@ func checkMetrics(t *testing.T) {
 		name := f.GetName()
 		row, isThere := page[name]
 		if !isThere && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
-			t.Errorf("the hub exports %s, which docs/metrics.md does not know: %v", name, exportedAs(f))
+			t.Errorf("the hub exports %s, which docs/metrics.md does not have: %v", name, exportedAs(f))
 		}
 		if diff := cmp.Diff(row, exportedAs(f), cmp.AllowUnexported(documented{})); isThere && diff != "" {
-			t.Errorf("docs/metrics.md says of %s what has -, the hub exports +:\n%s", name, diff)
+			t.Errorf("docs/metrics.md has - for %s, the hub exports +:\n%s", name, diff)
 		}
 		delete(page, name)
 		if name == "leader_election_master_status" && f.GetMetric()[0].GetGauge().GetValue() != 1 {
-			t.Errorf("a hub that works says that it is no leader: %v", f)
+			t.Errorf("the metric of a hub that leads is %v, want 1", f)
 		}
 	}
 	for name, row := range page {
@@ -93,8 +93,8 @@ func exportedAs(f *dto.MetricFamily) documented {
 	}
 }
 
-// checkDescribed fails unless a metric that has no series now is registered with that name, those labels and that help:
-// a registry refuses another one of the name, and says whether it differs.
+// checkDescribed fails the test unless a metric without series is registered with this name, these labels and this
+// help: a registry refuses a second metric with the name, and reports whether it differs.
 func checkDescribed(t *testing.T, name string, row documented) {
 	t.Helper()
 	copied := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: row.help}, row.labels)

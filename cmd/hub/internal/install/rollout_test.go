@@ -21,20 +21,21 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// nodeless is an installation in a cluster whose controllers make Pods, which the test runs in the place of a kubelet.
+// nodeless is an installation in a cluster whose controllers create Pods. The test writes their status in place of a
+// kubelet.
 type nodeless struct {
 	client.Client
 	t *testing.T
 }
 
-// pods returns the Pods of the hub, once there are so many.
+// pods waits for this number of Pods of the hub and returns them.
 func (n nodeless) pods(number int) []corev1.Pod {
 	n.t.Helper()
 	var list corev1.PodList
 	eventually(n.t, func() error {
 		err := n.List(n.t.Context(), &list, client.InNamespace("waited-for"))
 		if err == nil && len(list.Items) != number {
-			err = fmt.Errorf("there are %d Pods, not %d", len(list.Items), number)
+			err = fmt.Errorf("there are %d Pods, want %d", len(list.Items), number)
 		}
 		return err
 	})
@@ -65,15 +66,15 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-// The wait for a rollout ends when all Pods are ready, and says until then, and at its deadline, what keeps each of them
-// from that and what to do.
+// The wait for a rollout ends when all Pods are ready. Until then it reports progress, and its error at the deadline
+// names the problem of each Pod, and advice.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	cluster, err := fleettest.New(t, fleet.Options{ControllerManager: true}).Create(t.Context(), "rollout")
 	must(t, err)
 	n := nodeless{clientFor(t, cluster.Config()), t}
 	if _, err := (install.Rollout{Namespace: "waited-for", Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
-		t.Error("it waits for a Deployment that is not there")
+		t.Error("Wait returns no error for a Deployment that does not exist")
 	}
 	must(t, install.Apply(t.Context(), n, objects(t, install.Options{Namespace: "waited-for", Image: "example.com/hub:v1"}), install.ApplyOptions{}))
 	n.pods(2)
@@ -93,7 +94,7 @@ func TestRollout(t *testing.T) {
 		n.report(status)
 		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Nanosecond}.Wait(t.Context(), n)
 		if !errors.Is(err, install.ErrNotRunning) || strings.Count(err.Error(), want) != 2 {
-			t.Errorf("%v, want for each of two Pods %q", err, want)
+			t.Errorf("%v, want %q for each of two Pods", err, want)
 		}
 	}
 
@@ -106,11 +107,11 @@ func TestRollout(t *testing.T) {
 	<-told
 	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
 	if err := <-done; err != nil {
-		t.Errorf("after all Pods were ready: %v", err)
+		t.Errorf("after all Pods are ready: %v", err)
 	}
 }
 
-// Pods that cannot be created are said with what refuses them, and an interruption ends the wait.
+// The wait reports why Pods cannot be created and how many old Pods have not ended, and an interruption ends it.
 func TestRollout_Refused(t *testing.T) {
 	t.Parallel()
 	c := clientFor(t, fleettest.Cluster(t, "refused").Config())
@@ -156,7 +157,7 @@ type answering struct {
 	errs []error
 }
 
-// Get answers with the next error, or as the API server does.
+// Get returns the next error, or calls the API server.
 func (a *answering) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if len(a.errs) > 0 {
 		err := a.errs[0]
@@ -166,14 +167,14 @@ func (a *answering) Get(ctx context.Context, key client.ObjectKey, o client.Obje
 	return a.Client.Get(ctx, key, o, options...)
 }
 
-// A request that fails and may succeed later is what the wait is for, until the timeout. A right that is missing ends it.
+// The wait retries requests that fail temporarily, until the timeout. A missing permission ends it.
 func TestRollout_Errors(t *testing.T) {
 	t.Parallel()
 	unavailable, forbidden := apierrors.NewServiceUnavailable("no leader"), apierrors.NewForbidden(appsv1.Resource("deployments"), "clusterfx-hub", nil)
 	told := ""
 	rollout := install.Rollout{Namespace: "answering", Timeout: time.Hour, Progress: func(text string) { told += text }}
 	if _, err := rollout.Wait(t.Context(), &answering{errs: []error{unavailable, syscall.ECONNREFUSED, forbidden}}); !apierrors.IsForbidden(err) {
-		t.Errorf("a right that is missing: %v", err)
+		t.Errorf("a missing permission: %v", err)
 	}
 	for _, want := range []string{"no leader", "connection refused"} {
 		if !strings.Contains(told, want) {

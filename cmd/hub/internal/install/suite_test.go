@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// asHub makes the test binary the stock hub, whose command line tests run as a user does.
+// asHub is the variable that makes the test binary the stock hub, whose commands tests run as a user does.
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m))
 }
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the time that a test waits for a condition that takes a second or two.
 const patience = 2 * time.Minute
 
 func eventually(t *testing.T, check func() error) {

@@ -25,15 +25,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// before are the manifests of an earlier version, as kubectl kustomize config/default made them of it. A version that
-// changes the CRD or the rights leaves its own next to it.
+// before has the manifests of an earlier version, as kubectl kustomize config/default built them. A version that
+// changes the CRD or the permissions adds its own manifests next to it.
 const before = "testdata/install-before-controllers.yaml"
 
-// Of the Clusters of the test, these are Ready.
+// readyOnes are the Clusters of the test that are Ready.
 var readyOnes = []string{"from-a-secret", "of-its-own"}
 
-// A hub of this version works with the manifests of the one before, and says less; when the new ones have been applied
-// it says all. Every Cluster stays Ready, nothing that was there is lost or made anew, and what is stored is valid.
+// A hub of this version works with the manifests of an earlier version, but reports no controllers; it reports them
+// after the new manifests are applied. Ready of a Cluster is never False, no object is lost or recreated, and the
+// stored objects are valid.
 func TestUpgrade(t *testing.T) {
 	config := fleettest.Cluster(t, "upgraded").Config()
 	admin := clientFor(t, config)
@@ -60,15 +61,15 @@ func TestUpgrade(t *testing.T) {
 	now := inventory(t, admin, old)
 	for key := range now {
 		if _, known := was[key]; !known {
-			delete(now, key) // New objects are no loss.
+			delete(now, key) // New objects are allowed.
 		}
 	}
 	if diff := gocmp.Diff(was, now); diff != "" {
-		t.Errorf("the upgrade has lost or made anew: %s", diff)
+		t.Errorf("the upgrade loses or recreates objects: %s", diff)
 	}
 	expectValid(t, admin)
 	if seen := unready(); len(seen) > 0 {
-		t.Errorf("Clusters were not Ready during the upgrade: %v", seen)
+		t.Errorf("Clusters are not Ready during the upgrade: %v", seen)
 	}
 }
 
@@ -79,7 +80,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// registerInFull creates a Cluster with every field that the manifests of before know, and one that is paused.
+// registerInFull creates a Cluster and a paused Cluster, which together have every field of the earlier manifests.
 func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
@@ -103,7 +104,8 @@ func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byt
 	))
 }
 
-// expectControllers fails the test unless the Clusters that are Ready name this controller, or none.
+// expectControllers fails the test unless the Clusters of readyOnes name this controller, or no controller if want is
+// empty.
 func expectControllers(t *testing.T, c client.Client, want string) {
 	t.Helper()
 	for _, name := range readyOnes {
@@ -124,7 +126,7 @@ func controllersOf(c *hubv1.Cluster) (names string) {
 	return names
 }
 
-// nameControllers returns an error unless all Clusters that are Ready name their controllers.
+// nameControllers returns an error unless all Clusters of readyOnes name their controllers.
 func nameControllers(ctx context.Context, c client.Client) error {
 	var missing error
 	for _, name := range readyOnes {
@@ -139,8 +141,8 @@ func nameControllers(ctx context.Context, c client.Client) error {
 	return missing
 }
 
-// inventory names what is in the hub's cluster that must survive: all objects of the old manifests, the Clusters with
-// what people wrote in them, and the Secrets with their data.
+// inventory returns the contents of the hub's cluster that must survive: all objects of the old manifests, the Clusters
+// with the fields that users write, and the Secrets with the keys of their data.
 func inventory(t *testing.T, c client.Client, manifests []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -163,8 +165,8 @@ func inventory(t *testing.T, c client.Client, manifests []*unstructured.Unstruct
 	return found
 }
 
-// watchReady watches the Clusters until its result is called, which says which of those that are Ready were not. Where
-// an app takes longer than a second to start Ready is Unknown for a while, which is no failure.
+// watchReady watches the Clusters until its result is called, which returns the events in which a Cluster of readyOnes
+// is not Ready. While an app takes longer than a second to start, Ready is Unknown, which is not a failure.
 func watchReady(t *testing.T, config *rest.Config) (unready func() []string) {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{Scheme: clientFor(t, config).Scheme()})
@@ -191,14 +193,14 @@ func watchReady(t *testing.T, config *rest.Config) (unready func() []string) {
 		events.Stop()
 		watching.Wait()
 		if count < len(readyOnes) {
-			t.Errorf("only %d events were seen", count)
+			t.Errorf("the watch gets only %d events", count)
 		}
 		return seen
 	}
 }
 
-// expectValid fails the test unless the API server would take every stored Cluster, as it is, for a new one, and its
-// status for one that was written now.
+// expectValid fails the test unless the API server accepts every stored Cluster as a new Cluster, and its status as an
+// update.
 func expectValid(t *testing.T, c client.Client) {
 	t.Helper()
 	var all hubv1.ClusterList
@@ -212,10 +214,10 @@ func expectValid(t *testing.T, c client.Client) {
 			Spec:       one.Spec,
 		}
 		if err := c.Create(t.Context(), anew, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
-			t.Errorf("%s would not be valid if it was new: %v", one.Name, err)
+			t.Errorf("%s is not valid as a new Cluster: %v", one.Name, err)
 		}
 		status := one.DeepCopy()
-		status.Status.Server += " " // Something has to change, or nothing is checked.
+		status.Status.Server += " " // Without a change the API server checks nothing.
 		if err := c.Status().Update(t.Context(), status, client.DryRunAll); err != nil {
 			t.Errorf("the status of %s is not valid: %v", one.Name, err)
 		}
