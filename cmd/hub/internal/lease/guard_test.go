@@ -36,17 +36,17 @@ func TestCandidacy_Guard(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
 	_, err = closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
 	if !errors.Is(err, ErrNotLeader) {
-		t.Errorf("a create came back with %v", err)
+		t.Errorf("a create returns %v, want ErrNotLeader", err)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
 		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
 		if !errors.Is(err, ErrNotLeader) {
-			t.Errorf("%s came back with %v", method, err)
+			t.Errorf("%s returns %v, want ErrNotLeader", method, err)
 		}
 	}
 	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) {
-		t.Errorf("an event came back with %v", err)
+		t.Errorf("the creation of an event returns %v, want Forbidden", err)
 	}
 	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
 	must(t, err)
@@ -55,8 +55,8 @@ func TestCandidacy_Guard(t *testing.T) {
 	must(t, err)
 }
 
-// expectReviewsOnly fails the test unless a client behind a closed gate may ask for its own permissions, and do nothing
-// else with POST.
+// expectReviewsOnly fails the test unless the only permitted writes of a client behind a closed gate are reviews of its
+// own permissions.
 func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 	t.Helper()
 	v1 := closed.AuthorizationV1()
@@ -66,14 +66,14 @@ func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	if !access.Status.Allowed {
-		t.Errorf("the API server has not answered: %+v", access.Status)
+		t.Errorf("the access review has no result: %+v", access.Status)
 	}
 	rules, err := v1.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	if len(rules.Status.ResourceRules) == 0 {
-		t.Errorf("the API server has not answered: %+v", rules.Status)
+		t.Errorf("the rules review has no result: %+v", rules.Status)
 	}
 	const reviews = "/apis/authorization.k8s.io/v1/"
 	for _, request := range [][2]string{
@@ -87,7 +87,7 @@ func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 	} {
 		err := closed.CoreV1().RESTClient().Verb(request[0]).AbsPath(request[1]).Body([]byte("{}")).Do(t.Context()).Error()
 		if !errors.Is(err, ErrNotLeader) {
-			t.Errorf("%s %s came back with %v", request[0], request[1], err)
+			t.Errorf("%s %s returns %v, want ErrNotLeader", request[0], request[1], err)
 		}
 	}
 }

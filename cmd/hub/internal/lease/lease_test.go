@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
 const (
 	namespace = metav1.NamespaceDefault
-	// patience is how long a test waits for what should come within some seconds.
+	// patience is the time that a test waits for a condition that takes some seconds.
 	patience = 2 * time.Minute
 )
 
@@ -39,7 +39,7 @@ type candidate struct {
 	done   chan struct{}
 }
 
-// stand begins a candidacy as a hub does that has filled its caches.
+// stand begins a candidacy as a hub with filled caches does.
 func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
 	t.Helper()
 	return standWith(t, c.Config(), identity)
@@ -50,7 +50,7 @@ func standWith(t *testing.T, config *rest.Config, identity string) *candidate {
 	return standWhile(t, config, identity, nil)
 }
 
-// standWhile begins a candidacy of a hub that makes progress while alive returns nil.
+// standWhile begins the candidacy of a hub that makes progress while alive returns nil.
 func standWhile(t *testing.T, config *rest.Config, identity string, alive func() error) *candidate {
 	t.Helper()
 	candidacy, err := New(Options{
@@ -74,34 +74,34 @@ func (c *candidate) end() {
 	<-c.done
 }
 
-// leaseName is that of the test's own lease.
+// leaseName returns the name of the test's own lease.
 func leaseName(t *testing.T) string {
 	t.Helper()
 	return strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
 }
 
-// expect waits until the channel is closed, and returns how long that took.
+// expect waits until the channel is closed, and returns the time that this takes.
 func (c *candidate) expect(what <-chan struct{}) time.Duration {
 	c.t.Helper()
 	begin := time.Now()
 	select {
 	case <-what:
 	case <-time.After(patience):
-		c.t.Fatal("it has not come to that")
+		c.t.Fatal("the channel is not closed")
 	}
 	return time.Since(begin)
 }
 
-// expectClosed fails unless the gate is closed.
+// expectClosed fails the test unless the gate is closed.
 func (c *candidate) expectClosed() {
 	c.t.Helper()
 	if err := c.Check(); !errors.Is(err, ErrNotLeader) {
-		c.t.Errorf("the gate says %v", err)
+		c.t.Errorf("the gate returns %v, want ErrNotLeader", err)
 	}
 }
 
-// A hub that makes no progress for a moment keeps the lease. When it makes none for longer, it does not renew the
-// lease: the gate closes in time, the lease is lost and runs out, and another hub has it.
+// A hub that makes no progress for a moment keeps the lease. A hub that makes no progress for longer does not renew the
+// lease: the lease is lost in time, the gate is closed, and another hub gets the lease when it has expired.
 func TestCandidacy_NoProgress(t *testing.T) {
 	t.Parallel()
 	server := fleettest.Cluster(t, "hub")
@@ -122,7 +122,7 @@ func TestCandidacy_NoProgress(t *testing.T) {
 
 	stuck.Store(true)
 	if took := first.expect(first.Lost()); took > 10*time.Second {
-		t.Errorf("the lease was lost after %s", took)
+		t.Errorf("the lease is lost after %s", took)
 	}
 	first.expectClosed()
 	second := stand(t, server, "second")
@@ -144,33 +144,33 @@ func TestCandidacy_HandOver(t *testing.T) {
 	}()
 	second.expectClosed()
 	first.end()
-	must(t, first.Check()) // It has the lease until it gives it back.
+	must(t, first.Check()) // It has the lease until GiveBack.
 	must(t, first.GiveBack(t.Context()))
 	first.expectClosed()
 	first.expect(first.Lost())
 	if took := second.expect(second.Held()); took > 2*time.Second {
-		t.Errorf("a lease that was given back was had after %s", took)
+		t.Errorf("a released lease is acquired after %s", took)
 	}
 	must(t, second.Check())
 	if err := <-turn; !apierrors.IsNotFound(err) {
-		t.Errorf("the manager's turn came with %v", err)
+		t.Errorf("the manager's Get returns %v", err)
 	}
 
-	// What has not given back its lease may have it again, and a forfeit is none.
+	// A candidacy that has not released its lease may acquire it again, and a forfeit is not a release.
 	second.Forfeit()
 	second.expectClosed()
 	must(t, second.GiveBack(t.Context()))
 	if got := holder(t, server); got != "second" {
-		t.Errorf("a forfeited lease is held by %q", got)
+		t.Errorf("a forfeited lease is held by %q, want second", got)
 	}
 	again := stand(t, server, "second")
 	if took := again.expect(again.Held()); took > 2*time.Second {
-		t.Errorf("its own lease was had again after %s", took)
+		t.Errorf("its own lease is acquired again after %s", took)
 	}
 }
 
-// An API server that is away for less than the deadline is nothing; when it is away for longer, the
-// gate closes in time, and the lease is lost.
+// A hub keeps the lease if the API server is silent for less than the deadline. If the API server is silent for longer,
+// the gate closes in time, and then the lease is lost.
 func TestCandidacy_Silence(t *testing.T) {
 	t.Parallel()
 	server := fleettest.Cluster(t, "silent")
@@ -189,11 +189,11 @@ func TestCandidacy_Silence(t *testing.T) {
 	last := *c.renewed.Load()
 	eventually(t, func() bool { return c.Check() != nil })
 	if age := present().since(last); age > 3*time.Second {
-		t.Errorf("the gate closed %s after the last renewal", age)
+		t.Errorf("the gate closes %s after the last renewal", age)
 	}
 	select {
 	case <-c.Lost():
-		t.Error("the lease was lost before the gate closed")
+		t.Error("the lease is lost before the gate closes")
 	default:
 	}
 	c.expect(c.Lost())
@@ -201,7 +201,7 @@ func TestCandidacy_Silence(t *testing.T) {
 	c.expectClosed()
 }
 
-// slow sends requests, and hands over what they write after a while.
+// slow sends requests, and delays the responses to writes.
 type slow struct {
 	next http.RoundTripper
 	by   time.Duration
@@ -215,7 +215,8 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A renewal counts from the moment on in which it is sent: the others count from when the API server has it.
+// A renewal counts from the moment at which it is sent: other hubs count from the moment at which the API server has
+// it.
 func TestCandidacy_SlowRenewal(t *testing.T) {
 	t.Parallel()
 	const by = 500 * time.Millisecond
@@ -226,13 +227,13 @@ func TestCandidacy_SlowRenewal(t *testing.T) {
 	for range 3 {
 		last := *c.renewed.Load()
 		if age := present().since(last); age < by {
-			t.Errorf("a renewal that took %s is %s old", by, age)
+			t.Errorf("a renewal that takes %s is %s old", by, age)
 		}
 		eventually(t, func() bool { return *c.renewed.Load() != last })
 	}
 }
 
-// Whoever has the lease now keeps it, and whoever had it knows at once.
+// A new holder keeps the lease, and the old holder notices the loss within a second.
 func TestCandidacy_Deposed(t *testing.T) {
 	t.Parallel()
 	server := fleettest.Cluster(t, "hub")
@@ -240,17 +241,17 @@ func TestCandidacy_Deposed(t *testing.T) {
 	c.expect(c.Held())
 	eventually(t, func() bool { return take(t, server, "new") == nil })
 	if took := c.expect(c.Lost()); took > time.Second {
-		t.Errorf("the loss was noted after %s", took)
+		t.Errorf("the loss is noticed after %s", took)
 	}
 	c.expectClosed()
 	<-c.done
 	must(t, c.GiveBack(t.Context()))
 	if got := holder(t, server); got != "new" {
-		t.Errorf("the lease is held by %q", got)
+		t.Errorf("the lease is held by %q, want new", got)
 	}
 }
 
-// A candidacy that is over stays over, whatever answer still arrives.
+// A renewal after the end of a candidacy does not open the gate again.
 func TestCandidacy_RenewalAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	server := fleettest.Cluster(t, "hub")
@@ -296,7 +297,7 @@ func holder(t *testing.T, c *fleet.Cluster) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// take overwrites the lease, which its holder may do first.
+// take overwrites the lease. It returns an error if the holder writes first.
 func take(t *testing.T, c *fleet.Cluster, identity string) error {
 	t.Helper()
 	leases := kube(t, c).CoordinationV1().Leases(namespace)
