@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// A reader that does not read holds up nobody. When it is back it gets the lines that were kept, in order, and one
-// line that says how many are missing; then everything again.
+// A stalled reader does not block writers. When it reads again, it gets the lines that were kept, in order, and a line
+// with the number of missing lines.
 func TestBuffer_StalledReader(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"info", "debug"} {
@@ -37,12 +37,12 @@ func TestBuffer_StalledReader(t *testing.T) {
 					log.V(1).Info("Details")
 				}
 			})
-			writers.Wait() // It would wait forever if the log did.
+			writers.Wait() // It would wait forever if the log blocked.
 			b.mu.Lock()
 			held := len(b.pending)
 			b.mu.Unlock()
 			if held > 8<<10 {
-				t.Errorf("%d bytes are held", held)
+				t.Errorf("%d bytes are held, want 8 KiB at most", held)
 			}
 			text := make(chan string)
 			go func() {
@@ -53,14 +53,14 @@ func TestBuffer_StalledReader(t *testing.T) {
 			must(t, write.Close())
 			got, missing := linesOf(t, <-text)
 			if dropped := testutil.ToFloat64(b); dropped == 0 || dropped != missing {
-				t.Errorf("the metric says that %g lines were dropped, the log %g", dropped, missing)
+				t.Errorf("the metric counts %g dropped lines, the log %g", dropped, missing)
 			}
 			all := lines
 			if level == "debug" {
 				all *= 2
 			}
 			if float64(got)+missing != float64(all) {
-				t.Errorf("%d lines came and %g are missing, of %d", got, missing, all)
+				t.Errorf("%d lines arrive and %g are missing, want %d together", got, missing, all)
 			}
 		})
 	}
@@ -79,16 +79,16 @@ func TestBuffer_OversizedLine(t *testing.T) {
 	log.Info(strings.Repeat("x", 2<<10))
 	lines := bufio.NewScanner(read)
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"lines":1`) {
-		t.Fatalf("the log says %q, %v", lines.Text(), lines.Err())
+		t.Fatalf("the log is %q, %v", lines.Text(), lines.Err())
 	}
 	log.Info("After", "number", 1)
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"msg":"After"`) {
-		t.Errorf("the log says %q, %v", lines.Text(), lines.Err())
+		t.Errorf("the log is %q, %v", lines.Text(), lines.Err())
 	}
 	b.Close()
 }
 
-// Nothing is lost, and nothing changes its place, with a reader.
+// With a reader, all lines are written, in order.
 func TestBuffer_EveryLine(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -102,11 +102,11 @@ func TestBuffer_EveryLine(t *testing.T) {
 	}
 	b.Close()
 	if out.String() != want || testutil.ToFloat64(b) != 0 {
-		t.Errorf("%d bytes of %d", out.Len(), len(want))
+		t.Errorf("%d bytes are written, want %d", out.Len(), len(want))
 	}
 }
 
-// The end does not wait forever for a reader.
+// Close does not wait forever for a reader.
 func TestBuffer_CloseIsBounded(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
@@ -118,7 +118,8 @@ func TestBuffer_CloseIsBounded(t *testing.T) {
 	<-b.done
 }
 
-// linesOf returns how many lines were logged, in their order, and how many are missing as the log says.
+// linesOf returns the number of logged lines, which must be in order, and the number of lines that the log reports as
+// missing.
 func linesOf(t *testing.T, text string) (lines int, missing float64) {
 	t.Helper()
 	last := -1.0
@@ -135,7 +136,7 @@ func linesOf(t *testing.T, text string) (lines int, missing float64) {
 			missing += *one.Lines
 			continue
 		case one.Number != nil && *one.Number <= last:
-			t.Errorf("%g came after %g", *one.Number, last)
+			t.Errorf("line %g comes after line %g", *one.Number, last)
 		case one.Number != nil:
 			last = *one.Number
 		}

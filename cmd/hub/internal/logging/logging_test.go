@@ -98,7 +98,7 @@ func TestNew_EveryLineOfMany(t *testing.T) {
 		log.Info("Ready")
 	}
 	if got := strings.Count(out.String(), "\n"); got != 1000 {
-		t.Errorf("%d of 1000 lines were written", got)
+		t.Errorf("%d of 1000 lines are written", got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestFX_OnlyForDebugging(t *testing.T) {
 		}
 		logging.FX(log).LogEvent(&fxevent.Started{Err: errors.New("it broke")})
 		if got := strings.Count(out.String(), "\n"); got != want {
-			t.Errorf("at level %s fx wrote %d lines, want %d: %s", level, got, want, out.String())
+			t.Errorf("at level %s fx writes %d lines, want %d: %s", level, got, want, out.String())
 		}
 	}
 }

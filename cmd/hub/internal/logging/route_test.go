@@ -11,7 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 )
 
-// What net/http says about peers is for debugging: a remote must not fill the hub's log.
+// Messages of net/http about peers are for debugging: a remote must not fill the hub's log.
 //
 //nolint:paralleltest // It changes where Go's log package writes.
 func TestRoute_GoLog(t *testing.T) {
