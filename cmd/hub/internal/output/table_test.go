@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The rows of a watch come one by one, and are below the header of the first all the same.
+// The rows of a watch are printed one by one, and are aligned with the header of the first row.
 func TestTablePrinter_AlignsRowsThatComeLater(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -26,12 +26,12 @@ func TestTablePrinter_AlignsRowsThatComeLater(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
-		t.Fatalf("not a header and two rows:\n%s", out.String())
+		t.Fatalf("want a header and two rows:\n%s", out.String())
 	}
 	column := strings.Index(lines[0], "READY")
 	for _, line := range lines[1:] {
 		if strings.Index(line, "True") != column {
-			t.Errorf("the columns are not below each other:\n%s", out.String())
+			t.Errorf("the columns are not aligned:\n%s", out.String())
 		}
 	}
 }

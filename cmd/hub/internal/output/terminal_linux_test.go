@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-// openTerminal returns both ends of a terminal: that of the person and that of the program.
+// openTerminal returns both ends of a terminal: the person's end and the program's end.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -65,7 +65,7 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(got) != test.want {
-				t.Errorf("the terminal shows %q, not %q", got, test.want)
+				t.Errorf("the terminal shows %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestTerminal_Ask(t *testing.T) {
 		var asked strings.Builder
 		err := output.NewTerminal(program, &asked, &asked).Ask(t.Context(), "Really?")
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
-			t.Errorf("the answer %q means %v", answer, err)
+			t.Errorf("for the input %q, Ask returns %v", answer, err)
 		}
 		if asked.String() != "Really? [y/N] " {
 			t.Errorf("the question is %q", asked.String())
@@ -90,7 +90,7 @@ func TestTerminal_Ask(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := output.NewTerminal(program, io.Discard, io.Discard).Ask(ctx, "Really?"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after Ctrl-C the answer is %v", err)
+		t.Errorf("after Ctrl-C, Ask returns %v", err)
 	}
 	file, err := os.Open(os.DevNull)
 	if err != nil {
@@ -98,6 +98,6 @@ func TestTerminal_Ask(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "confirm it with --yes") {
-		t.Errorf("nobody was asked, and the answer is %v", err)
+		t.Errorf("without a terminal, Ask returns %v", err)
 	}
 }
