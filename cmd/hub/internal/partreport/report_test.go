@@ -46,8 +46,8 @@ func eventually(t *testing.T, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(time.Minute).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// The report is written at the start and after a change, whatever was there before, with the permissions of Rules and
-// that to create ConfigMaps. Without them it is tried again, and nothing fails.
+// The report is written at the start and after a change, with the permissions of Rules and the permission to create
+// ConfigMaps. Without them the writer retries, and does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	admin, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
@@ -87,7 +87,7 @@ func TestWriter(t *testing.T) {
 		})
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the hub would end: %v", err)
+			t.Errorf("the writer returns %v, which ends the hub", err)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func expect(t *testing.T, c client.Client, namespace, state string) {
 	})
 }
 
-// A report that the hub should have written again is old.
+// A report is old if the hub has not refreshed it for too long.
 func TestReport_Old(t *testing.T) {
 	t.Parallel()
 	for age, old := range map[time.Duration]bool{-time.Minute: false, 2 * refresh: false, 4 * refresh: true} {
