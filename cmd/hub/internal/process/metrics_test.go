@@ -11,20 +11,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// big is a collector that cannot be overlooked, and says when it is gone.
+// big is a large collector, whose end the test can see.
 type big struct {
 	prometheus.Collector
 	ballast []byte
 }
 
-// A term lets go of collectors that are unregistered, and of what they lead to: an app's lead to all that
-// the app was.
+// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to
+// all of the app.
 func TestTermMetrics_LetsGo(t *testing.T) {
 	t.Parallel()
 	all := prometheus.NewRegistry()
 	term := newTermMetrics(all)
 	gone := make(chan bool, 1)
-	// As an app does it: with a label, and a wrapper of each call's own.
+	// As in an app: with a label, and with a new wrapper for each call.
 	app := func() prometheus.Registerer {
 		return prometheus.WrapRegistererWith(prometheus.Labels{"cluster": "one"}, term)
 	}
@@ -38,10 +38,10 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !app().Unregister(c) {
-			t.Error("the collector was not unregistered")
+			t.Error("the collector is not unregistered")
 		}
 		if families, err := all.Gather(); err != nil || len(families) != 1 {
-			t.Errorf("%d metrics, %v; want the other one", len(families), err)
+			t.Errorf("%d metrics, %v; want 1", len(families), err)
 		}
 		runtime.KeepAlive(c.ballast)
 	}()
@@ -51,9 +51,9 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 	}).WithTimeout(2 * time.Minute).Should(gomega.BeTrue())
 	term.end()
 	if families, err := all.Gather(); err != nil || len(families) != 0 {
-		t.Errorf("%d metrics after the term, %v; want none", len(families), err)
+		t.Errorf("%d metrics after the term, %v; want 0", len(families), err)
 	}
 	if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "late", Help: "A test."})); err == nil {
-		t.Error("a collector was registered after the term")
+		t.Error("a collector can be registered after the term")
 	}
 }
