@@ -4,5 +4,5 @@
 
 package scaffold_test
 
-// raceFlag is how this test was compiled.
+// raceFlag is the race flag of this test.
 const raceFlag = " -race"

@@ -24,8 +24,8 @@ func repository(t *testing.T) string {
 	return root
 }
 
-// ownModule returns a Go module of a user, which takes clusterfx from this repository. It has the requirements and the sums
-// of this repository, as go mod tidy would write them: no proxy is asked.
+// ownModule returns a user's Go module, which uses clusterfx from this repository. It has the requirements and the sums
+// of this repository, as go mod tidy would write them, so that no proxy is needed.
 func ownModule(t *testing.T) string {
 	t.Helper()
 	dir, root := t.TempDir(), repository(t)
@@ -57,7 +57,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// run runs a program in a folder, and returns what it prints. The go command compiles as it did for this test, so that
+// run runs a program in a folder, and returns its output. The go command compiles with the flags of this test, so that
 // the dependencies are in its cache.
 func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	t.Helper()
@@ -68,7 +68,7 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// A module in a Go module of one's own is formatted, compiles, and passes its test, with the program of a hub. That program
+// A module in a user's Go module is formatted, compiles, and passes its test, with the program of a hub. That program
 // is not installed with the image of the stock hub.
 func TestModule_OfOnesOwn(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestModule_OfOnesOwn(t *testing.T) {
 	files, err := scaffold.Module("team-notes", dir)
 	must(t, err)
 	if files.Package != "example.com/tenants-hub/teamnotes" || !files.HasProgram {
-		t.Errorf("it writes %+v", files.Paths())
+		t.Errorf("the files are %+v", files.Paths())
 	}
 	must(t, files.Write())
 	for _, args := range [][]string{{"gofmt", "-l", "."}, {"go", "vet", "./..."}, {"go", "test", "-count=1", "./..."}} {
@@ -90,14 +90,14 @@ func TestModule_OfOnesOwn(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if out, err := run(t, dir, "bin/hub", "install", "--export"); err == nil || !strings.Contains(out, "hub is not the stock hub") {
-		t.Errorf("hub install of one's own hub: %v, %.300s", err, out)
+		t.Errorf("hub install of a custom hub: %v, %.300s", err, out)
 	}
 	if out, err := run(t, dir, "bin/hub", "install", "--export", "--image=example.com/tenants-hub:v1"); err != nil || !strings.Contains(out, "example.com/tenants-hub:v1") {
-		t.Errorf("hub install of one's own hub with --image: %v, %.300s", err, out)
+		t.Errorf("hub install of a custom hub with --image: %v, %.300s", err, out)
 	}
 }
 
-// In this repository the module is a folder of modules, with the licence in every file, and passes its test there.
+// In this repository a module is a folder of modules, with the licence in every file, and passes its test there.
 func TestModule_OfThisRepository(t *testing.T) {
 	t.Parallel()
 	dir, root := t.TempDir(), repository(t)
@@ -106,7 +106,7 @@ func TestModule_OfThisRepository(t *testing.T) {
 	files, err := scaffold.Module("scaffolded", filepath.Join(dir, "registry"))
 	must(t, err)
 	if files.Package != ours+"/modules/scaffolded" || files.HasProgram || !strings.Contains(files.Next, "modules.All in modules/modules.go") {
-		t.Errorf("it writes %+v; next: %s", files.Paths(), files.Next)
+		t.Errorf("the files are %+v; next: %s", files.Paths(), files.Next)
 	}
 	must(t, files.Write())
 	overlay := map[string]map[string]string{"Replace": {}}
@@ -132,7 +132,7 @@ func TestModule_OfThisRepository(t *testing.T) {
 	}
 }
 
-// What exists stays, and bad names are refused with an example of a good one.
+// Existing files are kept, and bad names are refused with an example of a good name.
 func TestModule_Refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -150,7 +150,7 @@ func TestModule_Refused(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("refused names leave %v, %v", left, err)
+		t.Errorf("the folder after refused names has %v, %v", left, err)
 	}
 	for _, name := range []string{"write", "remove", "hub", "docs"} {
 		if _, err := scaffold.Module(name, dir); err != nil {
@@ -162,7 +162,7 @@ func TestModule_Refused(t *testing.T) {
 	must(t, err)
 	must(t, files.Write())
 	if text, err := os.ReadFile(filepath.Join(dir, "Dockerfile")); err != nil || string(text) != "FROM mine\n" {
-		t.Errorf("the Dockerfile that was there: %q, %v", text, err)
+		t.Errorf("the existing Dockerfile is %q, %v", text, err)
 	}
 	if _, err := scaffold.Module("tenants", dir); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("a second time: %v", err)
@@ -172,8 +172,8 @@ func TestModule_Refused(t *testing.T) {
 	}
 }
 
-// A program is written where no package main of the Go module imports app and the root has no Go files. What is to be done
-// next can be done from the current folder.
+// A program is written if no package main of the Go module imports app and the root has no Go files. The next step
+// starts from the current folder.
 func TestModule_Program(t *testing.T) {
 	t.Parallel()
 	const hub = "package main\n\nimport \"github.com/clusterfx/clusterfx/cmd/hub/app\"\n\nfunc main() { app.Main() }\n"
@@ -208,7 +208,7 @@ func TestModule_Program(t *testing.T) {
 	}
 }
 
-// The folder in which the command dev keeps keys is not committed, also where there is a .gitignore already.
+// The .gitignore excludes the folder in which the command dev keeps keys, even if the file already exists.
 func TestModule_Ignore(t *testing.T) {
 	t.Parallel()
 	for old, want := range map[string]string{
@@ -226,7 +226,7 @@ func TestModule_Ignore(t *testing.T) {
 	}
 }
 
-// Every target of the Makefile can be made, and its image is what the Dockerfile takes.
+// Every target of the Makefile passes a dry run, and the targets use the image and the base of the variables.
 func TestModule_Makefile(t *testing.T) {
 	t.Parallel()
 	dir := scaffolded(t, t.TempDir())
@@ -248,7 +248,7 @@ func TestModule_Makefile(t *testing.T) {
 	}
 }
 
-// The Makefile looks for Docker and the base before it compiles, and says what to do without them.
+// The Makefile checks for Docker and the base before it compiles, and gives advice if Docker or the base is missing.
 func TestModule_MakefileChecksFirst(t *testing.T) {
 	t.Parallel()
 	dir := scaffolded(t, t.TempDir())
@@ -277,7 +277,7 @@ func TestModule_MakefileChecksFirst(t *testing.T) {
 	}
 }
 
-// withoutCommands returns what a run of make printed without the commands that it showed.
+// withoutCommands returns the output of make without the commands that make prints.
 func withoutCommands(out string) string {
 	var lines []string
 	for line := range strings.Lines(out) {
