@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
-// What is for debugging is served on loopback and nowhere else, whatever the site.
+// The debugging pages are served on loopback only, with and without a site.
 func TestPorts_Debug(t *testing.T) {
 	t.Parallel()
 	options := serving.Options{
@@ -25,7 +25,7 @@ func TestPorts_Debug(t *testing.T) {
 		options.Debug = elsewhere
 		ports, err := serving.Listen(t.Context(), options)
 		if err == nil || !strings.Contains(err.Error(), "debugging") {
-			t.Errorf("%s is served: %v", elsewhere, err)
+			t.Errorf("the debugging pages are served on %s: %v", elsewhere, err)
 		}
 		if err == nil {
 			ports.Close()

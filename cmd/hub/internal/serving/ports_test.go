@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// What is behind the ports changes from term to term; the ports do not.
+// The handlers behind the ports change from term to term; the ports stay open.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -57,7 +57,7 @@ func TestPorts(t *testing.T) {
 		}
 	}
 	ports.Show(site)
-	// What is added later is served like the rest.
+	// Checks and handlers that are added later are served, too.
 	must(t, site.AddReadyzCheck("late", func(*http.Request) error { return failing }))
 	must(t, site.AddMetricsServerExtraHandler("/late", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "later")
@@ -73,15 +73,15 @@ func TestPorts(t *testing.T) {
 	empty()
 
 	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("an address was taken twice: %v", err)
+		t.Errorf("Listen on an address in use returns %v", err)
 	}
 	options.Metrics = serving.Nowhere
 	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("an address was taken twice: %v", err)
+		t.Errorf("Listen on an address in use returns %v", err)
 	}
 }
 
-// Notes are shown by /readyz?verbose alone, and change no status.
+// Only /readyz?verbose shows notes, and they change no status.
 func TestSite_NoteReadyz(t *testing.T) {
 	t.Parallel()
 	options := serving.Options{Metrics: serving.Nowhere, Health: freeAddress(t), Gatherer: prometheus.NewRegistry()}
@@ -104,14 +104,14 @@ func expect(t *testing.T, url string, status int, text string) {
 	t.Helper()
 	got, body := fetch(t, url)
 	if got != status || !strings.Contains(body, text) {
-		t.Errorf("%s answers %d: %s", url, got, body)
+		t.Errorf("%s returns %d: %s", url, got, body)
 	}
 }
 
 func expectNot(t *testing.T, url, text string) {
 	t.Helper()
 	if got, body := fetch(t, url); got != http.StatusOK || strings.Contains(body, text) {
-		t.Errorf("%s answers %d: %s", url, got, body)
+		t.Errorf("%s returns %d: %s", url, got, body)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestHandler_Refuses(t *testing.T) {
 	}
 }
 
-// A browser must not guess another type for a page than text/plain.
+// Pages have the header nosniff: a browser must not guess a type other than text/plain.
 func TestHandler_NoSniff(t *testing.T) {
 	t.Parallel()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, newServer(t)+"/flagz", http.NoBody)
