@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// The first signal ends the context. The second one ends the process, and not before the last words are said.
+// The first signal ends the context. The second signal ends the process, after the functions of BeforeExit have
+// returned.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSignals(t *testing.T) {
 		s.received <- os.Interrupt
 		synctest.Wait()
 		if len(order) != 1 {
-			t.Errorf("before the last words: %v", order)
+			t.Errorf("before the function of BeforeExit returns: %v", order)
 		}
 		close(flushed)
 		synctest.Wait()
