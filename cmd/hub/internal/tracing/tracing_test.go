@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// environment sets the variables that turn traces on, and unsets the others.
+// environment sets these variables, and clears the other variables of traces.
 func environment(t *testing.T, set map[string]string) {
 	t.Helper()
 	for _, name := range []string{
@@ -96,14 +96,14 @@ func TestStart_Refuses(t *testing.T) {
 				t.Errorf("got %v, %v", traces, err)
 			}
 			if err != nil && strings.Contains(err.Error(), "open") {
-				t.Errorf("it repeats what may be secret: %v", err)
+				t.Errorf("the error repeats a value that may be secret: %v", err)
 			}
 			traces.Stop(t.Context())
 		})
 	}
 }
 
-// Headers that are good are no reason to refuse anything.
+// Valid headers are accepted.
 //
 //nolint:paralleltest // It sets variables.
 func TestStart_TakesHeaders(t *testing.T) {
@@ -136,7 +136,7 @@ func (c *grpcCollector) Export(_ context.Context, r *coltracepb.ExportTraceServi
 	return &coltracepb.ExportTraceServiceResponse{}, nil
 }
 
-// What a collector does not take is said once, and what it takes again once, over gRPC too.
+// A failure of the collector is logged once, and its recovery once, over gRPC, too.
 //
 //nolint:paralleltest // It sets variables.
 func TestStart_GRPC(t *testing.T) {
@@ -169,7 +169,7 @@ func TestStart_GRPC(t *testing.T) {
 		span.End()
 		flusher, ok := traces.Provider().(interface{ ForceFlush(context.Context) error })
 		if !ok {
-			t.Fatal("the provider is another one")
+			t.Fatal("the provider has no ForceFlush")
 		}
 		if err := flusher.ForceFlush(t.Context()); err != nil {
 			t.Error(err)
@@ -183,20 +183,20 @@ func TestStart_GRPC(t *testing.T) {
 	export()
 	traces.Stop(t.Context())
 	if n := collector.spans.Load(); n != 2 {
-		t.Errorf("%d spans arrived, want 2", n)
+		t.Errorf("%d spans arrive, want 2", n)
 	}
 	want := []string{"Traces cannot be exported", "Traces are exported again\" \"lost\"=2"}
 	if len(said.all) != len(want) {
-		t.Fatalf("it said %q", said.all)
+		t.Fatalf("the log is %q", said.all)
 	}
 	for i, text := range want {
 		if !strings.Contains(said.all[i], text) {
-			t.Errorf("it said %s, want %s", said.all[i], text)
+			t.Errorf("the log has %s, want %s", said.all[i], text)
 		}
 	}
 }
 
-// lines are what was logged, by one goroutine at a time.
+// lines are the logged lines, of one goroutine at a time.
 type lines struct{ all []string }
 
 func (l *lines) add(_, text string) { l.all = append(l.all, text) }
