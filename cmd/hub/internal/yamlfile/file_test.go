@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// An error has the line of its field, or of what the field would be in.
+// An error has the line of its field, or of the nearest parent if the field does not exist.
 func TestFile_At(t *testing.T) {
 	t.Parallel()
 	file, err := Parse("a.yaml", []byte("a:\n  b: 1\nc:\n- d: 2\n-\n  e: &x {f: 3}\n  g: *x\n"))
@@ -24,7 +24,7 @@ func TestFile_At(t *testing.T) {
 	}
 }
 
-// Problems are in the order of their lines.
+// Check returns problems in the order of their lines.
 func TestFile_Check(t *testing.T) {
 	t.Parallel()
 	file, err := Parse("a.yaml", []byte("z: 1\nlist: 2\nnames: {a: [1]}\ny: 1\n"))
