@@ -80,7 +80,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// registerInFull creates a Cluster and a paused Cluster, which together have every field of the earlier manifests.
+// registerInFull creates a Cluster and a paused Cluster, which together have every field of the earlier manifests
+// except the context of the kubeconfig.
 func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
