@@ -10,7 +10,7 @@
 //	cd tools && go run ./words -of pages -list all .. # Markdown pages, without their blocks of code
 //	cd tools && go run ./words -check ..              # exit code 1 if a total is over its limit
 //
-// Tests, generated code, testdata, directives and licence lines do not count. The patterns, each with its limit, are in
+// Generated code, the literals of tests, testdata, directives and licence lines do not count. The patterns, each with its limit, are in
 // patterns.go. Most of them have a plainer form: a noun for "what" and "the one that", a component and a verb for
 // "nobody" and "is told", the term of the field for "answer". The limit is a rate where the pattern is also good
 // English now and then, and zero where it never is.

@@ -54,10 +54,13 @@ func isSkipped(folder string) bool {
 
 // isOfKind reports whether a file holds prose of a kind.
 func isOfKind(path, kind string) bool {
-	if kind == pages {
+	switch kind {
+	case pages:
 		return filepath.Ext(path) == ".md"
+	case literals: // The literals of tests are inputs, and texts that are compared.
+		return filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go")
 	}
-	return filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go")
+	return filepath.Ext(path) == ".go"
 }
 
 // textsOf returns the prose of one kind in a file.
