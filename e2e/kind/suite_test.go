@@ -35,7 +35,7 @@ const (
 	// soon is the timeout for operations that take seconds on an idle machine.
 	soon = 2 * time.Minute
 	// commandTimeout is the time after which a hanging program is killed.
-	commandTimeout = 5 * time.Minute
+	commandTimeout = 15 * time.Minute
 )
 
 // site is the installation that the steps share.
