@@ -150,13 +150,18 @@ func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Optio
 	}
 }
 
-// The informer of a list may stop while a page of the list is counted. The error then names no module.
+// The informer of a list may stop while a page of the list is counted. The error then names the
+// limit, and neither a kind nor a module.
 func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})
+	b.watchedBy("ConfigMap", "dns")
 	var over *OverBudgetError
 	err := b.overBudget("1 MiB", state.ProblemTooManyBytes, func(a Amount) int64 { return a.Bytes })
 	if !errors.As(err, &over) || over.Module != "" || over.Problem.Kind != state.ProblemTooManyBytes {
 		t.Errorf("overBudget: got %v, want an OverBudgetError with the limit", err)
+	}
+	if want := "the cache would hold more than 1 MiB"; err.Error() != want {
+		t.Errorf("overBudget: got %q, want %q", err, want)
 	}
 }
