@@ -16,7 +16,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A monitor whose own goroutine is stuck reports itself, in the error and in the metric, until the goroutine continues.
+// A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine
+// continues.
 func TestMonitor_WatchesItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,6 +25,14 @@ func TestMonitor_WatchesItself(t *testing.T) {
 		log := &sink{onLine: func(string) { <-release }}
 		m := running(t, Options{Log: logr.New(log)})
 		m.Watch(Subject{Module: "dns"}, func(*Heart) {}) // This log line is never written.
+		ofItself := func() (missed Missed) {
+			for _, one := range m.Missed() {
+				if one.Subject == self() {
+					missed = one
+				}
+			}
+			return missed
+		}
 		<-time.After(55 * time.Second)
 		if err := m.Err(); err != nil {
 			t.Errorf("after less than three missed heartbeats: got error %v", err)
@@ -32,13 +41,23 @@ func TestMonitor_WatchesItself(t *testing.T) {
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller liveness") {
 			t.Errorf("stuck monitor: got error %v, want controller liveness", err)
 		}
-		if got := series(m)[self()]; got < 3 {
-			t.Errorf("got metric %g, want at least 3", got)
+		got := ofItself()
+		if got.Beats < 3 || !got.Stuck {
+			t.Errorf("stuck monitor: got missed heartbeats %v, want at least 3, and stuck", m.Missed())
+		}
+		if metric := series(m)[self()]; metric != float64(got.Beats) {
+			t.Errorf("got metric %g, want %d", metric, got.Beats)
 		}
 		close(release)
 		<-time.After(time.Second)
 		if err := m.Err(); err != nil {
 			t.Errorf("after the goroutine continues: got error %v", err)
+		}
+		if got := ofItself(); got != (Missed{}) {
+			t.Errorf("after the goroutine continues: got missed heartbeats %v", got)
+		}
+		if metric, exists := series(m)[self()]; metric != 0 || !exists {
+			t.Errorf("after the goroutine continues: got metric %g (exists: %t), want 0", metric, exists)
 		}
 	})
 }
