@@ -3,7 +3,9 @@
 package hubtest_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +43,30 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	edge.WaitReady()
 	edge.Deregister()
 	before.Wait()
+}
+
+// When the Secret that registered a remote is deleted, the hub deletes the Cluster after a grace period.
+func TestRemote_DeleteSecret(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Modules(echo()))
+	edge := hub.NewRemote("edge")
+	edge.RegisterBySecret()
+	edge.WaitReady()
+	hub.Delete(secretOf(t, hub, edge))
+	cluster := edge.Cluster()
+	hub.WaitFor(cluster, func() error {
+		if cluster.Annotations[hubv1.AnnotationSecretMissingSince] == "" {
+			return errors.New("the hub has not noticed that the Secret is missing")
+		}
+		return nil
+	})
+	edge.Change(func(c *hubv1.Cluster) { // The grace period ends early.
+		c.Annotations[hubv1.AnnotationSecretMissingSince] = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	})
+	hub.WaitGone(cluster)
+	if _, known := hub.Registry().Status("edge"); known {
+		t.Error("hub knows a remote whose Secret is deleted")
+	}
 }
 
 // A kubeconfig of a remote passes through the remote's faults and differs from the kubeconfig of the hub.
