@@ -211,21 +211,54 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	}
 }
 
-// Remove waits for a starting app and runs its cleanup steps, because an earlier epoch may have created objects.
+// Remove waits for a starting app and runs its cleanup steps, which revert the changes of an earlier epoch.
 func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	t.Parallel()
 	c := dedicated(t)
 	var s traces
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
+	starting, removed := make(chan struct{}), make(chan struct{})
+	started := sync.OnceFunc(func() { close(starting) })
+	slow := registry.NewModule("slow", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle, p registry.Remote) {
+		l.Append(fx.StartHook(func() {
+			if p.Status.Epoch > 1 {
+				started()
+				<-removed
+			}
+		}))
+	})})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{slow, s.module()} })
 	config := configFor(t, c.Kubeconfig())
-	config.Identity.Known = namespaceUID(t, c)
+	spawn(t, r, "early", config)
+	info, _ := r.Status("early")
+	if err := r.Stop(t.Context(), "early"); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	direct := clientFor(t, c)
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); err != nil || s.done != nil {
+		t.Fatalf("get the ConfigMap of the earlier epoch: %v; got steps %v, want none", err, s.done)
+	}
+
+	config.Identity.Known = info.ID
 	if err := r.Ensure("early", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	err := removeWithin(t, r, "early", patience)
+	<-starting
+	ended := make(chan error, 1)
+	go func() { ended <- removeWithin(t, r, "early", patience) }()
+	eventually(t, func() error {
+		if info, _ := r.Status("early"); info.State != state.StateStopping {
+			return &stateError{want: state.StateStopping, got: info}
+		}
+		return nil
+	})
+	close(removed)
+	err := <-ended
 	var left *registry.AbandonedError
 	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) {
 		t.Errorf("Remove: %v, want an AbandonedError with only the step that fails", err)
+	}
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("get the ConfigMap of the earlier epoch: %v, want NotFound", err)
 	}
 }
 

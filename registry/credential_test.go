@@ -3,6 +3,7 @@
 package registry_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -18,9 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -129,18 +133,23 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 	}
 }
 
-// When a credential with fewer permissions is in use, the status reports the missing permissions, and the modules that
-// do not need them run.
+// When a credential with fewer permissions is in use, the modules that lack a permission have ended, the status reports
+// the missing permissions, and the other modules run.
 func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 	t.Parallel()
 	var c counter
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{
-			c.module(), registry.NewModule("greedy", registry.ModuleOptions{Rules: everything}),
-		}
-	})
+	var ended atomic.Bool
+	greedy := registry.NewModule("greedy", registry.ModuleOptions{Rules: everything, Remote: fx.Invoke(func(m ctrl.Manager) error {
+		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			ended.Store(true)
+			return nil
+		}))
+	})})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), greedy} })
 	one, config := remote(t, "one")
 	spawn(t, r, "narrowed", config)
+	expectModule(t, r, "narrowed", "greedy", state.ModuleRunning, state.ReasonRunning)
 	less := append(everything[:0:0], everything[1])
 	less = append(less, everything[0])
 	less[1].Resources, less[1].APIGroups = []string{"configmaps", "namespaces"}, []string{""}
@@ -158,11 +167,15 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 		if info.CredentialName == "less" && info.Authorized.Reason != state.ReasonRightsMissing {
 			t.Errorf("the credential is in use, got Authorized %+v, want reason RightsMissing", info.Authorized)
 		}
+		if info.CredentialName == "less" && !ended.Load() {
+			t.Error("the credential is in use, and the module that lacks permissions has not ended")
+		}
 		if info.State != state.StateReady || info.CredentialName != "less" {
 			return errors.New(string(info.State) + " with " + info.CredentialName)
 		}
 		return nil
 	})
+	expectModule(t, r, "narrowed", "greedy", state.ModuleWaiting, state.ReasonRightsMissing)
 	expectSeenBy(t, one, newConfigMap(t, one), "narrowed")
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -277,20 +277,35 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 	})
 }
 
-// If the server of a remote becomes that of another cluster, the app stops, and the remote fails with IdentityChanged.
+// If the server of a remote becomes that of another cluster, the app stops before any of its requests reaches the other
+// cluster, and the remote fails with IdentityChanged.
 func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
 	_, one := remote(t, "one")
-	_, two := remote(t, "two")
+	other, two := remote(t, "two")
+	f, elsewhere := newFront(t, other)
+	f.set(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps") }, f.honest.ServeHTTP)
 	spawn(t, r, "moved", one)
-	if err := r.Ensure("moved", two); err != nil {
+	before := newConfigMap(t, other)
+	if err := r.Ensure("moved", elsewhere); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	expectState(t, r, "moved", state.StateFailed, state.ReasonIdentityChanged)
 	// The other cluster works under another name: the app of owner marks its objects.
 	spawn(t, r, "owner", two)
-	other := fleettest.Cluster(t, "two")
-	expectSeenBy(t, other, newConfigMap(t, other), "owner")
+	for _, key := range []client.ObjectKey{before, newConfigMap(t, other)} {
+		expectSeenBy(t, other, key, "owner")
+		var one corev1.ConfigMap
+		if err := clientFor(t, other).Get(t.Context(), key, &one); err != nil {
+			t.Fatal(err)
+		}
+		if one.Annotations[seenBy("moved")] != "" {
+			t.Errorf("the app of moved has marked %s of the other cluster", key)
+		}
+	}
+	if n := f.requests.Load(); n > 0 {
+		t.Errorf("the app of moved sent %d requests for ConfigMaps to the other cluster, want 0", n)
+	}
 }

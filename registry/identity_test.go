@@ -106,26 +106,38 @@ func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 	return string(ns.UID)
 }
 
-// Of two remotes for the same cluster, the remote that was registered first runs, even if the hub starts the other
-// remote first. The other remote runs after the first is stopped.
+// Of two remotes for the same cluster, the remote that was registered first runs, whichever of them the hub starts
+// first. The other remote runs after the first is stopped.
 func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 	t.Parallel()
-	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
-	_, config := remote(t, "one")
-	now := time.Now()
-	newer, older := config, config
-	newer.Since, older.Since = now, now.Add(-time.Hour)
-	spawn(t, r, "newer", newer)
-	if err := r.Ensure("older", older); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	expectState(t, r, "older", state.StateReady, state.ReasonReady)
-	expectState(t, r, "newer", state.StateFailed, state.ReasonDuplicate)
+	for name, order := range map[string][2]registry.ClusterName{
+		"the newer starts first": {"newer", "older"},
+		"the older starts first": {"older", "newer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
+			_, config := remote(t, "one")
+			now := time.Now()
+			since := map[registry.ClusterName]time.Time{"newer": now, "older": now.Add(-time.Hour)}
+			config.Since = since[order[0]]
+			spawn(t, r, order[0], config)
+			config.Since = since[order[1]]
+			if err := r.Ensure(order[1], config); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			expectState(t, r, "newer", state.StateFailed, state.ReasonDuplicate)
+			older := expectState(t, r, "older", state.StateReady, state.ReasonReady)
+			if order[0] == "older" && older.Epoch != 1 {
+				t.Errorf("got epoch %d of the older remote, want 1: its app keeps running", older.Epoch)
+			}
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := r.Stop(ctx, "older"); err != nil {
-		t.Fatalf("Stop: %v", err)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := r.Stop(ctx, "older"); err != nil {
+				t.Fatalf("Stop: %v", err)
+			}
+			expectState(t, r, "newer", state.StateReady, state.ReasonReady)
+		})
 	}
-	expectState(t, r, "newer", state.StateReady, state.ReasonReady)
 }

@@ -118,12 +118,19 @@ func TestConfig(t *testing.T) {
 	s.expect(t, "plain/3", want)
 }
 
-// The hub part of a module gets its configuration, too.
+// The hub part of a module gets its configuration, too, without overrides, even if the selector of an override matches an
+// empty set of labels.
 func TestConfig_OfTheHub(t *testing.T) {
 	t.Parallel()
 	var s scanner
-	o := registry.Options{ModuleConfigs: []moduleconfig.Config{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}
-	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, s.module().Option())
+	unlabeled := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist},
+	}}
+	o := registry.Options{ModuleConfigs: []moduleconfig.Config{{
+		Name: "scanner", Config: json.RawMessage(`{"size": 7}`),
+		Overrides: []moduleconfig.Override{{Selector: unlabeled, Config: json.RawMessage(`{"paths": ["/remote"]}`)}},
+	}}}
+	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, s.module().Option())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +138,11 @@ func TestConfig_OfTheHub(t *testing.T) {
 	want := defaultScan()
 	want.Size = 7
 	s.expect(t, "hub", want)
+	_, config := remote(t, "a")
+	spawn(t, r, "a", config)
+	info, _ := r.Status("a")
+	want.Paths = []string{"/remote"}
+	s.expect(t, fmt.Sprint("a/", info.Epoch), want)
 }
 
 func TestNew_ChecksConfigs(t *testing.T) {

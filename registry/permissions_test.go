@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -30,19 +34,59 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 // limited returns the configuration of a remote whose user has only these permissions.
 func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) state.Desired {
 	t.Helper()
+	return configFor(t, limitedKubeconfig(t, c, name, rules...))
+}
+
+func limitedKubeconfig(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) []byte {
+	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return configFor(t, credential.Kubeconfig())
+	return credential.Kubeconfig()
+}
+
+// allow gives a user of a cluster more permissions, and returns the binding.
+func allow(t testing.TB, admin client.Client, user string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRoleBinding {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: rules}
+	if err := admin.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	return binding
+}
+
+// behindProxy returns a proxy of a cluster, and the configuration of a remote behind it with the credential of a
+// kubeconfig.
+func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Proxy, state.Desired) {
+	t.Helper()
+	proxy, err := network.New(c.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	through, err := proxy.Kubeconfig(kubeconf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proxy, configFor(t, through)
 }
 
 // A module whose permissions the credentials lack waits, and its message names them; the other modules run. When the
-// permissions are granted the module starts; when they are revoked the other modules continue.
+// permissions are granted the module starts; when they are revoked it is stopped, and the other modules continue.
 func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "a")
-	config := limited(t, c, "no-secrets", rule("configmaps", "get", "list", "watch", "patch"), rule("namespaces", "get"))
+	proxy, config := behindProxy(t, c, limitedKubeconfig(t, c, "no-secrets",
+		rule("configmaps", "get", "list", "watch", "patch"), rule("namespaces", "get")))
 	var count counter
 	var seen names
 	r := newRegistry(t, func(o *registry.Options) {
@@ -69,22 +113,8 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-"},
-		Rules:      []rbacv1.PolicyRule{rule("secrets", "*"), {NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}
 	admin := clientFor(t, c)
-	if err := admin.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "no-secrets"}},
-	}
-	if err := admin.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	binding := allow(t, admin, "no-secrets", rule("secrets", "*"), rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 	expectModule(t, r, "a", "vault", state.ModuleRunning, state.ReasonRunning)
 	expectAuthorized(t, r, "a", metav1.ConditionTrue, state.ReasonAllowed)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-", Namespace: "default"}}
@@ -96,7 +126,17 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	if err := admin.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range []network.Fault{network.Reset(), network.Pass()} { // A watch that is refused triggers a check.
+		if err := proxy.Set(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting = expectModule(t, r, "a", "vault", state.ModuleWaiting, state.ReasonRightsMissing)
+	if !strings.Contains(waiting.Message, "watch secrets") {
+		t.Errorf("got no %q in message: %s", "watch secrets", waiting.Message)
+	}
 	expectModule(t, r, "a", "counter", state.ModuleRunning, state.ReasonRunning)
+	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	if info, _ := r.Status("a"); info.Restarts != 0 {
 		t.Errorf("got %d restarts, want 0", info.Restarts)
 	}
@@ -181,12 +221,21 @@ func TestRules_InNamespaces(t *testing.T) {
 	}
 }
 
-// If no module declares permissions, the condition Authorized is not set.
+// If no module declares permissions, no access review is sent, and the condition Authorized is not set.
 func TestRules_NoneDeclared(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
-	r := newRegistry(t, nil)
+	f, config := newFront(t, fleettest.Cluster(t, "a"))
+	f.set(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") }, f.honest.ServeHTTP)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("reader", registry.ModuleOptions{ // so that there is a preflight
+			Select: registry.Selector{Requires: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")}},
+		})}
+	})
 	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "reader", state.ModuleRunning, state.ReasonRunning)
+	if n := f.requests.Load(); n > 0 {
+		t.Errorf("got %d access reviews, want 0", n)
+	}
 	if info, _ := r.Status("a"); info.Authorized != (state.Condition{}) {
 		t.Errorf("got Authorized %v, want it empty", info.Authorized)
 	}

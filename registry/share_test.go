@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,21 +20,25 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// users is the value that modules share in these tests.
+// users is a value that modules share in these tests. It counts the modules that use it in each remote.
 type users struct {
 	mu    sync.Mutex
-	users map[registry.ClusterName]bool
+	users map[registry.ClusterName]int
 }
 
-func (p *users) use(r registry.Remote, same *users) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.users == nil {
-		p.users = map[registry.ClusterName]bool{}
+// otherUsers is a value of another type, which another module shares.
+type otherUsers struct{ users }
+
+func (u *users) use(r registry.Remote) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.users == nil {
+		u.users = map[registry.ClusterName]int{}
 	}
-	p.users[r.Name] = p == same
+	u.users[r.Name]++
 }
 
 // hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the
@@ -100,31 +105,48 @@ func hubAppOf(
 	return r, run, app.Err()
 }
 
-// A value that is built once in the hub's App is the same in the apps of all remotes, in the module that shares it and
-// in other modules.
+// Values that two modules share are each built once, and are the same in the apps of all remotes, in the modules that
+// share them and in other modules.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
-	built := 0
-	var shared *users
-	newPool := func() *users {
-		built++
-		shared = &users{}
-		return shared
+	var built []*users
+	newUsers := func() *users {
+		one := &users{}
+		built = append(built, one)
+		return one
 	}
-	use := fx.Invoke(func(r registry.Remote, p *users) { shared.use(r, p) })
+	newOthers := func() *otherUsers {
+		one := &otherUsers{}
+		built = append(built, &one.users)
+		return one
+	}
+	use := fx.Invoke(func(r registry.Remote, one *users, other *otherUsers) {
+		one.use(r)
+		other.use(r)
+	})
 	r, run, err := hubApp(t,
-		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newPool), registry.Share[*users]()), Remote: use}).Option(),
-		registry.NewModule("second", registry.ModuleOptions{Remote: use}).Option(),
+		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newUsers), registry.Share[*users]()), Remote: use}).Option(),
+		registry.NewModule("second", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newOthers), registry.Share[*otherUsers]()), Remote: use}).Option(),
+		registry.NewModule("third", registry.ModuleOptions{Remote: use}).Option(),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	run()
-	spawn(t, r, "a", config)
-	spawn(t, r, "b", config)
-	if built != 1 || len(shared.users) != 2 || !shared.users["a"] || !shared.users["b"] {
-		t.Errorf("got %d builds and users %v, want 1 build and users a and b", built, shared.users)
+	for _, name := range []registry.ClusterName{"a", "b"} {
+		spawn(t, r, name, config)
+		for _, module := range []string{"first", "second", "third"} {
+			expectModule(t, r, name, module, state.ModuleRunning, state.ReasonRunning)
+		}
+	}
+	if len(built) != 2 {
+		t.Errorf("got %d values, want 2", len(built))
+	}
+	for _, value := range built {
+		if diff := cmp.Diff(map[registry.ClusterName]int{"a": 3, "b": 3}, value.users); diff != "" {
+			t.Errorf("modules that use a value (-want +got):\n%s", diff)
+		}
 	}
 }
 

@@ -56,29 +56,41 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 	stop()
 }
 
-// One object that makes a reconciler panic does not fail the app, however often the object is retried.
+// One object that makes a reconciler panic neither fails the app, however often the object is retried, nor keeps other
+// objects from being reconciled.
 func TestSupervise_OneBadObject(t *testing.T) {
 	t.Parallel()
 	var bad atomic.Value
 	bad.Store("")
+	var seen names
 	w := newWard(t, func(w *ward, p registry.Remote) error {
-		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
-			if p.Name == sick && r.Name == bad.Load() {
+		return reconciling(p, func(ctx context.Context, r ctrl.Request) error {
+			if p.Name != sick {
+				return nil
+			}
+			if r.Name == bad.Load() {
 				panic("boom")
 			}
-			return nil
+			_, err := seen.Reconcile(ctx, r)
+			return err
 		})
 	}, nil)
 	before, _ := w.Status(sick)
 	one := newConfigMap(t, w.sick)
 	bad.Store(one.Name)
 	touch(t, w, one)
-	eventually(t, func() error {
-		if got := w.panics(t, "broken"); got < 12 {
-			return fmt.Errorf("got %v panics, want 12", got)
-		}
-		return nil
-	})
+	expectPanics := func(want float64) {
+		eventually(t, func() error {
+			if got := w.panics(t, "broken"); got < want {
+				return fmt.Errorf("got %v panics, want %v", got, want)
+			}
+			return nil
+		})
+	}
+	expectPanics(1)
+	other := newConfigMap(t, w.sick)
+	eventually(t, func() error { return seen.has(other.Name) })
+	expectPanics(max(12, w.panics(t, "broken")+1)) // The bad object is retried before and after that.
 	if after, _ := w.Status(sick); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}

@@ -146,8 +146,8 @@ func TestUndeclared_Requests(t *testing.T) {
 		state.UndeclaredAccess{Module: "sends", Right: "create serviceaccounts"}, state.UndeclaredAccess{Module: "sends", Right: "list and watch pods"})
 }
 
-// A hub part with permission to list but not to watch is Degraded when its informer is Stale. Its state names the
-// missing rule.
+// A hub part with permission to list but not to watch reconciles the objects of its lists. When its informer is Stale it
+// becomes Degraded with reason Stale, and its state names the missing rule.
 func TestUndeclared_HubPart(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "hub")
@@ -156,16 +156,22 @@ func TestUndeclared_HubPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}
+	if err := clientFor(t, c).Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	var seen names
 	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
 	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{
 		HubRules: []rbacv1.PolicyRule{mine}, Hub: fx.Invoke(func(m ctrl.Manager) error {
-			return ctrl.NewControllerManagedBy(m).Named("lists").For(&corev1.Secret{}).Complete(idle())
+			return ctrl.NewControllerManagedBy(m).Named("lists").For(&corev1.Secret{}).Complete(&seen)
 		}),
 	}).Option())
 	if err != nil {
 		t.Fatal(err)
 	}
 	run()
+	eventually(t, func() error { return seen.has(secret.Name) })
 	part := expectPart(t, r, "lists", state.ModuleDegraded,
 		`odule lists does not declare "watch secrets" in its HubRules`)
 	if part.Reason != state.ReasonStale || part.Problem.Kind != state.ProblemUndeclaredHubRule {
