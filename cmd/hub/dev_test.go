@@ -244,15 +244,19 @@ func TestDev_Detach(t *testing.T) {
 	again.expect(&again.stderr, "ok nothing runs in "+dir)
 }
 
-// The clusters of a dev that is killed end with it, and dev down removes its folder.
+// The clusters of a dev that is killed end with it. The next dev works in the same folder, and dev down removes the
+// folder of a killed dev.
 func TestDev_Killed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	p := start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
-	p.expect(&p.stderr, "ok ")
-	p.signal(syscall.SIGKILL)
-	_ = p.exit()
-	eventually(t, func() error { return somethingRuns(p, dir) })
+	var p *program
+	for _, moment := range []string{"ok ", "> running; Ctrl-C stops everything\n"} {
+		p = start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
+		p.expect(&p.stderr, moment)
+		p.signal(syscall.SIGKILL)
+		_ = p.exit()
+		eventually(t, func() error { return somethingRuns(p, dir) })
+	}
 	down := start(t, "dev", "down", "--data-dir="+dir)
 	down.expectExit(0)
 	expectNothingLeft(t, p, dir)

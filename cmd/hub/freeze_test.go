@@ -54,8 +54,8 @@ func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	for _, p := range pairs {
 		total.add(p.judge())
 	}
-	t.Logf("%d leaders were frozen for %s: writes that came in later than 1 s after they went on: %d; that they had "+
-		"the idea of after that: %d; that were on the way: %d. The other hub wrote %s after the freeze (median; %s at most)",
+	t.Logf("%d leaders were frozen for %s. Writes that arrived more than 1 s after the leader continued: %d; writes that it "+
+		"issued after it continued: %d; writes in flight: %d. The other hub wrote %s after the freeze (median; maximum %s)",
 		how.pairs*how.rounds, how.frozen, len(total.late), len(total.afterwards), total.onTheWay,
 		total.takeOvers[len(total.takeOvers)/2].Round(100*time.Millisecond), slices.Max(total.takeOvers).Round(100*time.Millisecond))
 	for _, e := range slices.Concat(total.late, total.afterwards) {
