@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -69,7 +70,7 @@ func startHub(t *testing.T, config *rest.Config) (stop func()) {
 	return stop
 }
 
-// register creates a labelled Secret, which the hub registers.
+// register creates a labelled Secret, which the hub registers. The Secret and its Cluster are removed when the test ends.
 func register(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
@@ -79,9 +80,22 @@ func register(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 		},
 		Data: map[string][]byte{"kubeconfig": kubeconfig},
 	}
-	if err := c.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), secret))
+	removeLater(t, c, name)
+}
+
+// removeLater removes the Secret and the Cluster of this name when the test ends, whether or not a hub runs.
+func removeLater(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: hubv1.DefaultNamespace}}
+		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		must(t, client.IgnoreNotFound(c.Delete(ctx, secret)))
+		must(t, client.IgnoreNotFound(c.Delete(ctx, cluster)))
+		must(t, client.IgnoreNotFound(c.Patch(ctx, cluster, release)))
+	})
 }
 
 // awaitWork waits until the hub has registered the remote and its module has counted Nodes.

@@ -66,8 +66,8 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-// The wait for a rollout ends when all Pods are ready. Until then it reports progress, and its error at the deadline
-// names the problem of each Pod, and advice.
+// The wait for a rollout ends when all Pods are ready. Until then its progress, and its error at the deadline, name the
+// problem of each Pod, and advice.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	cluster, err := fleettest.New(t, fleet.Options{ControllerManager: true}).Create(t.Context(), "rollout")
@@ -98,13 +98,20 @@ func TestRollout(t *testing.T) {
 		}
 	}
 
+	n.report(container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, nil))
+	var problems []string
+	for _, pod := range n.pods(2) {
+		problems = append(problems, fmt.Sprintf("Pod %s: it runs and is not ready; see kubectl -n waited-for logs %[1]s", pod.Name))
+	}
 	told := make(chan string, 100)
 	done := make(chan error, 1)
 	go func() {
 		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Hour, Progress: func(text string) { told <- text }}.Wait(t.Context(), n)
 		done <- err
 	}()
-	<-told
+	if got, want := <-told, strings.Join(problems, "\n  "); got != want {
+		t.Errorf("the progress is %q, want %q", got, want)
+	}
 	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
 	if err := <-done; err != nil {
 		t.Errorf("after all Pods are ready: %v", err)

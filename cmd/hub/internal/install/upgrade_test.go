@@ -4,24 +4,26 @@ package install_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
@@ -33,10 +35,12 @@ const before = "testdata/install-before-controllers.yaml"
 var readyOnes = []string{"from-a-secret", "of-its-own"}
 
 // A hub of this version works with the manifests of an earlier version, but reports no controllers; it reports them
-// after the new manifests are applied. Ready of a Cluster is never False, no object is lost or recreated, and the
-// stored objects are valid.
+// after the new manifests are applied. Every Cluster that is Ready before stays Ready or becomes Unknown for a moment, is
+// never False, and works in the end. No object is lost or recreated, and the stored objects are valid.
 func TestUpgrade(t *testing.T) {
-	config := fleettest.Cluster(t, "upgraded").Config()
+	upgraded, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "upgraded")
+	must(t, err)
+	config := upgraded.Config()
 	admin := clientFor(t, config)
 	text, err := os.ReadFile(before)
 	must(t, err)
@@ -51,13 +55,16 @@ func TestUpgrade(t *testing.T) {
 	}
 	expectControllers(t, admin, "")
 	was := inventory(t, admin, old)
-	unready := watchReady(t, config)
+	begin := time.Now()
 
 	stop()
 	must(t, install.Apply(t.Context(), admin, objects(t, install.Options{}), install.ApplyOptions{}))
 	startHub(t, podsConfig(t, admin, config))
 	eventually(t, func() error { return nameControllers(t.Context(), admin) })
 	expectControllers(t, admin, "inventory")
+	for _, name := range readyOnes {
+		awaitWork(t, admin, name)
+	}
 	now := inventory(t, admin, old)
 	for key := range now {
 		if _, known := was[key]; !known {
@@ -67,10 +74,8 @@ func TestUpgrade(t *testing.T) {
 	if diff := gocmp.Diff(was, now); diff != "" {
 		t.Errorf("the upgrade loses or recreates objects: %s", diff)
 	}
+	expectNeverFalse(t, upgraded, begin)
 	expectValid(t, admin)
-	if seen := unready(); len(seen) > 0 {
-		t.Errorf("Clusters are not Ready during the upgrade: %v", seen)
-	}
 }
 
 func must(t *testing.T, err error) {
@@ -80,16 +85,22 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// registerInFull creates a Cluster and a paused Cluster, which together have every field of the earlier manifests
-// except the context of the kubeconfig.
+// registerInFull creates a Cluster and a paused Cluster, which together have every field of the earlier manifests. The
+// Cluster has no other way to find its context: the kubeconfig has no current context.
 func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byte) {
 	t.Helper()
+	raw, err := clientcmd.Load(kubeconfig)
+	must(t, err)
+	usedContext := raw.CurrentContext
+	raw.CurrentContext = ""
+	kubeconfig, err = clientcmd.Write(*raw)
+	must(t, err)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: hubv1.DefaultNamespace},
 		Data:       map[string][]byte{"access": kubeconfig},
 	}
 	spec := hubv1.ClusterSpec{
-		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name, Key: "access"},
+		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name, Key: "access", Context: usedContext},
 		State:               hubv1.ClusterActive,
 		Probe:               hubv1.ProbeSpec{PeriodSeconds: 2, TimeoutSeconds: 2, FailureThreshold: 2, SuccessThreshold: 1},
 		Client:              hubv1.ClientSpec{QPS: 20, Burst: 40, TimeoutSeconds: 5},
@@ -103,6 +114,8 @@ func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byt
 		c.Create(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "eu"}}, Spec: spec}),
 		c.Create(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "paused"}, Spec: paused}),
 	))
+	removeLater(t, c, name)
+	removeLater(t, c, "paused")
 }
 
 // expectControllers fails the test unless the Clusters of readyOnes name this controller, or no controller if want is
@@ -166,37 +179,27 @@ func inventory(t *testing.T, c client.Client, manifests []*unstructured.Unstruct
 	return found
 }
 
-// watchReady watches the Clusters until its result is called, which returns the events in which a Cluster of readyOnes
-// is not Ready. While an app takes longer than a second to start, Ready is Unknown, which is not a failure.
-func watchReady(t *testing.T, config *rest.Config) (unready func() []string) {
+// expectNeverFalse fails the test unless the hubs have written the status of each Cluster of readyOnes since then, always
+// with Ready, and never with Ready False. While an app takes longer than a second to start, Ready is Unknown. A watch
+// would end with the change of the CRD, and miss what comes next; the audit log has every write.
+func expectNeverFalse(t *testing.T, hub *fleet.Cluster, since time.Time) {
 	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{Scheme: clientFor(t, config).Scheme()})
-	must(t, err)
-	events, err := c.Watch(t.Context(), &hubv1.ClusterList{})
-	must(t, err)
-	var watching sync.WaitGroup
-	var seen []string
-	count := 0
-	watching.Go(func() {
-		for event := range events.ResultChan() {
-			cluster, ok := event.Object.(*hubv1.Cluster)
-			if !ok || !slices.Contains(readyOnes, cluster.Name) {
-				continue
-			}
-			count++
-			ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
-			if ready == nil || ready.Status == metav1.ConditionFalse || event.Type == "DELETED" {
-				seen = append(seen, fmt.Sprintf("%s %s: %+v", event.Type, cluster.Name, ready))
+	for _, name := range readyOnes {
+		writes, err := hub.AuditEvents(fleet.Since(since), fleet.AuditEvent.Writes, func(e fleet.AuditEvent) bool {
+			return e.Object.Resource == "clusters" && e.Object.Name == name && e.Object.Subresource == "status"
+		})
+		must(t, err)
+		if len(writes) == 0 {
+			t.Errorf("the status of %s is not written", name)
+		}
+		for _, write := range writes {
+			var written hubv1.Cluster
+			must(t, json.Unmarshal(write.Body, &written))
+			ready := meta.FindStatusCondition(written.Status.Conditions, hubv1.ConditionReady)
+			if ready == nil || ready.Status == metav1.ConditionFalse {
+				t.Errorf("%s writes Ready of %s as %+v", write.UserAgent, name, ready)
 			}
 		}
-	})
-	return func() []string {
-		events.Stop()
-		watching.Wait()
-		if count < len(readyOnes) {
-			t.Errorf("the watch gets only %d events", count)
-		}
-		return seen
 	}
 }
 
