@@ -9,12 +9,15 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,24 +44,36 @@ func as(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Client {
 	return c
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(f).WithTimeout(time.Minute).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // The report is written at the start and after a change, with the permissions of Rules and the permission to create
-// ConfigMaps. Without them the writer retries, and does not fail.
+// ConfigMaps. It replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions
+// the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	admin, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
-	for user, allowed := range map[string][]rbacv1.PolicyRule{"reports": slices.Concat(Rules(), []rbacv1.PolicyRule{create}), "may-not-report": nil} {
+	for user, allowed := range map[string][]rbacv1.PolicyRule{
+		"reports": slices.Concat(Rules(), []rbacv1.PolicyRule{create}), "replaces": Rules(), "may-not-report": nil,
+	} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: user + "-"}}
-		if err := admin.Create(t.Context(), namespace); err != nil {
-			t.Fatal(err)
+		must(t, admin.Create(t.Context(), namespace))
+		if user == "replaces" {
+			must(t, admin.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: Name, Annotations: map[string]string{"example.com/by": "another"}},
+				Data:       map[string]string{dataKey: "no JSON", "another": "key"},
+			}))
 		}
 		states, wake := make(chan string, 2), make(chan struct{}, 1)
 		states <- state.ModuleWaiting
@@ -81,7 +96,7 @@ func TestWriter(t *testing.T) {
 		}
 		eventually(t, func() error {
 			if len(states) > 0 {
-				return errors.New("it is not tried again")
+				return errors.New("the writer has not read the new state")
 			}
 			return nil
 		})
@@ -95,6 +110,13 @@ func TestWriter(t *testing.T) {
 func expect(t *testing.T, c client.Client, namespace, state string) {
 	t.Helper()
 	eventually(t, func() error {
+		var written corev1.ConfigMap
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Name}, &written); err != nil {
+			return err
+		}
+		if len(written.Data) != 1 || len(written.Annotations) != 0 {
+			return fmt.Errorf("the ConfigMap keeps other content: %v, %v", written.Data, written.Annotations)
+		}
 		report, err := Read(t.Context(), c, namespace)
 		if err != nil || report == nil || report.Replica != "one" || report.Old() || report.Of("other") != nil {
 			return fmt.Errorf("the report is %+v: %w", report, err)
@@ -103,6 +125,43 @@ func expect(t *testing.T, c client.Client, namespace, state string) {
 			return fmt.Errorf("the state is %v, want %s", part, state)
 		}
 		return nil
+	})
+}
+
+// refusing is a client that refuses the first updates.
+type refusing struct {
+	client.Client
+	refusals int
+	start    time.Time
+	updates  []time.Duration // since start
+}
+
+// Update returns an error, or nothing.
+func (r *refusing) Update(context.Context, client.Object, ...client.UpdateOption) error {
+	r.updates = append(r.updates, time.Since(r.start))
+	if len(r.updates) <= r.refusals {
+		return apierrors.NewForbidden(corev1.Resource("configmaps"), Name, nil)
+	}
+	return nil
+}
+
+// The writer retries by itself until a write succeeds, logs only the first failure, and then refreshes the report.
+func TestWriter_Retries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, lines := &refusing{refusals: 2, start: time.Now()}, 0
+		w := NewWriter(Options{
+			Client: c, Parts: func() []state.HubPartStatus { return nil },
+			Log: funcr.New(func(string, string) { lines++ }, funcr.Options{}),
+		}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*retry+refresh+time.Second)
+		defer cancel()
+		if err := w.Start(ctx); err != nil {
+			t.Errorf("the writer returns %v, which ends the hub", err)
+		}
+		if want := []time.Duration{0, retry, 2 * retry, 2*retry + refresh}; !slices.Equal(c.updates, want) || lines != 1 {
+			t.Errorf("the writer writes after %v and logs %d lines, want %v and 1", c.updates, lines, want)
+		}
 	})
 }
 
