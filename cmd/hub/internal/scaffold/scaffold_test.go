@@ -226,7 +226,8 @@ func TestModule_Ignore(t *testing.T) {
 	}
 }
 
-// Every target of the Makefile passes a dry run, and the targets use the image and the base of the variables.
+// Every target of the Makefile passes a dry run, and the targets use the image and the base of the variables. The image is
+// that of the Dockerfile: the Makefile compiles the file that the Dockerfile copies and runs, on the same base.
 func TestModule_Makefile(t *testing.T) {
 	t.Parallel()
 	dir := scaffolded(t, t.TempDir())
@@ -245,6 +246,23 @@ func TestModule_Makefile(t *testing.T) {
 				t.Errorf("make %s has no %q:\n%s", of, want, out)
 			}
 		}
+	}
+	expectDockerfile(t, dir)
+}
+
+// expectDockerfile fails the test unless the Makefile compiles the file that the Dockerfile copies and runs, and passes its
+// base by the name and with the default that the Dockerfile has.
+func expectDockerfile(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
+	must(t, err)
+	parts := regexp.MustCompile(`(?s)\nARG (\w+)(=\S+)\nFROM \$\{(\w+)\}\nCOPY (\S+) (\S+)\n.*\nENTRYPOINT \["(\S+)"\]\n`).FindStringSubmatch(string(text))
+	if parts == nil || parts[1] != parts[3] || parts[5] != parts[6] {
+		t.Fatalf("the Dockerfile does not use its base, or does not run the file that it copies: %q", parts)
+	}
+	out, err := run(t, dir, "make", "--dry-run", "image")
+	if want := "-o " + parts[4] + " .\ndocker build --build-arg " + parts[1] + parts[2] + " "; err != nil || !strings.Contains(out, want) {
+		t.Errorf("make image has no %q: %v\n%s", want, err, out)
 	}
 }
 
