@@ -88,7 +88,7 @@ func awaitCertificate(t *testing.T, c *fleet.Cluster, valid bool) {
 		}
 		var invalid x509.CertificateInvalidError
 		if errors.As(err, &invalid) == valid || err != nil && valid {
-			return errors.New("the API server has not taken up its certificate")
+			return errors.New("the API server still serves its previous certificate")
 		}
 		return nil
 	})

@@ -4,7 +4,6 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -125,6 +124,6 @@ func (p *hubProcess) expectAlive(t *testing.T) {
 			t.Errorf("the hub process ended with error %v, want a clean exit", err)
 		}
 	case <-time.After(patience):
-		t.Error(errors.New("the hub does not end"))
+		t.Errorf("the hub process has not ended after %s", patience)
 	}
 }

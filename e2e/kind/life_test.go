@@ -90,7 +90,7 @@ func (s *site) rotate() string {
 	begin := time.Now()
 	eventually(s.t, func() error { // The API server caches a token for ten seconds.
 		if err := whoami(s.t, remote, old); err == nil {
-			return errors.New("the old token is still good")
+			return errors.New("the remote still accepts the old token")
 		}
 		return nil
 	})
