@@ -43,7 +43,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 		if err := remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", GenerateName: "late-",
 		}}, client.DryRunAll); err != nil {
-			return fmt.Errorf("write with the lease of the app before: %w", err)
+			return fmt.Errorf("write with the lease of the replaced app: %w", err)
 		}
 		<-ctx.Done()
 		return context.Cause(ctx)
