@@ -244,18 +244,23 @@ func TestDev_Detach(t *testing.T) {
 	again.expect(&again.stderr, "ok nothing runs in "+dir)
 }
 
-// The clusters of a dev that is killed end with it. The next dev works in the same folder, and dev down removes the
-// folder of a killed dev.
+// The clusters of a dev that is killed end with it. The next dev removes its files and works in the same folder, and dev
+// down removes the folder of a killed dev.
 func TestDev_Killed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
+	left := filepath.Join(dir, "fleet", "left")
 	var p *program
 	for _, moment := range []string{"ok ", "> running; Ctrl-C stops everything\n"} {
 		p = start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
 		p.expect(&p.stderr, moment)
+		if _, err := os.Stat(left); !os.IsNotExist(err) {
+			t.Errorf("a file of the killed dev still exists: %v", err)
+		}
 		p.signal(syscall.SIGKILL)
 		_ = p.exit()
 		eventually(t, func() error { return somethingRuns(p, dir) })
+		must(t, os.WriteFile(left, nil, 0o600))
 	}
 	down := start(t, "dev", "down", "--data-dir="+dir)
 	down.expectExit(0)
