@@ -41,7 +41,7 @@ func fast() app.Election {
 }
 
 // A standby is ready, runs no apps and cannot write. When the leader is stopped, its apps end while it still has the
-// lease, and the standby takes over.
+// lease, and the standby takes over because the leader releases the lease: it does not expire during the test.
 func TestRun_Standby(t *testing.T) {
 	h := newHub(t)
 	heldAtStop := make(chan string, 1)
@@ -55,6 +55,7 @@ func TestRun_Standby(t *testing.T) {
 		})})
 	first := h.options(watcher)
 	first.Election = fast()
+	first.Election.LeaseDuration = 2 * patience
 	leader := h.run(first)
 	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
 	h.expectReady("edge-1", metav1.ConditionTrue)
@@ -66,7 +67,7 @@ func TestRun_Standby(t *testing.T) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
 	declares := registry.NewModule("declares", registry.ModuleOptions{Hub: fx.Invoke(func() {}), HubRules: rules})
 	second := h.options(hubModule(fx.Populate(&remotes, &own)), declares)
-	second.Election, second.HealthAddress = fast(), freeAddress(t)
+	second.Election, second.HealthAddress = first.Election, freeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
 	if _, known := remotes.Status("edge-1"); known {
@@ -114,8 +115,8 @@ func endsAfter(ended chan<- struct{}, tried <-chan struct{}) fx.Option {
 	})
 }
 
-// A hub that loses its lease ends its apps and becomes a standby in the same process. Its ports still respond, and its
-// hub parts are built again, with the same dependencies as in a new hub.
+// A hub that loses its lease ends its apps and becomes a standby in the same process. Its ports respond all the time,
+// and its hub parts are built again, with the same dependencies as in a new hub.
 func TestRun_LostLease(t *testing.T) {
 	h := newHub(t)
 	ended, tried := make(chan struct{}, 1), make(chan struct{})
@@ -141,6 +142,7 @@ func TestRun_LostLease(t *testing.T) {
 	own, err := h.holder(t.Context())
 	h.must(err)
 
+	expectNoFailure := requestAll(t, "http://"+o.HealthAddress+"/healthz", "http://"+o.MetricsAddress+"/metrics")
 	h.steal("somebody-else")
 	select {
 	case <-ended:
@@ -153,9 +155,6 @@ func TestRun_LostLease(t *testing.T) {
 		t.Errorf("a client of the old term can write: %v", err)
 	}
 	close(tried)
-	h.must(get(t, o.HealthAddress, "healthz", http.StatusOK))
-	h.must(get(t, o.MetricsAddress, "metrics", http.StatusOK))
-
 	next := <-terms
 	eventually(t, func() error { return get(t, o.HealthAddress, "readyz", http.StatusOK) })
 	if holder, err := h.holder(t.Context()); err != nil || holder != "somebody-else" {
@@ -170,11 +169,45 @@ func TestRun_LostLease(t *testing.T) {
 	if holder, err := h.holder(t.Context()); err != nil || holder != own {
 		t.Errorf("the lease is held by %q, want %q, %v", holder, own, err)
 	}
+	expectNoFailure()
 	if err := p.stop(); err != nil {
 		t.Errorf("a hub in its second term that is stopped returns %v", err)
 	}
 	if holder, err := h.holder(t.Context()); err != nil || holder != "" {
 		t.Errorf("the lease is not released: it is held by %q, %v", holder, err)
+	}
+}
+
+// requestAll requests the pages again and again until its result is called, which fails the test unless every page was
+// returned each time.
+func requestAll(t *testing.T, pages ...string) (expectNoFailure func()) {
+	t.Helper()
+	stop, done, requested := make(chan struct{}), make(chan error, 1), 0
+	go func() {
+		pause := time.NewTicker(10 * time.Millisecond)
+		defer pause.Stop()
+		for {
+			for _, url := range pages {
+				if status, body, err := fetch(t, url); err != nil || status != http.StatusOK {
+					done <- errors.Join(fmt.Errorf("%s returns %d: %s", url, status, body), err)
+					return
+				}
+				requested++
+			}
+			select {
+			case <-stop:
+				done <- nil
+				return
+			case <-pause.C:
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		close(stop)
+		if err := <-done; err != nil {
+			t.Errorf("request %d of the ports fails: %v", requested+1, err)
+		}
 	}
 }
 
@@ -194,7 +227,7 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 	p := h.run(o)
 	eventually(t, func() error {
 		if holder, err := h.holder(t.Context()); holder == "" {
-			return errors.Join(errors.New("nobody has the lease"), err)
+			return errors.Join(errors.New("the lease has no holder"), err)
 		}
 		return nil
 	})

@@ -31,8 +31,8 @@ func (d *deadlock) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// A hub whose reconcilers are deadlocked fails /healthz and loses its lease, and the standby takes over. The hub ends,
-// because the reconcilers do not stop.
+// A hub whose reconcilers are deadlocked fails /healthz, names the controller at /healthz/heartbeats and loses its
+// lease, and the standby takes over. The hub ends, because the reconcilers do not stop.
 func TestRun_DeadlockedReconciler(t *testing.T) {
 	h := newHub(t)
 	release := make(chan struct{})
@@ -46,12 +46,16 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 	var first string
 	soon(t, func() (err error) {
 		if first, err = h.holder(t.Context()); first == "" {
-			return errors.Join(errors.New("nobody has the lease"), err)
+			return errors.Join(errors.New("the lease has no holder"), err)
 		}
 		return nil
 	})
 	h.register("edge-1", []byte("no kubeconfig"))
-	soon(t, func() error { return get(t, o.HealthAddress, "healthz/heartbeats", http.StatusInternalServerError) })
+	soon(t, func() error { return get(t, o.HealthAddress, "healthz", http.StatusInternalServerError) })
+	_, body, err := fetch(t, "http://"+o.HealthAddress+"/healthz/heartbeats")
+	if err != nil || !strings.Contains(body, "no progress for 3s: controller cluster") {
+		t.Errorf("/healthz/heartbeats returns %q, want the name of the controller, %v", body, err)
+	}
 
 	standby := h.options()
 	standby.Election = fast()

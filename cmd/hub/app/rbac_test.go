@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,8 +106,9 @@ func decode(t *testing.T, text string, into client.Object) {
 	}
 }
 
-// A hub whose users have exactly the roles that it prints is elected, registers a remote, runs its modules and creates
-// its journal. The Cluster is Authorized.
+// A hub whose users have exactly the roles that it prints does all of its work: it is elected, registers a remote, runs
+// its modules, creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster.
+// The Cluster is Authorized.
 func TestRBAC_IsEnough(t *testing.T) {
 	h := newHub(t)
 	remote := fleettest.Cluster(t, "remote")
@@ -124,8 +126,8 @@ func TestRBAC_IsEnough(t *testing.T) {
 	h.run(o)
 	h.register("exactly", there.Kubeconfig())
 	h.expectReady("exactly", metav1.ConditionTrue)
+	var found hubv1.Cluster
 	eventually(t, func() error {
-		var found hubv1.Cluster
 		if err := h.Get(t.Context(), client.ObjectKey{Name: "exactly"}, &found); err != nil {
 			return err
 		}
@@ -137,8 +139,62 @@ func TestRBAC_IsEnough(t *testing.T) {
 	eventually(t, func() error { // The hub records the starts of apps in its journal.
 		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
 	})
-	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "exactly"}}))
+	h.expectEvent(metav1.NamespaceDefault, &found, hubv1.ReasonReady)
+	h.expectRefusal("exactly")
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: "exactly"}}
+	h.must(h.Delete(t.Context(), secret))
+	h.must(h.Delete(t.Context(), &found))
+	h.expectGone(&found)
+	h.expectEvent(metav1.NamespaceDefault, &found, "Deregistered")
 	h.expectByName(user.Config())
+}
+
+// expectRefusal waits until the hub records that it does not register a Secret, because another Secret registered a
+// Cluster of that name.
+func (h *hub) expectRefusal(name string) {
+	h.t.Helper()
+	second := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubv1.DefaultNamespace, GenerateName: "second-",
+		Labels:      map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
+		Annotations: map[string]string{hubv1.AnnotationClusterName: name},
+	}}
+	h.must(h.Create(h.t.Context(), second))
+	h.expectEvent(hubv1.DefaultNamespace, second, "NotAdopted")
+	h.must(h.Delete(h.t.Context(), second))
+}
+
+// expectEvent waits until the API server has an event about the object in this namespace.
+func (h *hub) expectEvent(namespace string, about client.Object, reason string) {
+	h.t.Helper()
+	eventually(h.t, func() error {
+		var events eventsv1.EventList
+		if err := h.List(h.t.Context(), &events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		var others []string
+		for _, e := range events.Items {
+			if e.Regarding.UID == about.GetUID() && e.Reason == reason {
+				return nil
+			}
+			if e.Regarding.UID == about.GetUID() {
+				others = append(others, e.Reason)
+			}
+		}
+		return fmt.Errorf("the events about %s in %s are %v, want %s", about.GetName(), namespace, others, reason)
+	})
+}
+
+// expectGone waits until the API server has removed the object.
+func (h *hub) expectGone(object client.Object) {
+	h.t.Helper()
+	eventually(h.t, func() error {
+		err := h.Get(h.t.Context(), client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return fmt.Errorf("%s still exists, with the finalizers %v", object.GetName(), object.GetFinalizers())
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 // expectByName fails the test unless the user may read and write the hub's own ConfigMap and Lease, may write but not
@@ -189,18 +245,32 @@ func limitedModule() registry.Module {
 	})
 }
 
-// The roles of a hub with a module that has HubNamespaces permit it to create and delete ConfigMaps in these namespaces
-// only. Rules on Clusters apply.
+// The roles of a hub with a module that has HubNamespaces permit the hub, and apps that act as ServiceAccounts, to create
+// and delete ConfigMaps in these namespaces only. Rules on Clusters apply.
 func TestRBAC_HubNamespaces(t *testing.T) {
 	h := newHub(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "limited"}}
 	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
 		h.must(err)
 	}
-	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "limited"})
-	h.must(err)
-	grant(t, h.Client, "limited", h.rolesOf("limited", "--in=hub"))
-	c, err := client.New(user.Config(), client.Options{Scheme: h.Scheme()})
+	for user, flags := range map[string][]string{"limited": {"--in=hub"}, "limited-apps": {"--in=hub", "--impersonate-apps"}} {
+		credential, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: user})
+		h.must(err)
+		grant(t, h.Client, user, h.rolesOf("limited", flags...))
+		h.expectLimited(credential.Config())
+		if user == "limited-apps" {
+			app := credential.Config()
+			app.Impersonate.UserName = "system:serviceaccount:" + appsNamespace + ":any"
+			h.expectLimited(app)
+		}
+	}
+}
+
+// expectLimited fails the test unless a user has the permissions of limitedModule, and no more on ConfigMaps.
+func (h *hub) expectLimited(config *rest.Config) {
+	t := h.t
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
 	h.must(err)
 	expectWrites := func(namespace string, allowed bool) {
 		t.Helper()
@@ -210,7 +280,7 @@ func TestRBAC_HubNamespaces(t *testing.T) {
 			"delete": client.IgnoreNotFound(c.Delete(t.Context(), cm, client.DryRunAll)),
 		} {
 			if allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
-				t.Errorf("%s a ConfigMap in %s: %v, want allowed %t", verb, namespace, err, allowed)
+				t.Errorf("%s a ConfigMap in %s as %q: %v, want allowed %t", verb, namespace, config.Impersonate.UserName, err, allowed)
 			}
 		}
 	}

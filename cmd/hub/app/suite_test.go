@@ -142,7 +142,7 @@ func (h *hub) register(name string, kubeconfig []byte) {
 		ctx := context.WithoutCancel(h.t.Context())
 		cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		h.must(h.Delete(ctx, secret))
+		h.must(client.IgnoreNotFound(h.Delete(ctx, secret)))
 		h.must(client.IgnoreNotFound(h.Delete(ctx, cluster)))
 		h.must(client.IgnoreNotFound(h.Patch(ctx, cluster, release)))
 	})
