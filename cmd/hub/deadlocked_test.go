@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -49,8 +50,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A hub whose reconciler deadlocks fails /healthz, logs the name of the controller, loses its lease and exits, at the
-// log levels info and debug. A standby in another process takes over and does the work.
+// A hub whose reconciler deadlocks fails /healthz, names the controller at /healthz/heartbeats and in the log, loses its
+// lease and exits, at the log levels info and debug. A standby in another process takes over and does the work.
 func TestRun_DeadlockedHub(t *testing.T) {
 	t.Parallel()
 	clusters := createAll(t, fleettest.New(t, fleet.Options{}), "hub-info", "hub-debug")
@@ -69,11 +70,8 @@ func TestRun_DeadlockedHub(t *testing.T) {
 			secret.Data["kubeconfig"] = []byte("no kubeconfig")
 			must(t, direct.Create(t.Context(), secret))
 			soon(t, func() error {
-				_, err := page(t, health, "/healthz?verbose")
-				if err == nil || !strings.Contains(err.Error(), "[-]heartbeats failed") {
-					return fmt.Errorf("/healthz returns %v, want failed heartbeats", err) //nolint:errorlint // It may be nil.
-				}
-				return nil
+				return errors.Join(expectFailure(t, health, "/healthz?verbose", "[-]heartbeats failed"),
+					expectFailure(t, health, "/healthz/heartbeats", "no progress for 30s: controller cluster"))
 			})
 			soon(t, func() error { return expectLease(t, direct, "standby", 1) })
 			if code := stuck.exit(); code != 1 {
@@ -102,6 +100,16 @@ func withDeadlock(t *testing.T, c *fleet.Cluster) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, text, 0o600))
 	return path
+}
+
+// expectFailure returns an error unless a page fails with this text.
+func expectFailure(t *testing.T, address, path, want string) error {
+	t.Helper()
+	_, err := page(t, address, path)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		return fmt.Errorf("%s returns %v, want %q", path, err, want) //nolint:errorlint // It may be nil.
+	}
+	return nil
 }
 
 // expectLease returns an error unless the replica holds the lease of the hub, after this number of changes of its
