@@ -4,12 +4,15 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
@@ -26,7 +29,12 @@ func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Timeout = 2 * time.Second
+	return clientWith(t, config)
+}
+
+// clientWith returns a client without a timeout.
+func clientWith(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +63,70 @@ func TestWithAnAPIServer(t *testing.T) {
 	}
 	set(t, p, fault.LoseAnswers())
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-in-vain"}}
-	if _, err := maps.Create(t.Context(), one, metav1.CreateOptions{}); err == nil {
-		t.Error("create whose response is lost: got no error, want one")
-	}
-	set(t, p, fault.Pass())
-	eventually(t, "the object is there", func() bool {
-		_, err := maps.Get(t.Context(), one.Name, metav1.GetOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	created := make(chan error, 1)
+	go func() {
+		_, err := maps.Create(ctx, one, metav1.CreateOptions{})
+		created <- err
+	}()
+	direct := clientWith(t, cluster.Config()).CoreV1().ConfigMaps("default")
+	eventually(t, "the object exists", func() bool {
+		_, err := direct.Get(t.Context(), one.Name, metav1.GetOptions{})
 		return err == nil
 	})
+	cancel()
+	if err := <-created; !errors.Is(err, context.Canceled) {
+		t.Errorf("create whose response is lost: got %v, want Canceled", err)
+	}
+}
+
+// A fault cuts a watch of a real API server. After the fault the client resumes the watch at its last event, and gets
+// the event that it has missed.
+func TestRefuse_AWatch(t *testing.T) {
+	t.Parallel()
+	cluster := fleettest.Cluster(t, "remote")
+	p := newProxy(t, cluster.Server())
+	maps := clientThrough(t, p, cluster.Kubeconfig()).CoreV1().ConfigMaps("kube-public")
+	direct := clientWith(t, cluster.Config()).CoreV1().ConfigMaps("kube-public")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	create := func(name string) {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"watched": "true"}}}
+		if _, err := direct.Create(ctx, one, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = direct.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) })
+	}
+	last := "" // the version at which the watch begins
+	follow := func(name string) watch.Interface {
+		w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: last, LabelSelector: "watched"})
+		if err != nil {
+			t.Fatalf("watch: %v", err)
+		}
+		e := <-w.ResultChan()
+		seen, ok := e.Object.(*corev1.ConfigMap)
+		if !ok || seen.Name != name {
+			t.Fatalf("got event %s of %v, want %s", e.Type, e.Object, name)
+		}
+		last = seen.ResourceVersion
+		return w
+	}
+	create("before-the-cut")
+	w := follow("before-the-cut")
+	set(t, p, fault.Refuse())
+	create("during-the-cut")
+	for e := range w.ResultChan() {
+		t.Logf("the watch ends with %s: %v", e.Type, e.Object)
+		if _, seen := e.Object.(*corev1.ConfigMap); seen {
+			t.Error("an event arrives while connections are refused")
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the fault does not cut the watch")
+	}
+	set(t, p, fault.Pass())
+	follow("during-the-cut").Stop()
 }
 
 // A watch without events does not begin behind a buffering proxy: even its response headers arrive only after the fault

@@ -172,6 +172,43 @@ func expectNewIsReset(t *testing.T, p *fault.Proxy) {
 	}
 }
 
+// chat sends numbered bytes through the proxy, and checks that the received bytes have no holes.
+func chat(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, moment)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(moment))
+	_, _ = conn.Write(numbered())
+	got := make([]byte, len(numbered()))
+	n, _ := io.ReadFull(conn, got)
+	expectNoHoles(t, got[:n])
+}
+
+// numbered returns data in which a hole changes the bytes after it.
+func numbered() []byte {
+	data := make([]byte, 1000)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	return data
+}
+
+// expectNoHoles checks that the received bytes are a prefix of the numbered bytes, apart from the bits that Corrupt
+// changes.
+func expectNoHoles(t *testing.T, got []byte) {
+	t.Helper()
+	want := numbered()
+	for i, b := range got {
+		if i >= len(want) || b|1 != want[i]|1 {
+			t.Errorf("got byte %d at %d, which is not the byte that was sent", b, i)
+			return
+		}
+	}
+}
+
 // eventually polls until a condition is true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
