@@ -5,8 +5,10 @@ package hostile_test
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ const (
 // victim is a plain HTTP client of a hostile server, without limits of its own.
 type victim struct {
 	*http.Client
-	anonymous http.RoundTripper
+	anonymous *http.Transport
 	server    *hostile.Server
 	url       string
 }
@@ -81,6 +83,34 @@ func (v *victim) get(ctx context.Context, path string, most int64) (*http.Respon
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))
 	return response, body, err
+}
+
+// closing is a connection whose closed channel is closed when the client closes it.
+type closing struct {
+	net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func (c *closing) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+// watchConns returns a channel with the connections that the client makes.
+func (v *victim) watchConns() <-chan *closing {
+	conns := make(chan *closing, 1)
+	v.anonymous.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c := &closing{Conn: conn, closed: make(chan struct{})}
+		c.close = sync.OnceFunc(func() { close(c.closed) })
+		conns <- c
+		return c, nil
+	}
+	return conns
 }
 
 // within fails the test if the function takes more than 20 seconds.
