@@ -165,8 +165,12 @@ func TestAncestor_StatusDoesNotComeBack(t *testing.T) {
 	}
 	for _, want := range []int32{2, 3} {
 		eventually(t, func() error { // The hub writes an inventory every ten seconds at most.
-			if got := h.get(name).Status.Inventory.Nodes; got == nil || *got != want {
-				return fmt.Errorf("the hub counts %v nodes, want %d", got, want)
+			got := h.get(name).Status.Inventory.Nodes
+			if got == nil {
+				return errors.New("the hub reports no number of nodes")
+			}
+			if *got != want {
+				return fmt.Errorf("the hub counts %d nodes, want %d", *got, want)
 			}
 			return nil
 		})

@@ -138,11 +138,14 @@ func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 		}
 		must(t, r.Stop(t.Context(), other))
 	}
+	invalid := []string{strings.ToUpper(alike), strings.ToUpper(alike[:1]) + alike[1:]}
 	for _, separator := range []string{".", "_", "/"} {
-		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
-		var invalid *state.InvalidNameError
-		if err := r.Ensure(other, admin(t, two)); !errors.As(err, &invalid) {
-			t.Errorf("Ensure of %s: %v, want an InvalidNameError", other, err)
+		invalid = append(invalid, strings.ReplaceAll(alike, "-", separator))
+	}
+	for _, name := range invalid {
+		var refused *state.InvalidNameError
+		if err := r.Ensure(registry.ClusterName(name), admin(t, two)); !errors.As(err, &refused) {
+			t.Errorf("Ensure of %s: %v, want an InvalidNameError", name, err)
 		}
 	}
 	aside.expectUnaware()
