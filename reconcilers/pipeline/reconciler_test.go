@@ -59,16 +59,19 @@ func TestReconciler_Life(t *testing.T) {
 		"create first", "create second", "delete first", "delete second")
 }
 
+// An unchanged object is reconciled again after Resync plus up to a tenth. The default of Resync is 5 minutes.
 func TestReconciler_Resync(t *testing.T) {
 	t.Parallel()
-	h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{name: "p", journal: &sitetest.Journal{}}))
-	h.newWidget("w")
-	h.passes("w", 1)
-	for range 20 {
-		result, err := h.pass("w")
-		must(t, err)
-		if result.RequeueAfter < time.Hour || result.RequeueAfter > 66*time.Minute {
-			t.Fatalf("got RequeueAfter %s, want 60 to 66 minutes", result.RequeueAfter)
+	for resync, least := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 5 * time.Minute} {
+		h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: resync}, every(&part{name: "p", journal: &sitetest.Journal{}}))
+		h.newWidget("w")
+		h.passes("w", 1)
+		for range 20 {
+			result, err := h.pass("w")
+			must(t, err)
+			if most := least + least/10; result.RequeueAfter < least || result.RequeueAfter > most {
+				t.Fatalf("Resync %s: got RequeueAfter %s, want %s to %s", resync, result.RequeueAfter, least, most)
+			}
 		}
 	}
 }
