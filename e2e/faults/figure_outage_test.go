@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,12 +96,14 @@ func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 	return took
 }
 
-// stopAll stops remotes while callers hold leases of them, and returns the time from each call of Stop until the lease
-// has ended and its request has returned.
+// stopAll stops silent remotes while callers hold leases of them, and returns the time from each call of Stop until the
+// lease has ended and its request has returned. After that the remotes are reachable again, and the client of the lease
+// is refused: no API server performs its request.
 func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, len(all))
-	var working sync.WaitGroup
+	var working, measuring sync.WaitGroup
+	measuring.Add(len(all))
 	for i, r := range all {
 		working.Go(func() {
 			name, lent, stopped := registry.ClusterName(r.name), make(chan struct{}), make(chan time.Time, 1)
@@ -116,6 +120,9 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 				_ = c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "late"}})
 				<-ctx.Done()
 				took[i] = time.Since(<-stopped)
+				measuring.Done()
+				measuring.Wait()
+				r.expectFenced(t.Context(), c)
 				return nil
 			})
 			if err != nil {
@@ -125,6 +132,22 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 	}
 	working.Wait()
 	return took
+}
+
+// expectFenced repairs the connection, and checks that a client that has outlived its app is refused and that the API
+// server has not performed its request.
+func (r *remote) expectFenced(ctx context.Context, outlived client.Client) {
+	if err := r.proxy.Set(fault.Pass()); err != nil {
+		r.t.Error(err)
+	}
+	request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "after-the-stop"}}
+	if err := outlived.Create(ctx, request); !errors.Is(err, registry.ErrStopped) {
+		r.t.Errorf("%s: a request after the stop returns %v, want ErrStopped", r.name, err)
+	}
+	err := r.stage.clientFor(r.t, r.on.Config()).Get(ctx, client.ObjectKeyFromObject(request), request)
+	if !apierrors.IsNotFound(err) {
+		r.t.Errorf("%s: read the object of the request after the stop: got %v, want NotFound", r.name, err)
+	}
 }
 
 // TestFigure_BlackHoles measures how much longer a remote takes to become Ready when ten of a hundred other remotes are

@@ -87,8 +87,9 @@ func burn(end time.Time) {
 
 // hubProcess is a hub that runs in its own process.
 type hubProcess struct {
-	cmd  *exec.Cmd
-	wait func() error
+	cmd   *exec.Cmd
+	wait  func() error
+	ended chan struct{} // closed when the process has ended
 }
 
 // startHubProcess starts a hub in a shell that sets limits, with additional environment variables. The process is
@@ -99,28 +100,35 @@ func (s *stage) startHubProcess(t *testing.T, limits string, env ...string) *hub
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "hub.kubeconfig")
 	must(t, os.WriteFile(file, s.hub.Kubeconfig(), 0o600))
-	p := &hubProcess{cmd: exec.Command("/bin/sh", "-c", limits+` && exec "$0"`, self)}
+	p := &hubProcess{cmd: exec.Command("/bin/sh", "-c", limits+` && exec "$0"`, self), ended: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), env...), asHub+"="+file)
 	p.cmd.Stderr = os.Stderr
 	must(t, p.cmd.Start())
 	p.wait = sync.OnceValue(p.cmd.Wait)
+	go func() {
+		defer close(p.ended)
+		_ = p.wait()
+	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		_ = p.wait()
+		<-p.ended
 	})
 	return p
 }
 
-// expectAlive stops the process with SIGTERM, and fails the test if the process ends with an error, or had ended with
-// an error before.
+// expectAlive fails the test if the process has ended, with any status. Otherwise it stops the process with SIGTERM, and
+// fails the test if the process ends with an error.
 func (p *hubProcess) expectAlive(t *testing.T) {
 	t.Helper()
-	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	ended := make(chan error, 1)
-	go func() { ended <- p.wait() }()
 	select {
-	case err := <-ended:
-		if err != nil {
+	case <-p.ended:
+		t.Fatalf("the hub process has ended before SIGTERM, with error %v", p.wait())
+	default:
+	}
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		if err := p.wait(); err != nil {
 			t.Errorf("the hub process ended with error %v, want a clean exit", err)
 		}
 	case <-time.After(patience):
