@@ -98,7 +98,7 @@ func (i *issuer) register(t *testing.T, s *site, name, token string) *corev1.Sec
 		Data: map[string][]byte{"token": []byte(token), "server": []byte(i.URL), "ca.crt": authority},
 	}
 	cluster := &hubv1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(s.namespace)},
 		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
 	}
 	must(t, s.Create(t.Context(), secret))

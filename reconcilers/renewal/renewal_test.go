@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -51,16 +53,16 @@ func TestMain(m *testing.M) {
 }
 
 // newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
-func newHub(t *testing.T) (client.Client, string) {
+func newHub(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	s := newSite(t)
 	t.Cleanup(s.start(t))
-	return s.Client, s.namespace
+	return s.WithWatch, s.namespace
 }
 
 // site is a management cluster in which hubs run one after the other.
 type site struct {
-	client.Client
+	client.WithWatch
 	config    *rest.Config // of the hubs
 	namespace string
 	requests  sync.Map // by the hubs for Secrets: method and name to *atomic.Int64
@@ -75,11 +77,11 @@ func newSite(t *testing.T) *site {
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
 		return err
 	})
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "renewal-"}}
 	must(t, direct.Create(t.Context(), namespace))
-	s := &site{Client: direct, config: config, namespace: namespace.Name}
+	s := &site{WithWatch: direct, config: config, namespace: namespace.Name}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
@@ -104,9 +106,11 @@ func (s *site) count(method, secret string) *atomic.Int64 {
 // start starts a hub, and returns the function that stops it.
 func (s *site) start(t *testing.T) func() {
 	t.Helper()
+	byObject := cluster.CacheOptions(s.namespace)
+	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: labels.SelectorFromSet(labelsOf(s.namespace))}
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
 		Scheme: s.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: cluster.CacheOptions(s.namespace)},
+		Cache: cache.Options{ByObject: byObject},
 	})
 	must(t, err)
 	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -128,6 +132,10 @@ func (s *site) start(t *testing.T) func() {
 		<-done
 	}
 }
+
+// labelsOf returns the labels of the Clusters of a site. The sites share an API server, and the hubs of a site see no
+// other Clusters.
+func labelsOf(namespace string) map[string]string { return map[string]string{"test": namespace} }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -153,8 +161,11 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 		},
 	}
 	cluster := &hubv1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(namespace)},
+		Spec: hubv1.ClusterSpec{
+			KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name},
+			Probe:               hubv1.ProbeSpec{PeriodSeconds: 20, TimeoutSeconds: 20}, // A busy machine fails no probe.
+		},
 	}
 	for _, object := range []client.Object{secret, cluster} {
 		if err := hub.Create(t.Context(), object); err != nil {
@@ -177,11 +188,12 @@ func mayRenew(name string) rbacv1.PolicyRule {
 	}
 }
 
-// A token is replaced before it expires, in the Secret and in the app.
+// A token is replaced before it expires, in the Secret and in the app, and the remote stays Ready.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
+	versions := versionsOf(t, hub, name)
 	before := register(t, hub, namespace, name, mayRenew(name))
 	var fingerprint string
 	eventually(t, func() error {
@@ -215,28 +227,83 @@ func TestRenewal(t *testing.T) {
 		return nil
 	})
 	expectEvent(t, hub, name, "TokenRenewed", "expires at")
+	wasReady := false
+	for _, c := range versions() {
+		isReady := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
+		if wasReady && !isReady {
+			t.Fatalf("the renewal makes the remote unready: %+v", c.Status.Conditions)
+		}
+		wasReady = wasReady || isReady
+	}
+	if !wasReady {
+		t.Error("the remote was never Ready")
+	}
 }
 
-// If the ServiceAccount lacks the permission to renew its token, an event names the permission.
+// versionsOf watches a Cluster, and returns a function that ends the watch and returns the versions.
+func versionsOf(t *testing.T, hub client.WithWatch, name string) func() []hubv1.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	w, err := hub.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
+	must(t, err)
+	var seen []hubv1.Cluster
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			if c, ok := e.Object.(*hubv1.Cluster); ok {
+				seen = append(seen, *c)
+			}
+		}
+	}()
+	end := func() []hubv1.Cluster {
+		cancel()
+		<-done
+		return seen
+	}
+	t.Cleanup(func() { end() })
+	return end
+}
+
+// If the ServiceAccount lacks the permission to renew its token, an event names the permission, and the token stays.
 func TestRenewal_Forbidden(t *testing.T) {
 	t.Parallel()
-	hub, namespace := newHub(t)
-	name := namespace + "-a"
-	register(t, hub, namespace, name)
-	expectEvent(t, hub, name, "RenewalFailed", "serviceaccounts/token")
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	name := s.namespace + "-a"
+	before := register(t, s, s.namespace, name)
+	expectEvent(t, s, name, "RenewalFailed", "serviceaccounts/token")
+	var after corev1.Secret
+	must(t, s.Get(t.Context(), client.ObjectKeyFromObject(before), &after))
+	if after.ResourceVersion != before.ResourceVersion || !bytes.Equal(after.Data["token"], before.Data["token"]) {
+		t.Errorf("got the Secret at version %s, want the version %s with the old token", after.ResourceVersion, before.ResourceVersion)
+	}
 }
 
-// The renewal of an opaque token fails with an event that names the reason.
+// The renewal of an opaque token fails with one event that names the reason, however often the Secret is read, and the
+// hub requests no token.
 func TestRenewal_NoToken(t *testing.T) {
 	t.Parallel()
-	hub, namespace := newHub(t)
-	name := namespace + "-a"
-	secret := register(t, hub, namespace, name, mayRenew(name))
-	secret.Data["token"] = []byte("opaque")
-	if err := hub.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	name := s.namespace + "-a"
+	var requests atomic.Int64
+	remote := newIssuer(t, func(asked time.Duration) string {
+		requests.Add(1)
+		return jwt(0, asked, 0)
+	})
+	remote.register(t, s, name, "opaque")
+	expectEvent(t, s, name, "RenewalFailed", "does not state when it was issued")
+	s.touch(t, name)
+	var all eventsv1.EventList
+	must(t, s.List(t.Context(), &all, client.InNamespace("default")))
+	all.Items = slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
+		return e.Regarding.Name != name || e.Reason != "RenewalFailed"
+	})
+	if len(all.Items) != 1 || requests.Load() > 0 || s.count(http.MethodPatch, name).Load() > 0 {
+		t.Errorf("got %d requests for a token, %d writes of the Secret and the events %+v, want one event only",
+			requests.Load(), s.count(http.MethodPatch, name).Load(), all.Items)
 	}
-	expectEvent(t, hub, name, "RenewalFailed", "does not state when it was issued")
 }
 
 // A new token is bound to the Secret of the remote that the annotation names.

@@ -190,7 +190,8 @@ func TestFloor_Records(t *testing.T) {
 	}
 }
 
-// Within a process the limit needs no record: a write without a record does not come earlier.
+// Within a process the limit needs no record: neither a removed record nor a clock that is set back lets a write come
+// earlier.
 func TestFloor_NoRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -206,6 +207,10 @@ func TestFloor_NoRecord(t *testing.T) {
 	}
 	if _, wait := r.planOf(secret, due, at.Add(pause)); wait > 0 {
 		t.Errorf("after the pause the hub waits %s, want no wait", wait)
+	}
+	back := life{at.Add(-3 * time.Hour), at.Add(-time.Hour)}
+	if _, wait := r.planOf(secret, back, at.Add(-time.Hour)); wait < pause {
+		t.Errorf("with the clock set back by an hour the hub waits %s, want at least %s", wait, pause)
 	}
 	r.writes.wrote(key, at.Add(pause))
 	r.writes.forget(key)
