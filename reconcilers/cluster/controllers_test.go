@@ -3,12 +3,15 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -16,6 +19,7 @@ import (
 )
 
 // The status names the controllers of every module, and the reason and advice of a controller that does not run.
+// Becoming Ready is one write: the first status that is Ready reports that every controller runs.
 func TestCluster_StatusNamesControllers(t *testing.T) {
 	t.Parallel()
 	remote := fleettest.Cluster(t, "one")
@@ -39,7 +43,46 @@ func TestCluster_StatusNamesControllers(t *testing.T) {
 		})
 	}
 	expect(hubv1.ModuleWaiting, hubv1.ReasonForbidden, `module undeclared does not declare "list and watch nodes" in its Rules`)
+	versions := h.versionsOf(name)
 	withRights(t, remote, "controllers", everything)
 	h.expectReady(name)
 	expect(hubv1.ModuleRunning, "", "")
+	for _, c := range versions() {
+		if !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+			continue
+		}
+		for _, m := range c.Status.Modules {
+			for _, one := range m.Controllers {
+				if m.State != hubv1.ModuleRunning || one.State != hubv1.ModuleRunning {
+					t.Errorf("the Cluster is Ready while a controller does not run: %+v", m)
+				}
+			}
+		}
+		break
+	}
+}
+
+// versionsOf watches a Cluster, and returns a function that ends the watch and returns the versions.
+func (h *hub) versionsOf(name string) func() []hubv1.Cluster {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	w, err := h.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
+	h.must(err)
+	var seen []hubv1.Cluster
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			if c, ok := e.Object.(*hubv1.Cluster); ok {
+				seen = append(seen, *c)
+			}
+		}
+	}()
+	end := func() []hubv1.Cluster {
+		cancel()
+		<-done
+		return seen
+	}
+	h.t.Cleanup(func() { end() })
+	return end
 }

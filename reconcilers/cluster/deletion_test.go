@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -198,7 +199,8 @@ func TestCluster_DeletionWhileStarting(t *testing.T) {
 }
 
 // Fault F69: a Cluster is deleted and immediately recreated with other credentials. Two apps of the same name never run
-// at the same time, and the second Cluster records the identity of its own remote.
+// at the same time, the second Cluster records the identity of its own remote, and no version of its status contains
+// values of the first.
 func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 	t.Parallel()
 	var atWork, most atomic.Int64
@@ -216,10 +218,14 @@ func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{counting} })
 	remotes := []*fleet.Cluster{fleettest.Cluster(t, "one"), fleettest.Cluster(t, "hub")}
 	name := h.name("a")
+	versions := h.versionsOf(name)
+	remoteOf := map[types.UID]*fleet.Cluster{}
 	for i := range 10 {
 		remote := remotes[i%2]
 		h.putKubeconfig(name, remote.Kubeconfig())
-		h.eventually(func() error { return h.create(name, nil) })
+		var made *hubv1.Cluster
+		h.eventually(func() error { return h.create(name, func(c *hubv1.Cluster) { made = c }) })
+		remoteOf[made.UID] = remote
 		if i%3 > 0 { // Some Clusters are deleted before they are Ready.
 			h.expectReady(name)
 			h.eventually(func() error {
@@ -232,8 +238,36 @@ func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 		h.remove(name)
 	}
 	h.expectForgotten(name)
+	fingerprints := map[string]*fleet.Cluster{}
+	for _, c := range versions() {
+		expectOwnStatus(t, &c, remoteOf[c.UID], fingerprints)
+	}
+	if len(fingerprints) != len(remotes) {
+		t.Errorf("got fingerprints %v in the statuses, want one for each remote", fingerprints)
+	}
 	if most.Load() > 1 || atWork.Load() != 0 {
 		t.Errorf("got %d apps at the same time and %d apps at the end, want 1 and 0", most.Load(), atWork.Load())
+	}
+}
+
+// expectOwnStatus checks that the status of a Cluster contains values of its own remote only. fingerprints has the remote
+// of each fingerprint that was seen before.
+func expectOwnStatus(t *testing.T, c *hubv1.Cluster, remote *fleet.Cluster, fingerprints map[string]*fleet.Cluster) {
+	t.Helper()
+	s := c.Status
+	if s.ID != "" && s.ID != idOf(t, remote) || s.Server != "" && s.Server != remote.Server() {
+		t.Errorf("got id %q and server %q, want those of the remote: %s", s.ID, s.Server, summary(c))
+	}
+	if f := s.Credentials.Fingerprint; f != "" {
+		if of, known := fingerprints[f]; known && of != remote {
+			t.Errorf("got the fingerprint %s of another remote: %s", f, summary(c))
+		}
+		fingerprints[f] = remote
+	}
+	for _, one := range s.Conditions {
+		if one.LastTransitionTime.Unix() > 0 && one.LastTransitionTime.Before(&c.CreationTimestamp) { // The CRD's default is 0.
+			t.Errorf("the condition %s is from %s, before the Cluster: %s", one.Type, one.LastTransitionTime, summary(c))
+		}
 	}
 }
 
@@ -293,27 +327,56 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 	gone("restarted")
 }
 
-// Fault F59: a restarted hub completes the removal of a Cluster, and runs its cleanup step once.
+// Fault F59: a Cluster is deleted while its hub is down, or the hub ends in the middle of the removal. The restarted hub
+// completes the removal, and its cleanup step succeeds once.
 func TestCluster_DeletionIsTakenUpAfterARestart(t *testing.T) {
 	t.Parallel()
-	var cleaned atomic.Int64
-	h := newHub(t, func(o *hubOptions) {
-		o.modules = []registry.Module{hooked("tidy", nil, nil, func(context.Context) error {
-			cleaned.Add(1)
-			return nil
-		})}
-	})
-	name := h.name("a")
-	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
-	h.newCluster(name, nil)
-	h.expectReady(name)
-	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
-	h.stop()
-	h.remove(name)
-	h.start()
-	h.expectGone(name)
-	if n := cleaned.Load(); n != 1 {
-		t.Errorf("the cleanup step ran %d times, want once", n)
+	for moment, isUnderWay := range map[string]bool{"before the removal": false, "in the middle of the removal": true} {
+		t.Run("the hub ends "+moment, func(t *testing.T) {
+			t.Parallel()
+			var cleaned, interrupted atomic.Int64
+			blocks, entered := atomic.Bool{}, make(chan struct{}, 1)
+			h := newHub(t, func(o *hubOptions) {
+				o.settings.RemoveWithin = 10 * patience
+				o.modules = []registry.Module{hooked("tidy", nil, nil, func(ctx context.Context) error {
+					if blocks.Load() {
+						entered <- struct{}{}
+						<-ctx.Done()
+						interrupted.Add(1)
+						return context.Cause(ctx)
+					}
+					cleaned.Add(1)
+					return nil
+				})}
+			})
+			blocks.Store(isUnderWay)
+			name := h.name("a")
+			h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+			h.newCluster(name, nil)
+			h.expectReady(name)
+			h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+			if isUnderWay {
+				h.remove(name)
+				<-entered
+			}
+			h.stop()
+			if isUnderWay {
+				if left := h.get(name).Finalizers; interrupted.Load() != 1 || len(left) != 1 {
+					t.Errorf("got %d interrupted cleanup steps and finalizers %v, want one of each", interrupted.Load(), left)
+				}
+				blocks.Store(false)
+			} else {
+				h.remove(name)
+			}
+			h.start()
+			h.expectGone(name)
+			if n := cleaned.Load(); n != 1 {
+				t.Errorf("the cleanup step succeeded %d times, want once", n)
+			}
+			h.expectEvent(name, "Deregistered")
+			if n := h.events(name)["Abandoned"]; n > 0 {
+				t.Errorf("got %d events of an incomplete cleanup, want none", n)
+			}
+		})
 	}
-	h.expectEvent(name, "Deregistered")
 }

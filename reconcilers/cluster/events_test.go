@@ -233,6 +233,20 @@ func TestCluster_EventsOfQuarantine(t *testing.T) {
 	}
 }
 
+// A Cluster whose cleanup fails has an event at its end that names the step.
+func TestCluster_EventsOfAFailedCleanup(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *hubOptions) {
+		o.settings.RemoveWithin = time.Second
+		o.modules = []registry.Module{hooked("untidy", nil, nil, func(context.Context) error { return errors.New("in a bad mood") })}
+	})
+	s := newStage(h, h.name("a"), fleettest.Cluster(t, "one"))
+	s.remove(s.name)
+	s.expectGone(s.name)
+	s.expectNote(s.name, "Abandoned", "untidy/everything")
+	s.expectTold([]string{"Normal Registered", "Normal Ready", "Warning Abandoned"})
+}
+
 func newStage(h *hub, name string, remote *fleet.Cluster) *stage {
 	h.t.Helper()
 	proxy, err := fault.New(remote.Server())
@@ -316,7 +330,8 @@ func (s *stage) told() []eventsv1.Event {
 	return mine
 }
 
-// expectTold waits until exactly these events are recorded, in any order, and checks that for a moment longer.
+// expectTold waits until exactly these events are recorded, and checks that for a moment longer. The first events of
+// each kind have happened in this order.
 func (s *stage) expectTold(want []string) {
 	s.t.Helper()
 	counts := map[string]int{}
@@ -334,10 +349,26 @@ func (s *stage) expectTold(want []string) {
 		if fmt.Sprint(got) != fmt.Sprint(counts) {
 			return fmt.Errorf("events of %s: got %v, want %v: %s", s.name, got, counts, notes(s.told()))
 		}
-		return nil
+		return s.inOrder(want)
 	}
 	s.eventually(check)
 	s.consistently(500*time.Millisecond, check)
+}
+
+// inOrder returns an error unless the first events of each kind have happened in an order.
+func (s *stage) inOrder(kinds []string) error {
+	first := map[string]time.Time{}
+	for _, e := range s.told() {
+		if kind := e.Type + " " + e.Reason; first[kind].IsZero() {
+			first[kind] = e.EventTime.Time
+		}
+	}
+	for i, kind := range kinds[1:] {
+		if !slices.Contains(kinds[:i+1], kind) && first[kind].Before(first[kinds[i]]) {
+			return fmt.Errorf("%s: the event %s at %s is before %s at %s", s.name, kind, first[kind], kinds[i], first[kinds[i]])
+		}
+	}
+	return nil
 }
 
 func notes(all []eventsv1.Event) string {

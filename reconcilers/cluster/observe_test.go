@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"go.uber.org/fx"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -156,7 +157,8 @@ func writes() map[string]write {
 	}
 }
 
-// A request without a dry run is refused, and an eviction is sent as a dry run.
+// A request without a dry run is refused, and an eviction is sent as a dry run. A review of permissions is no write: the
+// remote answers it, and no event reports it.
 func TestObserve_Subresources(t *testing.T) {
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
@@ -195,12 +197,23 @@ func TestObserve_Subresources(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrObserved", what, err)
 		}
 	}
+	review, err := set.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "default"},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil || !review.Status.Allowed {
+		t.Errorf("got review %+v and error %v, want an allowed request", review, err)
+	}
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: "default"}}
 	h.must(set.PolicyV1().Evictions("default").Evict(t.Context(), eviction))
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{}); err != nil {
 		t.Errorf("the dry run of an eviction removed the Pod: %v", err)
 	}
 	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
+	if n := h.events(name)["Observed"]; n != 1 {
+		t.Errorf("got %d events of observed writes, want only the eviction", n)
+	}
 }
 
 // Each object has an event that names it, in every encoding of the request, and the number of events has a limit.
