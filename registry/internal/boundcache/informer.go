@@ -163,7 +163,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 			}
 			w, err := inner.WatchWithContext(transport.WithObserver(ctx, i), o)
 			if err != nil {
-				return nil, i.refused(ctx, i.explained(err), streams && o.ResourceVersion == "")
+				return nil, i.refused(ctx, i.explained(err), o)
 			}
 			i.budget.options.Blocked(i.typeName, Block{})
 			i.watching()

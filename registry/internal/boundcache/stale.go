@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
@@ -46,15 +47,18 @@ func (i *Informer) listed(ctx context.Context, err error) {
 
 // refused notes that the API server has refused a watch, and returns the error for the reflector.
 //
-// If the version of a streamed list from the newest version has expired, a reflector repeats the request at once,
-// without end. With another error it lists, and then waits before it retries.
-func (i *Informer) refused(ctx context.Context, err error, newest bool) error {
-	if ctx.Err() != nil {
-		return err
+// Two kinds of errors of a streamed list are not for a reflector. If the newest version has expired, it repeats the request
+// at once, without end. If the connection was refused or the code is 429, it waits before it repeats the request, for up to
+// a minute and also when the App has ended. With another error it lists, and then waits until it retries or the App ends.
+func (i *Informer) refused(ctx context.Context, err error, o metav1.ListOptions) error {
+	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if ctx.Err() == nil { // The end of the informer is no refusal.
+		i.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
 	}
-	i.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
-	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-	if newest && (expired || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
+	waits := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	if streams && (waits || o.ResourceVersion == "" && expired) {
 		return errNotStreamed
 	}
 	return err
