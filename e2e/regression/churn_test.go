@@ -28,6 +28,9 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	r := newRegistry(t, nil)
 	where := []string{one, two}
 	configs := []state.Desired{admin(t, one), admin(t, two)}
+	for i := range configs {
+		configs[i].Probe.FailureThreshold = overload
+	}
 	asides := make([]*bystander, staying)
 	var work sync.WaitGroup
 	for i := range asides {

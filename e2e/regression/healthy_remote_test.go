@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -35,6 +36,10 @@ type bystander struct {
 // leaseEvery is the time between two leases of a bystander.
 const leaseEvery = 20 * time.Millisecond
 
+// overload is the FailureThreshold of a remote whose probes, with a timeout of one second, may fail because the machine of the
+// test is busy.
+const overload = 60
+
 // newBystander starts to watch a remote that is Ready.
 func newBystander(t *testing.T, r *registry.Registry, cluster string, name registry.ClusterName) *bystander {
 	t.Helper()
@@ -54,7 +59,9 @@ func newBystander(t *testing.T, r *registry.Registry, cluster string, name regis
 func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystander {
 	t.Helper()
 	name := registry.ClusterName(unique("bystander"))
-	spawn(t, r, name, admin(t, cluster))
+	config := admin(t, cluster)
+	config.Probe.FailureThreshold = overload
+	spawn(t, r, name, config)
 	return newBystander(t, r, cluster, name)
 }
 
@@ -62,7 +69,7 @@ func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystand
 func (h *hub) registerBystander(cluster string) *bystander {
 	h.t.Helper()
 	name := unique("bystander")
-	h.register(name, clusterOf(h.t, cluster).Kubeconfig(), nil)
+	h.register(name, clusterOf(h.t, cluster).Kubeconfig(), func(c *hubv1.Cluster) { c.Spec.Probe.FailureThreshold = overload })
 	h.expectReady(name)
 	return newBystander(h.t, h.registry, cluster, registry.ClusterName(name))
 }
