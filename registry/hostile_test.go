@@ -106,8 +106,9 @@ const (
 	// maxHeap is the growth of the hub's heap for one remote, in bytes: 64 MiB, the budget of the cache, and the 200 MiB
 	// that it takes to read the largest response.
 	maxHeap = 64<<20 + maxCache + 200<<20
-	// noticed is the time in which a neighbour's reconciler must see a write.
-	noticed = time.Second
+	// noticed is the time in which a neighbour's reconciler must see a write when all scripts run, which needs a machine of
+	// its own. Otherwise other tests share the processors, and only a reconciler that is blocked is late.
+	noticed, noticedBusy = time.Second, 20 * time.Second
 	// maxRequests is the number of requests per second that a remote may get, which is the rate of its app, and maxBurst
 	// the number of requests in addition.
 	maxRequests, maxBurst = 60, 150
@@ -168,11 +169,14 @@ func scriptsToRun(t *testing.T, afterMemory bool) []hostile.Script {
 	t.Helper()
 	all := hostile.Scripts()
 	checkFates(t, all)
-	few := testing.Short() || os.Getenv("CLUSTERFX_FAULTS") != "all"
+	few := !runsAll()
 	return slices.DeleteFunc(all, func(s hostile.Script) bool {
 		return slices.Contains(heavy, s.Name) != afterMemory || few && !slices.Contains(quick, s.Name)
 	})
 }
+
+// runsAll reports whether all scripts run.
+func runsAll() bool { return !testing.Short() && os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 // checkFates fails the test unless every script has exactly one fate.
 func checkFates(t *testing.T, scripts []hostile.Script) {
@@ -218,7 +222,11 @@ func newHostileSuite(t *testing.T, limits registry.Limits) *hostileSuite {
 // check fails the test if the neighbour was slowed down, or if an app did not end. It logs a table of the scripts.
 func (s *hostileSuite) check(t *testing.T) {
 	t.Helper()
-	s.neighbour.check(t, noticed)
+	within := noticedBusy
+	if runsAll() {
+		within = noticed
+	}
+	s.neighbour.check(t, within)
 	if got := s.registry.Zombies(); got != 0 {
 		t.Errorf("%d apps of hostile remotes have not ended", got)
 	}
