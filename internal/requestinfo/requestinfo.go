@@ -37,6 +37,23 @@ func Of(path string) Info {
 	return info
 }
 
+// OfInnermost reads a path as Of does, and behind a subresource proxy the path of the API that the request is passed on to,
+// if it is one: a whole cluster may be reached through the API of another one.
+func OfInnermost(path string) Info {
+	info := Of(path)
+	for inner := info; inner.Subresource == "proxy"; {
+		var found bool
+		if _, path, found = strings.Cut(path, "/proxy/"); !found {
+			return info
+		}
+		if inner = Of("/" + path); inner.Resource == "" {
+			return info
+		}
+		info = inner
+	}
+	return info
+}
+
 // find looks for the group and the version.
 func find(parts []string, isVersion func(string) bool) (info Info, rest []string, found bool) {
 	for ; len(parts) > 0; parts = parts[1:] {

@@ -55,3 +55,19 @@ func TestInfo_String(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestOfInnermost(t *testing.T) {
+	t.Parallel()
+	maps := requestinfo.Info{Version: "v1", Namespace: "a", Resource: "configmaps", Name: "m"}
+	for path, want := range map[string]requestinfo.Info{
+		"/api/v1/namespaces/a/configmaps/m":                                                                    maps,
+		"/apis/cluster.karmada.io/v1alpha1/clusters/c/proxy/api/v1/namespaces/a/configmaps/m":                  maps,
+		"/api/v1/namespaces/x/services/s/proxy/apis/g.io/v1/clusters/c/proxy/api/v1/namespaces/a/configmaps/m": maps,
+		"/api/v1/namespaces/a/pods/p/proxy/metrics":                                                            {Version: "v1", Namespace: "a", Resource: "pods", Name: "p", Subresource: "proxy"},
+		"/api/v1/namespaces/a/pods/p/proxy":                                                                    {Version: "v1", Namespace: "a", Resource: "pods", Name: "p", Subresource: "proxy"},
+	} {
+		if got := requestinfo.OfInnermost(path); got != want {
+			t.Errorf("%s is %+v, want %+v", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package holdstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// ConfigMap is a Store in a ConfigMap, which it creates when there is a hold. Its methods end with their context, and after
+// a few seconds.
+type ConfigMap struct {
+	// Client reads and writes without a cache.
+	Client client.Client
+	Key    client.ObjectKey
+}
+
+// timeout is how long a request to the hub may take.
+const timeout = 5 * time.Second
+
+func entryOf(h ledger.Hold) *holds.Entry {
+	return &holds.Entry{
+		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
+		Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h.Names),
+		Granted: h.Granted, Spent: h.Spent, Used: h.Used,
+	}
+}
+
+// maxNames is the size of the names of a hold in the ConfigMap, in bytes of JSON. With it, 1000 holds of the longest names
+// of everything else are smaller than an object may be. Where there are more, the hold is not stored, but the deletes are
+// refused.
+const maxNames = 256
+
+// short returns the names that fit.
+func short(names []string) []string {
+	var fit []string
+	left := maxNames
+	for _, name := range names {
+		text, err := json.Marshal(name)
+		if size := len(text) + len(","); err == nil && size <= left {
+			fit, left = append(fit, name), left-size
+		}
+	}
+	return fit
+}
+
+func holdOf(id string, e *holds.Entry) ledger.Hold {
+	return ledger.Hold{
+		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
+		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Since: e.Since.Time, Done: e.Deleted, More: e.More, Names: e.Names,
+		Granted: e.Granted, Spent: e.Spent, Used: e.Used,
+	}
+}
+
+// Load returns the stored holds, sorted by id, and the annotations of the ConfigMap. It returns both, and not nil, with an
+// error if a key is no hold.
+func (s *ConfigMap) Load(ctx context.Context) ([]ledger.Hold, map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var all corev1.ConfigMap
+	if err := s.Client.Get(ctx, s.Key, &all); apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
+	}
+	found := []ledger.Hold{}
+	var problems []error
+	for _, id := range slices.Sorted(maps.Keys(all.Data)) {
+		one, err := holds.Parse(all.Data[id])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s: %w; remove the key", id, s.Key, err))
+			continue
+		}
+		found = append(found, holdOf(id, &one))
+	}
+	return found, all.Annotations, errors.Join(problems...)
+}
+
+// Save stores a hold in place of the hold with its id.
+func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	value, err := entryOf(h).Text()
+	if err != nil {
+		return err
+	}
+	err = s.patch(ctx, h.ID, &value)
+	if apierrors.IsNotFound(err) {
+		err = s.Client.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}, Data: map[string]string{h.ID: value},
+		})
+		if apierrors.IsAlreadyExists(err) {
+			err = s.patch(ctx, h.ID, &value)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the hold %s to the ConfigMap %s: %w", h.ID, s.Key, err)
+	}
+	return nil
+}
+
+// Remove removes a hold. It is no error if there is none.
+func (s *ConfigMap) Remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := client.IgnoreNotFound(s.patch(ctx, id, nil)); err != nil {
+		return fmt.Errorf("remove the hold %s from the ConfigMap %s: %w", id, s.Key, err)
+	}
+	return nil
+}
+
+// patch sets or removes one key.
+func (s *ConfigMap) patch(ctx context.Context, id string, value *string) error {
+	body, err := json.Marshal(map[string]any{"data": map[string]*string{id: value}})
+	if err != nil {
+		return err
+	}
+	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
+	return s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package holdstore keeps the holds of deletes in a ConfigMap of the hub, one key for each, so that a restart of the hub does
+not end them. The ConfigMap is for the hub and for people who look at it; a hold that cannot be decoded is an error, because
+a hold that is forgotten would let the deletes pass.
+
+An operator allows deletes with an annotation of the ConfigMap, or of the Cluster that the deletes are in.
+*/
+package holdstore
