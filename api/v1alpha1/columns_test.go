@@ -3,14 +3,18 @@
 package v1alpha1_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -88,9 +92,28 @@ func TestKubectl_WaitForReady(t *testing.T) {
 	kubectl(t, cluster, "wait", "--for=condition=Ready", "--timeout=30s", "fxc/awaited")
 }
 
+// described waits until the API server's OpenAPI v3 index, which it builds after it serves the kind, has the group.
+func described(t *testing.T, cluster *fleet.Cluster) {
+	t.Helper()
+	dc, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexed := func(context.Context) (bool, error) {
+		paths, err := dc.OpenAPIV3().Paths()
+		_, ok := paths["apis/"+hubv1.GroupVersion.String()]
+
+		return err == nil && ok, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, indexed); err != nil {
+		t.Fatalf("wait for the OpenAPI description: %v", err)
+	}
+}
+
 func TestKubectl_Explain(t *testing.T) {
 	t.Parallel()
 	cluster, _ := hub(t)
+	described(t, cluster)
 	got := kubectl(t, cluster, "explain", "clusters.spec.probe.periodSeconds", "--api-version="+hubv1.GroupVersion.String())
 	if want := "periodSeconds is the time between two probes that succeed."; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant: %s", got, want)

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package deletions bounds how many objects the modules of a hub may delete without evidence.
+
+A source that looks empty by mistake makes a controller delete everything that it made: the hub was restored from an old
+backup, a cache was read too early, a selector lost its match. A client cannot see what a delete was decided from. So the
+package promises a bound to every module, and evidence to the modules that have it.
+
+A Guard is a layer in the transports of the modules, so that it sees every request whatever client sends it: deletes,
+deletes of collections and evictions. It passes the request on, or returns an error that wraps ErrHeld, in this order:
+
+  - Dry runs, and Events and Leases, are not counted.
+  - A delete with Evidence passes.
+  - While an informer of the module has no current objects, its deletes are refused: the module does not see its sources.
+  - Otherwise the ledger decides; see the package ledger. A Hold is stored before the delete is refused.
+
+A delete of a collection is first sent as a dry run that is limited to the number of objects that are left, and is refused
+whole if it would delete more.
+
+A delete that is held is sent as a dry run, and the module gets the response if the API server refuses it: a module that
+does not know that an object is gone would ask for its delete without end, and its hold would never end.
+
+The Guard reads no response except those of its own dry runs.
+*/
+package deletions

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// limitsFor returns the limits of a resource for a module.
+func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
+	limits := ledger.LimitsFor(resource)
+	if of.PerTarget > 0 {
+		limits.PerTarget = of.PerTarget
+	}
+	if of.PerFleet > 0 {
+		limits.PerFleet = of.PerFleet
+	}
+	return limits
+}
+
+// Store keeps the Holds. Its methods end with ctx.
+type Store interface {
+	// Load returns the stored Holds, and the annotations with which an operator allows deletes. With an error, it returns
+	// those that it could read, or nil if it could not read the Store.
+	Load(ctx context.Context) (holds []ledger.Hold, annotations map[string]string, err error)
+	// Save stores a Hold in place of the Hold with its id.
+	Save(ctx context.Context, h ledger.Hold) error
+	// Remove removes a Hold. It is no error if there is none.
+	Remove(ctx context.Context, id string) error
+}
+
+// Options describe a Guard. All fields are required.
+type Options struct {
+	Store Store
+	// Module returns the name of the module on whose behalf a context acts; "hub" for code of the hub.
+	Module func(context.Context) string
+	// Blind returns the kind of an informer of that module, in the App on whose behalf the context acts, that has no
+	// current objects; empty if there is none.
+	Blind func(context.Context) string
+	// Limits returns the limits of a module in a target with these labels.
+	Limits func(module string, labels map[string]string) deletes.Limits
+	// Counted is called for each delete that was sent and not refused, with its evidence, or "".
+	Counted func(module string, target state.ClusterName, evidence deletes.EvidenceKind, objects int)
+	// Refused is called for each delete that is refused.
+	Refused func(module string, target state.ClusterName, reason deletes.Reason)
+	// Began is called when a Hold begins, or is restored from the Store, and Ended when it ends. Both must return at once.
+	Began func(h ledger.Hold, restored bool)
+	Ended func(h ledger.Hold)
+	// Changed is called when the State of a target has changed. It must return at once.
+	Changed func(target state.ClusterName)
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Guard decides about the deletes of all modules of a hub. Its methods may be called from any goroutine.
+type Guard struct {
+	options Options
+
+	// writing has one token: who has it may write to the Store.
+	writing chan struct{}
+
+	mu      sync.Mutex // protects the fields
+	ledger  *ledger.Ledger
+	reading *reading               // the first read of the Store; nil if none is under way
+	stored  map[string]ledger.Hold // as the Store has them, by id
+	shown   shown
+}
+
+// New returns a Guard. It sends no request.
+func New(o Options) *Guard {
+	g := &Guard{
+		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Hold{}, shown: newShown(),
+	}
+	g.writing <- struct{}{}
+	return g
+}
+
+// Send is the part of a transport below the Guard.
+type Send func(*http.Request) (*http.Response, error)
+
+// Target is where requests are sent.
+type Target struct {
+	// Name is the name of the remote; empty for the hub.
+	Name state.ClusterName
+	// Labels are the labels of the remote; nil for the hub.
+	Labels map[string]string
+	// Blind returns the kind of an informer of a module in the app of the target that has no current objects; empty if
+	// there is none. It is nil for the hub.
+	Blind func(module string) string
+}
+
+// RoundTrip sends a request to a target, or refuses it with a *deletes.HeldError.
+func (g *Guard) RoundTrip(target Target, r *http.Request, send Send) (*http.Response, error) {
+	if !mutates(r.Method) {
+		return send(r)
+	}
+	info := requestinfo.OfInnermost(r.URL.Path)
+	what := actionOf(r, info)
+	resource := schema.GroupResource{Group: info.Group, Resource: info.Resource}
+	if what == other || isPassing(resource) {
+		return send(r)
+	}
+	one := call{
+		guard: g, send: send, what: what, info: info,
+		target: target,
+		key:    ledger.Key{Module: g.options.Module(r.Context()), Resource: resource, Target: target.Name},
+	}
+	if what == createsOne || what == mayCreate {
+		return one.create(r)
+	}
+	return one.delete(r)
+}
+
+// call is one request that the Guard decides about.
+type call struct {
+	guard *Guard
+	send  Send
+	what  action
+	info  requestinfo.Info
+	key   ledger.Key
+
+	target Target
+}
+
+// create sends the request and counts an object that it has created.
+func (c *call) create(r *http.Request) (*http.Response, error) {
+	response, err := c.send(r)
+	if err != nil || response.StatusCode != http.StatusCreated || isDryRun(r.URL.Query()["dryRun"]) {
+		return response, err
+	}
+	if all := c.guard.known(); all != nil { // Without a ledger nothing was deleted.
+		all.Created(c.key, c.guard.options.Now())
+	}
+	return response, nil
+}
+
+// delete decides about a delete, and sends it.
+func (c *call) delete(r *http.Request) (*http.Response, error) {
+	options, err := optionsOf(r, c.what)
+	if err != nil && !errors.Is(err, errOptions) {
+		return transport.Refuse(r, err)
+	}
+	if err == nil && isDryRun(options.DryRun) {
+		return c.send(r)
+	}
+	if evidence, declared := deletes.EvidenceOf(r.Context()); declared {
+		if err := check(evidence); err != nil {
+			return transport.Refuse(r, c.held(deletes.NoEvidence, fmt.Errorf("the evidence for the delete does not hold: %w", err)))
+		}
+		response, err := c.send(r)
+		if err == nil && isSuccess(response) {
+			c.guard.options.Counted(c.key.Module, c.key.Target, evidence.Kind, 1)
+		}
+		return response, err
+	}
+	limits := c.guard.options.Limits(c.key.Module, c.target.Labels)
+	if slices.Contains(limits.Exempt, c.key.Resource) {
+		return c.send(r)
+	}
+	if kind := c.blind(r.Context()); kind != "" {
+		return transport.Refuse(r, c.held(deletes.SourceStale, fmt.Errorf(
+			"module %s does not delete while it has no current objects of %s", c.key.Module, kind)))
+	}
+	all, err := c.guard.load(r.Context())
+	if err != nil {
+		return transport.Refuse(r, c.held(deletes.StoreUnavailable, err))
+	}
+	ask := ledger.Request{
+		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
+	}
+	if c.what == deletesMany {
+		return c.deleteAll(r, all, ask, options)
+	}
+	if options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
+		ask.UID = *options.Preconditions.UID
+	}
+	if c.what == deletesOne && options != nil && all.Left(ask, c.guard.options.Now()) <= 0 {
+		if refusal := c.refusal(r, options); refusal != nil {
+			return refusal, nil
+		}
+	}
+	return c.sendCounted(r, all, ask)
+}
+
+// refusal returns the response of the API server to a delete that would be held anyway, if the object does not exist or is
+// another one than the module has read; nil otherwise. Without it, a module that deletes objects by their names, and
+// does not know that they are gone, would ask for held deletes without end.
+func (c *call) refusal(r *http.Request, options *metav1.DeleteOptions) *http.Response {
+	dry, err := dryRun(r, options)
+	if err != nil {
+		return nil
+	}
+	response, err := c.send(dry)
+	if err != nil {
+		return nil
+	}
+	if response.StatusCode != http.StatusNotFound && response.StatusCode != http.StatusConflict {
+		response.Body.Close()
+		return nil
+	}
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return response
+}
+
+var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
+
+// check returns why evidence does not hold, or nil.
+func check(e deletes.Evidence) error {
+	switch e.Kind {
+	case deletes.KindTerminating, deletes.KindTombstone, deletes.KindConfirmed, deletes.KindCleanup:
+		return e.Err
+	}
+	return cmp.Or(e.Err, errNoKind)
+}
+
+// blind returns a kind that the module watches and has no current objects of, or "".
+func (c *call) blind(ctx context.Context) string {
+	if kind := c.guard.options.Blind(ctx); kind != "" || c.target.Blind == nil {
+		return kind
+	}
+	return c.target.Blind(c.key.Module)
+}
+
+// name returns the name of the object with its namespace, or describes the collection.
+func (c *call) name(r *http.Request) string {
+	name := c.info.Name
+	if c.what == deletesMany {
+		name = "all"
+		if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+			name += " with " + selector
+		}
+	}
+	if c.info.Namespace != "" {
+		name = c.info.Namespace + "/" + name
+	}
+	return name[:min(len(name), maxName)]
+}
+
+// maxName is the length of a name, which may have a selector of any length. Names of objects are shorter.
+const maxName = 320
+
+// sendCounted counts a delete, sends it, and takes it back if the API server has refused it.
+func (c *call) sendCounted(r *http.Request, all *ledger.Ledger, ask ledger.Request) (*http.Response, error) {
+	o := &c.guard.options
+	ticket, store, held := all.Admit(ask, o.Now())
+	if err := c.save(r.Context(), store, held); err != nil {
+		if ticket != nil {
+			ticket.Unstored(o.Now())
+		}
+		return transport.Refuse(r, err)
+	}
+	response, err := c.send(r)
+	switch {
+	case transport.IsUnsent(err), err == nil && response.StatusCode >= 400 && response.StatusCode < 500:
+		ticket.Refund(o.Now())
+	case err == nil && isSuccess(response):
+		o.Counted(c.key.Module, c.key.Target, "", max(ask.Objects, 1))
+	}
+	return response, err
+}
+
+// save stores a Hold if there is one to store, and returns the error with which the delete is refused, or nil.
+func (c *call) save(ctx context.Context, store *ledger.Hold, held error) error {
+	var err error
+	if store != nil {
+		if held != nil { // The upkeep shows how much of an allowance is used.
+			c.guard.options.Began(*store, false)
+			c.guard.changed(*store)
+		}
+		err = c.guard.store(ctx, store.ID)
+	}
+	var hold *ledger.HeldError
+	switch {
+	case errors.As(held, &hold):
+		if err != nil {
+			held = fmt.Errorf("%w (the hold cannot be stored: %w)", held, err)
+		}
+		c.guard.options.Refused(c.key.Module, c.key.Target, deletes.LimitExceeded)
+		return &deletes.HeldError{Reason: deletes.LimitExceeded, ID: hold.Hold.ID, Err: held}
+	case err != nil:
+		return c.held(deletes.StoreUnavailable, err)
+	}
+	return nil
+}
+
+func (c *call) held(reason deletes.Reason, err error) error {
+	c.guard.options.Refused(c.key.Module, c.key.Target, reason)
+	if reason == deletes.StoreUnavailable {
+		c.guard.unavailable(c.key.Target, err)
+	}
+	return &deletes.HeldError{Reason: reason, Err: err}
+}
+
+func isSuccess(response *http.Response) bool {
+	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusMultipleChoices
+}
+
+// known returns the ledger, or nil before it is loaded.
+func (g *Guard) known() *ledger.Ledger {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ledger
+}
+
+// reading is a read of the Store that several calls wait for.
+type reading struct {
+	done  chan struct{}
+	err   error // read it, and ended, only after done
+	ended bool  // the context of the call that reads has ended
+}
+
+// load returns the ledger. The first call reads the Holds from the Store; calls at the same time wait for it and fail with it,
+// so that no call waits for the failures of others one after the other. If the first call ends, another one reads.
+func (g *Guard) load(ctx context.Context) (*ledger.Ledger, error) {
+	for {
+		all, one, isFirst := g.join()
+		if all != nil {
+			return all, nil
+		}
+		if isFirst {
+			g.lead(ctx, one)
+		}
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the holds of deletes: %w", context.Cause(ctx))
+		}
+		if one.err != nil && (isFirst || !one.ended) {
+			return nil, one.err
+		}
+	}
+}
+
+// join returns the ledger, or the read that is under way. isFirst says that the caller has to lead it.
+func (g *Guard) join() (all *ledger.Ledger, one *reading, isFirst bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ledger != nil {
+		return g.ledger, nil, false
+	}
+	if g.reading != nil {
+		return nil, g.reading, false
+	}
+	g.reading = &reading{done: make(chan struct{})}
+	return nil, g.reading, true
+}
+
+// lead reads the Holds for all calls that have joined.
+func (g *Guard) lead(ctx context.Context, one *reading) {
+	one.err = g.read(ctx)
+	one.ended = ctx.Err() != nil
+	g.mu.Lock()
+	g.reading = nil
+	g.mu.Unlock()
+	close(one.done)
+}
+
+// read takes the Holds in the Store into the ledger. Those that are in force already stay as they are.
+func (g *Guard) read(ctx context.Context) error {
+	holds, _, err := g.options.Store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("read the holds of deletes: %w", err)
+	}
+	g.mu.Lock()
+	if g.ledger == nil {
+		g.ledger = ledger.New()
+	}
+	restored := g.ledger.Restore(holds, g.options.Now())
+	for _, h := range holds {
+		g.stored[h.ID] = h
+	}
+	g.mu.Unlock()
+	for _, h := range restored {
+		g.options.Began(h, true)
+	}
+	g.changed(restored...)
+	g.available()
+	return nil
+}

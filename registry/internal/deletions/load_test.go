@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+)
+
+// slowStore is a Store whose reads take an hour, unless their context ends first, and then fail or not.
+type slowStore struct {
+	reads int // one read at a time
+	err   error
+}
+
+func (s *slowStore) Load(ctx context.Context) ([]ledger.Hold, map[string]string, error) {
+	s.reads++
+	select {
+	case <-time.After(time.Hour):
+		return nil, nil, s.err
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
+func (*slowStore) Save(context.Context, ledger.Hold) error { return nil }
+func (*slowStore) Remove(context.Context, string) error    { return nil }
+
+// A module that gives up the first read of the Store does not make the deletes of others fail: the next one reads.
+func TestGuard_LoadOfACallThatEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{}
+		g := New(Options{Store: store, Now: time.Now})
+		ctx, cancel := context.WithCancel(t.Context())
+		first, others := make(chan error), make(chan error)
+		go func() { _, err := g.load(ctx); first <- err }()
+		synctest.Wait()
+		for range 3 {
+			go func() { _, err := g.load(t.Context()); others <- err }()
+		}
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first call: %v", err)
+		}
+		for range 3 {
+			if err := <-others; err != nil {
+				t.Errorf("a call that has not ended: %v", err)
+			}
+		}
+		if store.reads != 2 {
+			t.Errorf("%d reads, want 2", store.reads)
+		}
+	})
+}
+
+// Calls that wait for a read which fails fail with it, and not one after the other.
+func TestGuard_LoadFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{err: errors.New("the hub is down")}
+		g, began := New(Options{Store: store, Now: time.Now}), time.Now()
+		failed := make(chan error)
+		for range 10 {
+			go func() { _, err := g.load(t.Context()); failed <- err }()
+		}
+		for range 10 {
+			if err := <-failed; !errors.Is(err, store.err) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if took := time.Since(began); took > time.Hour || store.reads != 1 {
+			t.Errorf("%d reads in %s, want one", store.reads, took)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
+)
+
+// action is the effect of a request on the number of objects.
+type action int
+
+const (
+	other       action = iota
+	deletesOne         // of one object
+	deletesMany        // of a collection
+	evictsOne          // of a Pod
+	createsOne         // of one object
+	mayCreate          // a PUT, or a patch that applies
+)
+
+// actionOf returns what a request does, without its body.
+func actionOf(r *http.Request, info requestinfo.Info) action {
+	switch {
+	case info.Resource == "":
+		return other
+	case r.Method == http.MethodDelete && info.Subresource == "" && info.Name == "":
+		return deletesMany
+	case r.Method == http.MethodDelete && info.Subresource == "":
+		return deletesOne
+	case r.Method == http.MethodPost && info.Resource == "pods" && info.Subresource == "eviction":
+		return evictsOne
+	case r.Method == http.MethodPost && info.Name == "":
+		return createsOne
+	case (r.Method == http.MethodPut || r.Method == http.MethodPatch) && info.Subresource == "":
+		return mayCreate
+	}
+	return other
+}
+
+// mutates reports whether a request can have an effect, so that reads take no more than a comparison.
+func mutates(method string) bool {
+	return method == http.MethodDelete || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+// isPassing reports whether the objects of a resource are reports that come and go: nothing is lost with them.
+func isPassing(resource schema.GroupResource) bool {
+	switch resource {
+	case schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
+		schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}:
+		return true
+	}
+	return false
+}
+
+// maxOptions is the size of the options of a delete, in bytes.
+const maxOptions = 1 << 20
+
+var errOptions = errors.New("the options of the delete cannot be read")
+
+// optionsOf returns the options of a delete or eviction, which are in its body or, without a body, in its query. The body
+// can be sent after that. An error is an error of the body, or wraps errOptions.
+func optionsOf(r *http.Request, what action) (*metav1.DeleteOptions, error) {
+	query, options := r.URL.Query(), &metav1.DeleteOptions{}
+	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&query, options, nil); err != nil {
+		return nil, errOptions
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return options, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxOptions))
+	if err != nil {
+		return nil, err
+	}
+	rest := r.Body
+	r.Body = readCloser{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if len(body) == 0 {
+		return options, nil
+	}
+	isProtobuf := false
+	if form, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
+		isProtobuf = form == runtime.ContentTypeProtobuf
+	}
+	decode := decodeJSON
+	if isProtobuf {
+		decode = decodeProtobuf
+	}
+	said := &metav1.DeleteOptions{}
+	if what == evictsOne {
+		var eviction policyv1.Eviction
+		if err := decode(body, &eviction); err != nil {
+			return nil, err
+		}
+		if eviction.DeleteOptions != nil {
+			said = eviction.DeleteOptions
+		}
+		said.DryRun = append(said.DryRun, options.DryRun...) // An eviction is a create: its query counts, too.
+		return said, nil
+	}
+	if err := decode(body, said); err != nil {
+		return nil, err
+	}
+	return said, nil
+}
+
+// message is an object that has an encoding in protobuf.
+type message interface{ Unmarshal(data []byte) error }
+
+// decodeJSON decodes as the API server does: the names of fields are case-sensitive.
+func decodeJSON(body []byte, into message) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
+		return errOptions // The error of the decoder quotes the body.
+	}
+	return nil
+}
+
+// protobufPrefix begins an object in protobuf; see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
+const protobufPrefix = "k8s\x00"
+
+func decodeProtobuf(body []byte, into message) error {
+	raw, found := bytes.CutPrefix(body, []byte(protobufPrefix))
+	var wrapped runtime.Unknown
+	if !found || wrapped.Unmarshal(raw) != nil || into.Unmarshal(wrapped.Raw) != nil {
+		return errOptions
+	}
+	return nil
+}
+
+// readCloser reads from one reader and closes another.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// isDryRun reports whether options or a query ask for a dry run.
+func isDryRun(dryRun []string) bool { return slices.Contains(dryRun, metav1.DryRunAll) }
+
+// withOptions returns a request with other options, and without the body of r.
+func withOptions(r *http.Request, options *metav1.DeleteOptions) (*http.Request, error) {
+	options = options.DeepCopy()
+	options.Kind, options.APIVersion = "DeleteOptions", "v1"
+	body, err := json.Marshal(options)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options of the delete: %w", err)
+	}
+	r = r.Clone(r.Context())
+	query := r.URL.Query()
+	query.Del("dryRun")
+	r.URL.RawQuery = query.Encode()
+	r.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return r, nil
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The options of a delete are read as the API server reads them: it ignores a field whose name has other capitals, and so
+// deletes what looks like a dry run.
+func TestOptionsOf(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		"":                   false,
+		`{"dryRun":["All"]}`: true,
+		`{"DryRun":["All"]}`: false,
+		`{"dryRun":[]}`:      false,
+		`{"kind":"DeleteOptions","dryrun":["All"]}`: false,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://192.0.2.1/api/v1/pods/x", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		options, err := optionsOf(r, deletesOne)
+		if err != nil || isDryRun(options.DryRun) != want {
+			t.Errorf("%q: got %+v, %v", body, options, err)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://192.0.2.1/api/v1/pods/x", strings.NewReader("{"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := optionsOf(r, deletesOne); !errors.Is(err, errOptions) {
+		t.Errorf("options that are no JSON: %v", err)
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// State is what the hub reports about the deletes in a target. The numbers of its Holds change with the upkeep only, so that
+// a report is not written for each refused delete.
+type State struct {
+	// Known means that the Holds in the Store are known.
+	Known bool
+	// Holds are the Holds that began in the target, sorted by id.
+	Holds []ledger.Hold
+	// Unavailable is the error for which deletes were refused in the target since the Store was last available; nil for none.
+	Unavailable error
+}
+
+// shown are the States.
+type shown struct {
+	holds       []ledger.Hold                  // sorted by id
+	asked       map[state.ClusterName]struct{} // targets whose State was not known yet
+	unavailable map[state.ClusterName]error
+}
+
+func newShown() shown {
+	return shown{asked: map[state.ClusterName]struct{}{}, unavailable: map[state.ClusterName]error{}}
+}
+
+// Shown returns the State of a target.
+func (g *Guard) Shown(target state.ClusterName) State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := State{Known: g.ledger != nil, Unavailable: g.shown.unavailable[target]}
+	if !s.Known {
+		g.shown.asked[target] = struct{}{}
+	}
+	for _, h := range g.shown.holds {
+		if h.Target == target {
+			s.Holds = append(s.Holds, h)
+		}
+	}
+	return s
+}
+
+// changed shows the Holds in force as they are now, if any of them have changed.
+func (g *Guard) changed(holds ...ledger.Hold) {
+	if len(holds) == 0 {
+		return
+	}
+	g.mu.Lock()
+	g.shown.holds = g.ledger.Holds()
+	g.mu.Unlock()
+	for _, h := range holds {
+		g.options.Changed(h.Target)
+	}
+}
+
+func (g *Guard) ended(holds []ledger.Hold) {
+	for _, h := range holds {
+		g.options.Ended(h)
+	}
+	g.changed(holds...)
+}
+
+// unavailable notes that a delete in a target was refused because of the Store.
+func (g *Guard) unavailable(target state.ClusterName, err error) {
+	g.mu.Lock()
+	_, known := g.shown.unavailable[target]
+	if !known {
+		g.shown.unavailable[target] = err
+	}
+	g.mu.Unlock()
+	if !known {
+		g.options.Changed(target)
+	}
+}
+
+// available notes that the Store can be read and written.
+func (g *Guard) available() {
+	g.mu.Lock()
+	targets := slices.AppendSeq(slices.Collect(maps.Keys(g.shown.unavailable)), maps.Keys(g.shown.asked))
+	clear(g.shown.unavailable)
+	clear(g.shown.asked)
+	g.mu.Unlock()
+	for _, target := range targets {
+		g.options.Changed(target)
+	}
+}
+
+// forget forgets what is noted about a target.
+func (g *Guard) forget(target state.ClusterName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.shown.unavailable, target)
+	delete(g.shown.asked, target)
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubwatch
+
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
+// By is the property of an object that is its key.
+type By int
+
+// The properties. The zero By is none of them.
+const (
+	_ By = iota
+	ByNamespace
+	ByLabel
+	ByName
+)
+
+// Route tells the key of an object, which decides the subscriptions that the object belongs to.
+type Route struct {
+	By By
+	// Label is the label whose value is the key, for ByLabel.
+	Label string
+}
+
+// keyOf returns the key of an object; empty for none.
+func (r Route) keyOf(obj client.Object) string {
+	if obj == nil {
+		return ""
+	}
+	switch r.By {
+	case ByNamespace:
+		return obj.GetNamespace()
+	case ByLabel:
+		return obj.GetLabels()[r.Label]
+	case ByName:
+		return obj.GetName()
+	}
+	return ""
+}
