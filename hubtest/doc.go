@@ -30,6 +30,7 @@ administrator of the hub (Hub) and of each remote (Hub.Remote), and faults do no
 	WaitCondition, WaitModule,
 	WaitModuleGone
 	WaitHubPart                for the hub part of a module
+	WaitHeld, AllowDeletes     for deletes of a module that the hub holds
 	Eventually                 for anything else
 	Registry                   for access to remotes as hub reconcilers have it
 
@@ -48,6 +49,17 @@ test as in production:
 	registry.ModuleOptions{Hub: fx.Invoke(widgetv1.AddToScheme), Remote: ...}
 
 The order of the options in the hub part does not matter to pipeline.Module and guard.Module.
+
+# Deletes
+
+The hub limits the deletes of modules as in production (see registry/deletes), and so the deletes of the test itself in a
+lease; Client and Delete have no limits. WaitHeld waits until deletes are held, and AllowDeletes allows some of them. Deletes,
+creates and holds count for ten minutes; a clock of the test makes them shorter:
+
+	var ahead atomic.Int64
+	hub := hubtest.New(t, hubtest.HubOptions(func(o *app.Options) {
+		o.Registry.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	}), ...)
 
 # Faults
 

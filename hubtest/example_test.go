@@ -67,3 +67,15 @@ overrides:
 		hub.Remote("a").WaitFor(greeting, func() error { return equal(greeting.Data["text"], "good morning") })
 	}
 }
+
+// A module that deletes more than 20 objects is held. An operator allows two of the deletes.
+func ExampleHub_AllowDeletes() {
+	_ = func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(sweeper()))
+		edge := hub.Remote("edge")
+		doom(edge, 25)
+		hold := edge.WaitHeld("sweeper")
+		hub.AllowDeletes(hold, 2)
+		expectLeft(t, hub, &edge.Server, 3)
+	}
+}

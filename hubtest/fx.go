@@ -19,10 +19,13 @@ type parts struct {
 	Cache    client.Reader
 }
 
+// reporterName is the name of the module that reporter returns.
+const reporterName = "hubtest"
+
 // reporter is a module that sends the components of the hub when its caches are filled: a manager starts its runnables
 // then. It selects no remote, so that no Cluster lists it.
 func reporter(up chan<- parts) registry.Module {
-	return registry.NewModule("hubtest", registry.ModuleOptions{
+	return registry.NewModule(reporterName, registry.ModuleOptions{
 		Description: "Shows the hub to its test.",
 		Select:      registry.Selector{OnRequest: true},
 		Hub: fx.Invoke(func(mgr ctrl.Manager, r *registry.Registry) error {

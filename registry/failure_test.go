@@ -367,6 +367,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 			"cluster": p.Name == "one", "info": p.Status.Version != "", "manager": p.Manager != nil, "client": p.Client != nil,
 			"reader": p.APIReader != nil, "connection": p.Cluster != nil, "cache": p.Cache != nil, "config": p.Config != nil,
 			"scheme": p.Scheme != nil, "mapper": p.RESTMapper != nil, "events": p.EventRecorder != nil, "quote": p.Quote != nil, "hub": p.HubClient != nil, "hub cache": p.HubCache != nil,
+			"hub objects": p.HubObjects != nil,
 		} {
 			if !there {
 				t.Errorf("%s is missing", what)

@@ -8,9 +8,11 @@ import (
 	"go.uber.org/fx"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -21,6 +23,9 @@ type appGraph struct {
 	status   Status
 	quote    kubeconfig.Quoter
 	hubCache client.Reader
+	// hubObjects has the informers of the hub's objects, and credentials is the namespace that they leave out.
+	hubObjects  *hubwatch.Pool
+	credentials string
 }
 
 // graph returns the function that describes the graph of a new app.
@@ -28,6 +33,7 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	return appGraph{
 		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
 		status: s.Status, quote: quoter(s.Redact), hubCache: r.hubCache,
+		hubObjects: r.hubObjects, credentials: r.credentials,
 	}.options
 }
 
@@ -40,10 +46,20 @@ func (g appGraph) options(e *app.Epoch) fx.Option {
 	}
 	for _, m := range g.modules {
 		if m.Remote != nil {
-			options = append(options, app.Scope(&e.Life, m.Name, nil, m.ProvideConfig(), m.Remote))
+			options = append(options, app.Scope(
+				&e.Life, m.Name, nil, hubClientOf(e, m.Name), g.hubObjectsOf(e, m), m.ProvideConfig(), m.Remote,
+			))
 		}
 	}
 	return fx.Options(append(options, fx.Invoke(func(s cleanupSteps) { e.SetSteps(s.convert()) }))...)
+}
+
+// hubClientOf decorates the client for the hub, so that its writes are known to be the module's.
+func hubClientOf(e *app.Epoch, module string) fx.Option {
+	return fx.Decorate(fx.Annotate(
+		func(c client.Client) client.Client { return e.Guard(module).Client(c) },
+		fx.ParamTags(`name:"`+ManageClient+`"`), fx.ResultTags(`name:"`+ManageClient+`"`),
+	))
 }
 
 func (g appGraph) values(e *app.Epoch) values {
@@ -55,7 +71,7 @@ func (g appGraph) values(e *app.Epoch) values {
 		Cluster: mgr, Cache: mgr.GetCache(), Config: made.Config,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
 		EventRecorder: e.Events(), Logger: e.Log, Quote: g.quote, Metrics: e.Collectors,
-		HubClient: made.HubClient, HubCache: g.hubCache,
+		HubClient: made.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -128,4 +129,23 @@ func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 		}
 		return "", false
 	}})
+}
+
+// isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
+func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
+
+// claim claims the cluster with this id for the remote called name. It returns the name of an older remote that has the
+// claim, if any. A younger remote that loses its claim is probed at once, and learns of it.
+func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
+	if r.allowTwin {
+		return ""
+	}
+	holder, loser := r.claims.Take(id, claims.Claim{Name: name, Since: since})
+	r.mu.RLock()
+	a := r.actors[loser]
+	r.mu.RUnlock()
+	if a != nil {
+		a.ProbeNow()
+	}
+	return holder
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -58,6 +59,9 @@ type ModuleOptions struct {
 	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
 	// kinds that have a namespace. Default: none, HubRules apply to all namespaces.
 	HubNamespaces []string
+	// Deletes are the limits of the objects that the module deletes; see package registry/deletes. Default: the limits
+	// of every module.
+	Deletes deletes.Limits
 }
 
 // Selector selects the remotes that run a module. The zero Selector selects all remotes.
@@ -142,6 +146,7 @@ func NewModule(name string, o ModuleOptions) Module {
 		Name: name, Description: o.Description, Parts: parts, Select: catalog.Selector(o.Select),
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
 		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces,
+		Deletes: o.Deletes,
 	}}
 }
 

@@ -87,6 +87,14 @@ type Options struct {
 	Journal Journal
 	// Heartbeats watches the goroutine of each remote. Default: no watch.
 	Heartbeats *liveness.Monitor
+	// Holds is the ConfigMap of the hub that keeps the holds of deletes, so that a restart does not end them. Default: they
+	// end with the registry.
+	Holds client.ObjectKey
+	// CredentialsNamespace is the namespace of the hub with the credentials of remotes. Remote.HubObjects delivers no object
+	// of it, and no Secrets at all if it is not known. Default "": not known.
+	CredentialsNamespace string
+	// Now returns the time for the holds of deletes. Default: time.Now.
+	Now func() time.Time
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
 	// names for one cluster. Both default to false.
 	AllowHub, AllowDuplicates bool
@@ -135,4 +143,18 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 		return v
 	}
 	return otherwise
+}
+
+// Journal records which apps are being started, in a place that survives a crash of the hub. Damage of a module to
+// the whole process cannot be contained; but the next process can read which apps were being started when the last
+// process died, and start these with care (see state.CrashRecord).
+//
+// A journal prevents no start: an app whose Begin fails is started anyway.
+type Journal interface {
+	// Begin notes that the app of name is about to start. It returns when the note would survive a crash, or with an
+	// error if the note was not written before ctx ended. The journal logs its failures for operators; the registry
+	// logs the error of each app for debugging only.
+	Begin(ctx context.Context, name ClusterName) error
+	// End notes that the app has proven itself, or has ended in good order. It does not block.
+	End(name ClusterName)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -72,6 +73,8 @@ type Remote struct {
 	// HubCache reads from the hub's cache, which all apps share. Reading a kind that the hub
 	// does not watch makes the hub watch it.
 	HubCache client.Reader `name:"manage-cache"`
+	// HubObjects gives the module's controllers objects of the hub to watch, from informers that all apps share.
+	HubObjects *hubobjects.Source
 }
 
 // values are the values that an app provides, one for each field of Remote.
@@ -95,4 +98,5 @@ type values struct {
 	Metrics       prometheus.Registerer
 	HubClient     client.Client `name:"manage-client"`
 	HubCache      client.Reader `name:"manage-cache"`
+	HubObjects    *hubobjects.Source
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
+	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -51,7 +52,9 @@ type core struct {
 
 	hubTransport  http.RoundTripper
 	hubCache      client.Reader
-	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
+	hubObjects    *hubwatch.Pool // the informers of the hub's objects
+	credentials   string         // the namespace of the credentials; empty if it is not known
+	appsNamespace string         // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
 	shared        []catalog.Shared
 	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
 	pulse         pulse
@@ -61,6 +64,8 @@ type core struct {
 	parts   *hubpart.Supervisor // nil without FX
 	claims  *claims.Claims      // which remote represents which cluster
 	running sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
+	upkeep  sync.WaitGroup      // of the holds of deletes; added to while not closed
+	begun   sync.Once           // the upkeep
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor.Actor
@@ -93,19 +98,24 @@ func New(o Options) (*Registry, error) {
 	if o.Secrets == nil {
 		o.Secrets = &kubeconfig.Redactor{}
 	}
-	r := newRegistry(o, modules, inForce, transport)
+	r, err := newRegistry(o, modules, inForce, transport)
+	if err != nil {
+		return nil, err
+	}
 	r.remotes.HubCredential.Follow()
-	r.states = telemetry.NewStates(r.List, r.hubPartStates, o.AggregateMetrics)
+	r.states = telemetry.NewStates(telemetry.StatesOptions{
+		Remotes: r.List, HubParts: r.hubPartStates, Holds: r.countedHolds, Aggregate: o.AggregateMetrics,
+	})
 	if err := r.states.Register(r.remotes.Apps.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return r, nil
 }
 
-func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) *Registry {
-	r := &Registry{core: &core{
+func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) (r *Registry, err error) {
+	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
+		hubTransport: transport, hubCache: o.HubCache, credentials: o.CredentialsNamespace, shared: sharedValues(o.Shared),
 		actors: map[ClusterName]*actor.Actor{}, claims: claims.New(),
 	}}
 	if o.Impersonate {
@@ -116,7 +126,11 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	}
 	r.usePulse(o.Heartbeats)
 	r.remotes = r.newRemotes(o, modules, inForce)
-	return r
+	if r.remotes.Apps.Deletes, err = r.newDeletes(o, modules); err != nil {
+		return nil, err
+	}
+	r.hubObjects = r.newHubObjects(o)
+	return r, nil
 }
 
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: the registry changes the parts of
@@ -162,6 +176,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 		a.Want(config)
 		return a, nil
 	}
+	r.keepHolds()
 	a = actor.New(r.remotes, name, config)
 	r.actors[name] = a
 	r.running.Go(a.Run)
@@ -227,6 +242,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
 	case err == nil:
+		r.remotes.Apps.Deletes.Forget(name)
 		if left := a.Leftover(); left != nil {
 			return abandoned(name, left)
 		}
@@ -275,7 +291,7 @@ func (r *Registry) Status(name ClusterName) (Status, bool) {
 	if err != nil {
 		return Status{}, false
 	}
-	return a.Current().Status, true
+	return r.withHeld(a.Current().Status), true
 }
 
 // List returns a snapshot of every remote, sorted by name.
@@ -286,6 +302,9 @@ func (r *Registry) List() []Status {
 		infos = append(infos, a.Current().Status)
 	}
 	r.mu.RUnlock()
+	for i := range infos {
+		infos[i] = r.withHeld(infos[i])
+	}
 	slices.SortFunc(infos, func(a, b Status) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return infos
 }
@@ -310,9 +329,11 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for actors that were stopped before, and still clean up
+		r.hubObjects.Close()
 		r.remotes.Apps.Registerer.Unregister(r.states)
 		r.end()
 		r.pulse.beating.Wait()
+		r.upkeep.Wait()
 	}()
 	select {
 	case <-ended:
@@ -325,6 +346,11 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 // Start waits for the end of ctx and shuts the registry down then. It makes the registry a
 // runnable of the hub's manager.
 func (r *Registry) Start(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.closed {
+		r.keepHolds()
+	}
+	r.mu.Unlock()
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.remotes.Apps.Limits.StopTimeout)
 	defer cancel()
@@ -360,23 +386,4 @@ func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	r.claims.Drop(name)
 	last()
 	return true
-}
-
-// isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
-func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
-
-// claim claims the cluster with this id for the remote called name. It returns the name of an older remote that has the
-// claim, if any. A younger remote that loses its claim is probed at once, and learns of it.
-func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
-	if r.allowTwin {
-		return ""
-	}
-	holder, loser := r.claims.Take(id, claims.Claim{Name: name, Since: since})
-	r.mu.RLock()
-	a := r.actors[loser]
-	r.mu.RUnlock()
-	if a != nil {
-		a.ProbeNow()
-	}
-	return holder
 }

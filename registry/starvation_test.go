@@ -23,7 +23,10 @@ import (
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{})
-	r := newRegistry(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
+	r, err := newRegistry(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer r.end()
 	r.pulse.beat()
 	r.pulse.beating.Wait() // It waits for a pulse of the registry's own, if there is one.

@@ -274,3 +274,9 @@ func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[stri
 	}
 	return 0
 }
+
+// expectWithin waits for up to a time until check returns nil.
+func expectWithin(t testing.TB, atMost time.Duration, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(atMost).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
+}

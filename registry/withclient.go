@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -117,6 +119,24 @@ func (c lentCluster) GetCache() cache.Cache {
 
 // GetFieldIndexer returns the same as GetCache.
 func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache() }
+
+// GetConfig returns the configuration of the app. Requests of clients that a hub part makes with it count as its own.
+func (c lentCluster) GetConfig() *rest.Config {
+	if c.by == nil {
+		return c.Cluster.GetConfig()
+	}
+	return c.by.Config(c.Cluster.GetConfig())
+}
+
+// GetHTTPClient returns the HTTP client of the app, with requests that count as those of GetConfig.
+func (c lentCluster) GetHTTPClient() *http.Client {
+	if c.by == nil {
+		return c.Cluster.GetHTTPClient()
+	}
+	own := *c.Cluster.GetHTTPClient()
+	own.Transport = c.by.RoundTripper(own.Transport)
+	return &own
+}
 
 // GetClient returns the client of the lease.
 func (c lentCluster) GetClient() client.Client { return c.client }

@@ -32,6 +32,11 @@ const (
 	// it. While Reachable is not True it is Unknown with the reason of Reachable.
 	ConditionAuthorized = "Authorized"
 
+	// ConditionDeletesHeld exists only while it is True: deletes of a module in the remote are held, because the module has
+	// deleted more objects than it may without evidence. It is not part of Ready: everything else continues. The message
+	// has a sentence for each hold, with the id by which AnnotationAllowDeletes allows its deletes, and names of objects.
+	ConditionDeletesHeld = "DeletesHeld"
+
 	// ConditionReconciling exists only while it is True: the hub is working towards the spec and the result is not
 	// known yet. kstatus calls this state in progress.
 	ConditionReconciling = "Reconciling"
@@ -40,6 +45,17 @@ const (
 	// remote or the hub is changed, although the hub retries from time to time an app that failed five times in a row
 	// or is quarantined. Its reason is the reason of Ready. kstatus calls this state failed.
 	ConditionStalled = "Stalled"
+)
+
+// Reasons of DeletesHeld.
+const (
+	// ReasonLimitExceeded, with True, means that a module has deleted more objects in the remote than it may without
+	// evidence. The hold ends when the module has asked for none of the held deletes for ten minutes.
+	ReasonLimitExceeded = "LimitExceeded"
+
+	// ReasonStoreUnavailable, with True, means that the hub refused deletes in the remote because it cannot read or
+	// write the ConfigMap in which it keeps the holds.
+	ReasonStoreUnavailable = "StoreUnavailable"
 )
 
 // Reasons that more than one condition uses.

@@ -82,6 +82,12 @@ const (
 	// AnnotationObserveOff is the only value of AnnotationObserve that has no effect.
 	AnnotationObserveOff = "false"
 
+	// AnnotationAllowDeletes is written by an operator to allow deletes that the condition DeletesHeld shows: the id of the
+	// hold, "=" and how many objects it allows in all, for several holds separated by commas. The same value or a smaller
+	// number has no effect, and neither has the id of a hold that has ended. The ConfigMap clusterfx-deletes has the
+	// annotation for holds in the hub or in all clusters.
+	AnnotationAllowDeletes = "clusterfx.dev/allow-deletes"
+
 	// AnnotationSecretUID is the UID of the Secret from which the hub made the Cluster. A Cluster without it has
 	// another creator and is never adopted, changed or deleted on behalf of a Secret. Only the hub writes it, when it
 	// creates the Cluster.

@@ -125,5 +125,6 @@ by all of them together.
 	F75  e2e/regression TestLeases_CallbacksThatCallTheRegistry
 	F76  e2e/regression TestLeaks_RemotesThatEndInEveryWay; registry TestRegistry_Cycles
 	F77  "server that moves to and fro"; registry TestRegistry_EndpointThatMovesToAndFro; registry/internal/machine TestMachine_Histories
+	F78  TestDeletes_HubLosesItsData, TestDeletes_HubKilled; reconcilers/cluster TestRemovals_OfVanishedClusters
 */
 package faults

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // etcd is a process with the data of one cluster. It can be frozen, backed up and restored.
@@ -60,6 +61,17 @@ func (e *etcd) start(t *testing.T) {
 		_, err := os.Stat(filepath.Join(e.dir, etcdSocket))
 		return err
 	})
+}
+
+// fleet returns a fleet whose clusters keep their data in this etcd. A fleet has no option for another etcd, so its socket
+// is replaced by a link.
+func (e *etcd) fleet(t *testing.T, o fleet.Options) *fleet.Fleet {
+	t.Helper()
+	f := fleettest.New(t, o)
+	place := filepath.Join(f.Dir(), "_etcd", etcdSocket)
+	must(t, os.Remove(place))
+	must(t, os.Symlink(filepath.Join(e.dir, etcdSocket), place))
+	return f
 }
 
 // signal sends a signal to the process.

@@ -41,7 +41,7 @@ func mainOfHub() int {
 		o := app.Options{Config: config}
 		o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
-		o.Modules = []registry.Module{newStopwatch().module(), burner()}
+		o.Modules = []registry.Module{newStopwatch().module(), burner(), new(mirror).module()}
 		err = app.Run(ctx, o)
 	}
 	if err != nil {

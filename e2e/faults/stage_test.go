@@ -36,7 +36,7 @@ type stage struct {
 	fleet     *fleet.Fleet
 	hub       *fleet.Cluster
 	brittle   *fleet.Cluster // nil if no test needs it
-	etcd      *etcd          // the etcd of brittle
+	etcd      *etcd          // the etcd of brittle, or of the hub
 	admin     client.Client  // of the hub
 	scheme    *runtime.Scheme
 	history   *history
@@ -57,6 +57,8 @@ type stageOptions struct {
 	flags map[string][]string
 	// hub changes the options of the hub. Default: no change.
 	hub func(*app.Options)
+	// hubEtcd gives the hub's cluster an etcd of its own, which can be restored.
+	hubEtcd bool
 }
 
 // newStage starts a fleet with the hub's cluster and the clusters of these names. It does not start the hub.
@@ -65,11 +67,14 @@ func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 	s := &stage{t: t, options: o, scheme: newScheme(t), stopwatch: newStopwatch(), log: newLog(t)}
 	s.fleet = fleettest.New(t, o.fleet)
 	var starting sync.WaitGroup
-	for _, name := range append(clusters, "hub") {
+	for _, name := range clusters {
 		starting.Go(func() { s.newCluster(t, name) })
 	}
+	starting.Go(func() { s.hub = s.newHubCluster(t) })
 	starting.Wait()
-	s.hub = s.cluster("hub")
+	if t.Failed() {
+		t.FailNow()
+	}
 	s.admin = s.clientFor(t, s.hub.Config())
 	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{
 		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
@@ -93,6 +98,21 @@ func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
 	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
 	if err != nil {
 		t.Errorf("start a cluster: %v", err)
+	}
+	return c
+}
+
+// newHubCluster starts the API server of the hub.
+func (s *stage) newHubCluster(t *testing.T) *fleet.Cluster {
+	t.Helper()
+	const name = "hub"
+	if !s.options.hubEtcd {
+		return s.newCluster(t, name)
+	}
+	s.etcd = startEtcd(t)
+	c, err := s.etcd.fleet(t, s.options.fleet).Create(t.Context(), name, s.options.flags[name]...)
+	if err != nil {
+		t.Errorf("start the hub's cluster: %v", err)
 	}
 	return c
 }

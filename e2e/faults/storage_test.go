@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,7 +19,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // brittle is a cluster whose API server compacts its history every second, serves watches from etcd, and lacks a part
@@ -39,16 +36,11 @@ func storageRows() []row {
 	}
 }
 
-// startBrittle starts the cluster for these rows. A fleet has no option for another etcd, so the socket of the fleet is
-// replaced by a link to the socket of another etcd.
+// startBrittle starts the cluster for these rows.
 func (s *stage) startBrittle(t *testing.T) {
 	t.Helper()
 	s.etcd = startEtcd(t)
-	f := fleettest.New(t, fleet.Options{Audit: true})
-	place := filepath.Join(f.Dir(), "_etcd", etcdSocket)
-	must(t, os.Remove(place))
-	must(t, os.Symlink(filepath.Join(s.etcd.dir, etcdSocket), place))
-	c, err := f.Create(t.Context(), brittle,
+	c, err := s.etcd.fleet(t, fleet.Options{Audit: true}).Create(t.Context(), brittle,
 		"--etcd-compaction-interval=1s", "--watch-cache=false", "--runtime-config=apps/v1=false")
 	must(t, err)
 	s.brittle = c

@@ -37,6 +37,9 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
 		return ctrl.Result{}, nil
 	}
+	if r.removals.isStopping(cluster.Name) { // The Cluster had vanished. The end of the stop triggers the next reconcile.
+		return ctrl.Result{}, nil
+	}
 	if err := r.takeUp(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -86,9 +89,10 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear reports whether nothing is left of an earlier Cluster of the same name, and removes its remote
+// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote
 // otherwise. It returns the snapshot of the remote. A remote of an earlier Cluster is left if another writer
-// removed our finalizer, or if the earlier Cluster was deleted while the finalizer was being added.
+// removed our finalizer, if the earlier Cluster was deleted while the finalizer was being added, or if the hub's API
+// server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	if r.removals.isUnderWay(cluster.Name) {
 		return registry.Status{}, false
@@ -98,13 +102,17 @@ func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info 
 	if !known || isOf(info, cluster) {
 		return info, true
 	}
-	r.removals.remove(ctx, cluster.Name)
+	r.removals.stop(ctx, cluster.Name)
 	return info, false
 }
 
-// clear forgets a Cluster that is gone. It removes the remote first, if another writer removed our finalizer.
+// clear forgets a Cluster that is gone. If its remote was not removed, it has vanished: another writer removed our
+// finalizer, or the hub's API server lost its data. The remote is stopped first, and keeps its objects.
 func (r *reconciler) clear(ctx context.Context, name string) {
-	if removing := r.removals.remove(ctx, name); removing == nil || removing.isDone() {
+	if _, runs := r.remotes.Status(registry.ClusterName(name)); runs && !r.removals.has(name) {
+		log.FromContext(ctx).Info("A Cluster has vanished without a deletion: its app stops, and no cleanup step runs")
+	}
+	if removing := r.removals.stop(ctx, name); removing == nil || removing.isDone() {
 		r.removals.forget(name)
 		r.secretCache.forget(name)
 		r.suspects.Forget(name)

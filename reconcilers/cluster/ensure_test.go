@@ -30,9 +30,13 @@ func (s *slow) Ensure(_ registry.ClusterName, c state.Desired) error {
 
 func (s *slow) Remove(context.Context, registry.ClusterName) error { return nil }
 
+func (s *slow) Stop(context.Context, registry.ClusterName) error { return nil }
+
 func (s *slow) Status(registry.ClusterName) (registry.Status, bool) { return s.info, true }
 
 func (s *slow) Relabel(registry.ClusterName, map[string]string, map[string]string) error { return nil }
+
+func (s *slow) AllowDeletes(context.Context, registry.ClusterName, string) error { return nil }
 
 func (s *slow) takeUp() { s.info.Revision = s.posted[len(s.posted)-1].Revision }
 

@@ -5,6 +5,8 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +63,9 @@ func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	for _, c := range after.Conditions {
-		if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
+		if c.Type == hubv1.ConditionDeletesHeld && c.Reason == hubv1.ReasonLimitExceeded {
+			all = append(all, newHolds(before, c)...)
+		} else if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
 			all = append(all, hubcontroller.Event{Type: kind, Reason: c.Reason, Part: partOf(c), Note: c.Message})
 		}
 	}
@@ -98,6 +102,37 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontrolle
 		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
 			all = append(all, hubcontroller.Normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s running", m.Name)))
 		}
+	}
+	return all
+}
+
+// newHolds returns an event for each hold of deletes that the condition has and the report before did not have.
+func newHolds(before hubv1.ClusterStatus, c metav1.Condition) []hubcontroller.Event {
+	known := map[string]string{}
+	if was := meta.FindStatusCondition(before.Conditions, c.Type); was != nil && was.Reason == c.Reason {
+		known = holdsIn(was.Message)
+	}
+	now := holdsIn(c.Message)
+	var all []hubcontroller.Event
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := known[id]; !ok {
+			all = append(all, hubcontroller.Warning(c.Reason, conditionPart(c.Type), now[id]))
+		}
+	}
+	return all
+}
+
+// holdsIn returns the sentences about holds with which a message begins, by the id of the hold. Texts of the remote come after
+// them in the message.
+func holdsIn(message string) map[string]string {
+	all := map[string]string{}
+	for sentence := range strings.SplitSeq(message, "; ") {
+		rest, ok := strings.CutPrefix(sentence, "hold ")
+		id, _, found := strings.Cut(rest, ": ")
+		if !ok || !found {
+			break
+		}
+		all[id] = sentence
 	}
 	return all
 }
@@ -150,7 +185,7 @@ func worthTelling(c metav1.Condition) string {
 		return corev1.EventTypeNormal
 	case c.Type == hubv1.ConditionReady, c.Type == hubv1.ConditionReconciling, c.Type == hubv1.ConditionStalled:
 		return ""
-	case c.Status == metav1.ConditionFalse, c.Reason == hubv1.ReasonExpiringSoon:
+	case c.Status == metav1.ConditionFalse, c.Reason == hubv1.ReasonExpiringSoon, c.Type == hubv1.ConditionDeletesHeld:
 		return corev1.EventTypeWarning
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
@@ -21,11 +22,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// remotes is the part of the registry that the reconciler uses. Only Remove waits.
+// remotes is the part of the registry that the reconciler uses.
 type remotes interface {
+	ender
+	AllowDeletes(ctx context.Context, name registry.ClusterName, value string) error
 	Ensure(name registry.ClusterName, config state.Desired) error
-	Remove(ctx context.Context, name registry.ClusterName) error
-	Status(name registry.ClusterName) (registry.Status, bool)
 	Relabel(name registry.ClusterName, labels, annotations map[string]string) error
 }
 
@@ -35,7 +36,7 @@ type remotes interface {
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {
@@ -67,7 +68,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	var cluster hubv1.Cluster
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	switch {
-	case apierrors.IsNotFound(err): // Another writer may have removed our finalizer.
+	case apierrors.IsNotFound(err):
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -105,6 +106,9 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	err := r.remotes.Relabel(registry.ClusterName(cluster.Name), cluster.Labels, cluster.Annotations)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return ctrl.Result{}, fmt.Errorf("post the labels: %w", err)
+	}
+	if err := r.remotes.AllowDeletes(ctx, registry.ClusterName(cluster.Name), cluster.Annotations[hubv1.AnnotationAllowDeletes]); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to allow held deletes")
 	}
 	found, err := r.readCredentials(ctx, cluster, last)
 	if err != nil {

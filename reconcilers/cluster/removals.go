@@ -20,10 +20,14 @@ import (
 // removals are the removals of remotes that are in progress, or whose Cluster the cache still has. Each has a goroutine,
 // so that no reconcile waits for a removal: the removal of a dead remote takes all of its time.
 //
+// The removal of a Cluster with a deletionTimestamp runs the cleanup steps of modules. A Cluster that has vanished is no
+// evidence that its deletion is wanted: the hub's API server may have lost its data, or may have been restored from a
+// backup. Its app stops, and its objects in the remote stay.
+//
 // It is a runnable that waits for those goroutines when the hub ends, and has a source that triggers a reconcile of the
 // Cluster when its removal is done.
 type removals struct {
-	remotes remotes
+	remotes ender
 	within  time.Duration // for one removal
 
 	mu    sync.Mutex // protects the fields below; held for map operations only
@@ -34,8 +38,16 @@ type removals struct {
 	work sync.WaitGroup
 }
 
+// ender is the part of the registry that ends remotes. Remove and Stop wait.
+type ender interface {
+	Remove(ctx context.Context, name registry.ClusterName) error
+	Stop(ctx context.Context, name registry.ClusterName) error
+	Status(name registry.ClusterName) (registry.Status, bool)
+}
+
 // removal is the removal of one remote.
 type removal struct {
+	isStop bool // without cleanup steps
 	began  time.Time
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -95,28 +107,59 @@ func (r *removals) isUnderWay(name string) bool {
 	return one != nil && !one.isDone()
 }
 
-// remove returns the removal of a remote, which it begins if there is none, or nil if there is no remote. It does not
-// wait.
+// isStopping reports whether a stop of the remote is in progress, and forgets one that has ended: it is no removal of a Cluster
+// that has returned.
+func (r *removals) isStopping(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.known[name]
+	if one == nil || !one.isStop {
+		return false
+	}
+	if !one.isDone() {
+		return true
+	}
+	delete(r.known, name)
+	return false
+}
+
+// remove returns the removal of a remote whose Cluster is being deleted. It begins the removal if there is none, and
+// returns nil if there is no remote. It does not wait.
 func (r *removals) remove(ctx context.Context, name string) *removal {
+	return r.begin(ctx, name, r.remotes.Remove, &removal{})
+}
+
+// stop is remove for a Cluster that has vanished: no cleanup step runs.
+func (r *removals) stop(ctx context.Context, name string) *removal {
+	return r.begin(ctx, name, r.remotes.Stop, &removal{isStop: true})
+}
+
+// ending ends a remote.
+type ending func(ctx context.Context, name registry.ClusterName) error
+
+// begin makes next the removal of a remote that has none, and returns the removal.
+func (r *removals) begin(ctx context.Context, name string, end ending, next *removal) *removal {
 	_, runs := r.remotes.Status(registry.ClusterName(name))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.known[name]
-	switch {
-	case one != nil || !runs:
+	if one != nil || !runs {
 		return one
-	case r.over:
-		return &removal{began: time.Now()} // It is never done.
+	}
+	one = next
+	one.began = time.Now()
+	if r.over {
+		return one // It is never done.
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It ends with the hub, not with the reconcile.
-	one = &removal{began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	one.cancel, one.done = cancel, make(chan struct{})
 	if r.known == nil {
 		r.known = map[string]*removal{}
 	}
 	r.known[name] = one
 	r.work.Go(func() {
 		defer cancel()
-		one.err = r.run(ctx, registry.ClusterName(name))
+		one.err = r.run(ctx, registry.ClusterName(name), end)
 		close(one.done)
 		r.announce(name)
 	})
@@ -127,18 +170,18 @@ func (r *removals) remove(ctx context.Context, name string) *removal {
 const lastWords = 3 * time.Second
 
 // run removes a remote within its time.
-func (r *removals) run(ctx context.Context, name registry.ClusterName) error {
-	err := r.runFor(ctx, name, r.within)
+func (r *removals) run(ctx context.Context, name registry.ClusterName, end ending) error {
+	err := runFor(ctx, name, r.within, end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = r.runFor(ctx, name, lastWords)
+		err = runFor(ctx, name, lastWords, end)
 	}
 	return err
 }
 
-func (r *removals) runFor(ctx context.Context, name registry.ClusterName, d time.Duration) error {
+func runFor(ctx context.Context, name registry.ClusterName, d time.Duration, end ending) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return r.remotes.Remove(ctx, name)
+	return end(ctx, name)
 }
 
 func (r *removals) announce(name string) {

@@ -8,19 +8,24 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
+const verbPatch = "patch"
+
 // Rules returns the permissions on Clusters that the controllers of this package and of package registration need.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"},
-			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			Verbs: []string{"get", "list", "watch", "create", verbPatch, "delete"},
 		},
-		{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{verbPatch}},
 	}
 }
 
-// CredentialsRules returns the permissions that they need in the credentials namespace, for the Secrets and the
-// journal. RBAC cannot limit the creation of an object to a name.
+// HoldsName is the name of the ConfigMap, in the credentials namespace, that keeps the holds of deletes.
+const HoldsName = "clusterfx-deletes"
+
+// CredentialsRules returns the permissions that they need in the credentials namespace, for the Secrets, the journal and
+// the holds of deletes. RBAC cannot limit the creation of an object to a name.
 func CredentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
@@ -29,6 +34,10 @@ func CredentialsRules() []rbacv1.PolicyRule {
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{JournalName},
 			Verbs: []string{"get", "update"},
 		},
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{HoldsName},
+			Verbs: []string{"get", verbPatch},
+		},
 	}
 }
 
@@ -36,6 +45,6 @@ func CredentialsRules() []rbacv1.PolicyRule {
 // where the API server keeps the events of objects without a namespace.
 func EventRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", verbPatch}},
 	}
 }

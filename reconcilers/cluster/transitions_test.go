@@ -90,3 +90,45 @@ func TestTransitions_OfDetails(t *testing.T) {
 		})
 	}
 }
+
+// Each hold of deletes has one event, with its sentence and without names of objects, which may look like a hold.
+func TestTransitions_OfHolds(t *testing.T) {
+	t.Parallel()
+	const one, grown = "hold q-pods-1: module q has deleted 20 pods", "hold q-pods-1: module q has deleted 20 pods and asks for more"
+	const two, names = "hold q-jobs-2: module q has deleted 20 jobs", "q-pods-1 holds a/b; hold q-pods-9: a/c"
+	status := func(reason, message string) hubv1.ClusterStatus {
+		s := hubv1.ClusterStatus{ObservedGeneration: 1}
+		if reason != "" {
+			s.Conditions = []metav1.Condition{{Type: hubv1.ConditionDeletesHeld, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+		}
+		return s
+	}
+	const limit, store = hubv1.ReasonLimitExceeded, hubv1.ReasonStoreUnavailable
+	for name, tc := range map[string]struct {
+		before, after hubv1.ClusterStatus
+		want          []string
+	}{
+		"a hold":              {status("", ""), status(limit, one+"; "+names), []string{one}},
+		"two holds":           {status("", ""), status(limit, one+"; "+two+"; "+names), []string{two, one}},
+		"it grows":            {status(limit, one+"; "+names), status(limit, grown+"; "+names), nil},
+		"a second hold":       {status(limit, one+"; "+names), status(limit, grown+"; "+two+"; "+names), []string{two}},
+		"one of two ends":     {status(limit, one+"; "+two), status(limit, two), nil},
+		"another hold":        {status(limit, one), status(limit, two), []string{two}},
+		"the end":             {status(limit, one), status("", ""), nil},
+		"the store is away":   {status("", ""), status(store, "refused"), []string{"refused"}},
+		"it stays away":       {status(store, "refused"), status(store, "refused again"), nil},
+		"a hold after that":   {status(store, "refused"), status(limit, one), []string{one}},
+		"no more than before": {status(limit, one+"; "+names), status(limit, one+"; "+names), nil},
+	} {
+		var got []string
+		for _, e := range transitions(tc.before, tc.after) {
+			if e.Type != "Warning" {
+				t.Errorf("%s: an event of type %s", name, e.Type)
+			}
+			got = append(got, e.Note)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type steps struct {
 	// authorized is not on the way to Ready: it blocks single modules only. Zero if no module declares
 	// permissions.
 	authorized state.Condition
+	// deletesHeld is not on the way to Ready either. Zero if no deletes are held, Unknown while that is not known.
+	deletesHeld state.Condition
 	// lastGood means that the last good credentials are in use, and not those in the Secret.
 	lastGood bool
 	// hopeless means that the modules have failed so often that the next retry will probably fail, too.
@@ -41,7 +43,7 @@ const (
 func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) steps {
 	s := steps{
 		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
-		authorized: info.Authorized,
+		authorized: info.Authorized, deletesHeld: info.DeletesHeld,
 	}
 	if refusedAtDial(info.Reachable) {
 		s.credentials, s.reachable = info.Reachable, state.Condition{}

@@ -209,3 +209,29 @@ func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 		}
 	}
 }
+
+// A hold of deletes outlives the hub that has shown it: until the next hub has read the holds, the condition stays as it is.
+func TestConditionsOf_KeepAHoldUntilItIsKnown(t *testing.T) {
+	t.Parallel()
+	held := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonLimitExceeded, Message: "held"}
+	cluster := &hubv1.Cluster{}
+	for i, tc := range []struct {
+		now  state.Condition
+		want string
+	}{
+		{state.Condition{Status: metav1.ConditionUnknown}, ""},
+		{held, "held"},
+		{state.Condition{Status: metav1.ConditionUnknown}, "held"},
+		{state.Condition{}, ""},
+		{state.Condition{Status: metav1.ConditionUnknown}, ""},
+	} {
+		cluster.Status.Conditions = conditionsOf(cluster, steps{deletesHeld: tc.now})
+		got := ""
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionDeletesHeld); c != nil {
+			got = c.Message
+		}
+		if got != tc.want {
+			t.Errorf("step %d: the condition says %q, want %q", i, got, tc.want)
+		}
+	}
+}

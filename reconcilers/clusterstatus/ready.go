@@ -33,6 +33,13 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 		set(hubv1.ConditionAuthorized, s.authorized)
 	}
 	set(hubv1.ConditionModulesReady, s.modules)
+	before := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionDeletesHeld)
+	switch {
+	case s.deletesHeld.Status == metav1.ConditionTrue:
+		set(hubv1.ConditionDeletesHeld, s.deletesHeld)
+	case s.deletesHeld.Status == metav1.ConditionUnknown && before != nil: // A hold outlives the process that has shown it.
+		after = append(after, *before)
+	}
 	if kind, f := progressOf(ready, s); kind != "" {
 		set(kind, f)
 	}
@@ -73,6 +80,6 @@ func ourTypes() []string {
 	return []string{
 		hubv1.ConditionReady, hubv1.ConditionCredentialsValid, hubv1.ConditionReachable,
 		hubv1.ConditionIdentityConfirmed, hubv1.ConditionAuthorized, hubv1.ConditionModulesReady,
-		hubv1.ConditionReconciling, hubv1.ConditionStalled,
+		hubv1.ConditionDeletesHeld, hubv1.ConditionReconciling, hubv1.ConditionStalled,
 	}
 }

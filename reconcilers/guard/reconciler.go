@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 const (
@@ -126,7 +127,7 @@ func (r *chain[O]) settle(
 		}
 		if deleting {
 			action = "Terminate"
-			return provider.Terminate(ctx)
+			return provider.Terminate(deletes.OnPurpose(ctx, deletes.Terminating(c.object)))
 		}
 		return provider.Reconcile(ctx)
 	}()
@@ -213,9 +214,10 @@ func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 	return result
 }
 
-// isSilent reports whether an error only requests a later retry.
+// isSilent reports whether an error only requests a later retry. Deletes that are held are shown in one place, and not by
+// each object.
 func (h *Host[O]) isSilent(err error) bool {
-	return errors.Is(err, ErrLocked) || h.class(err) == Conflict
+	return errors.Is(err, ErrLocked) || deletes.IsHeld(err) || h.class(err) == Conflict
 }
 
 // class returns the class of an error from Options.Classify. ErrStale is always a Conflict.

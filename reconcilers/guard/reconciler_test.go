@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // scripted is a provider made of two functions. It records its calls.
@@ -137,6 +138,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 		"retryable": {err: errBroken, condition: guard.ReasonFailed},
 		"terminal":  {err: reconcile.TerminalError(errBroken), terminal: true, condition: guard.ReasonTerminalError},
 		"conflict":  {err: conflict, after: time.Second},
+		"held":      {err: fmt.Errorf("delete: %w", &deletes.HeldError{Reason: deletes.LimitExceeded, Err: errBroken})},
 		"stale":     {err: fmt.Errorf("look: %w", guard.ErrStale), after: time.Second},
 		"locked":    {err: &guard.LockedError{RetryAfter: time.Hour}, after: 5 * time.Second},
 		"free soon": {err: &guard.LockedError{RetryAfter: time.Second}, after: 1001 * time.Millisecond},
@@ -153,7 +155,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 			for range 2 {
 				result, err := h.pass("a")
 				if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
-					errors.Is(err, reconcile.TerminalError(nil)) != test.terminal {
+					errors.Is(err, reconcile.TerminalError(nil)) != test.terminal || deletes.IsHeld(err) != (what == "held") {
 					t.Errorf("got result %v, error %v", result, err)
 				}
 			}

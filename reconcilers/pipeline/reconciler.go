@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // NewReconciler returns a reconciler that runs the pipeline for each requested object, for a controller of your own;
@@ -188,6 +189,8 @@ func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) e
 		resources = slices.Clone(resources)
 		slices.Reverse(resources)
 	}
+	// What belongs to an object is deleted with it: not by mistake, however many objects it is.
+	ctx = deletes.OnPurpose(ctx, deletes.Terminating(s.obj))
 	return walk(ctx, s.obj, resources, Resource[O].EnsureDeleted)
 }
 

@@ -12,13 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // WithRetry returns resources that retry a failed operation within the pass. Every operation of a CRUD resource is
 // retried separately; of any other resource the whole of EnsureCreated or EnsureDeleted is retried.
 //
 // Each call starts with a fresh backoff: backoff.Steps tries, or three tries one second apart if Steps is zero. The
-// retries end when the context ends, or with a reconcile.TerminalError. The last error is returned. Use a few seconds at
+// retries end when the context ends, or with a reconcile.TerminalError or a delete that is held (see deletes.ErrHeld). The last error is returned. Use a few seconds at
 // most, for short failures: the controller's queue, which retries after that, backs off for longer without occupying a
 // worker.
 func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) []Resource[O] {
@@ -34,7 +36,7 @@ func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) [
 func retry(ctx context.Context, o Operation, do func(context.Context) error, backoff wait.Backoff) error {
 	for {
 		err := do(ctx)
-		if err == nil || backoff.Steps <= 1 || errors.Is(err, reconcile.TerminalError(nil)) {
+		if err == nil || backoff.Steps <= 1 || errors.Is(err, reconcile.TerminalError(nil)) || errors.Is(err, deletes.ErrHeld) {
 			return err
 		}
 		delay := backoff.Step()

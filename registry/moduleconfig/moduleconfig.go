@@ -16,7 +16,9 @@ type Config struct {
 	Name string `json:"name"`
 	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
 	Config json.RawMessage `json:"config,omitempty"`
-	// Overrides override Config in their order, each for the remotes whose Cluster has the labels that its Selector
+	// Deletes overrides the module's limits of deletes.
+	Deletes Deletes `json:"deletes,omitzero"`
+	// Overrides override Config and Deletes in their order, each for the remotes whose Cluster has the labels that its Selector
 	// matches.
 	Overrides []Override `json:"overrides,omitempty"`
 }
@@ -24,7 +26,16 @@ type Config struct {
 // Override is a part of a module's configuration for some remotes.
 type Override struct {
 	Selector metav1.LabelSelector `json:"selector"`
-	Config   json.RawMessage      `json:"config"`
+	Config   json.RawMessage      `json:"config,omitempty"`
+	Deletes  Deletes              `json:"deletes,omitzero"`
+}
+
+// Deletes are limits of deletes. Zero fields change nothing. See package registry/deletes.
+type Deletes struct {
+	// PerTarget is how many objects of a kind the module may delete in one cluster within ten minutes, and PerFleet how
+	// many in all clusters together.
+	PerTarget int `json:"perTarget,omitempty"`
+	PerFleet  int `json:"perFleet,omitempty"`
 }
 
 // Error is one error in the configuration of a module.

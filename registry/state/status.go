@@ -151,6 +151,10 @@ type Status struct {
 	// declares any. A missing permission blocks only the modules that declare it.
 	Authorized Condition
 
+	// DeletesHeld is True while deletes of a module in the remote are held, Unknown until the holds that are stored have been
+	// read, and zero otherwise. It does not count for State.
+	DeletesHeld Condition
+
 	// Modules are the modules selected for this remote, sorted by name.
 	Modules []ModuleStatus
 	// ID identifies the remote's cluster: the UID of its kube-system Namespace, or empty if it is unknown.

@@ -43,6 +43,7 @@ func (e *Epoch) Clean(ctx context.Context) (left []string) {
 		atMost = min(atMost, time.Until(deadline))
 	}
 	e.permission.Close(atMost)
+	e.cleaning.Store(true)
 	for i, step := range e.steps {
 		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
 			e.Log.Error(err, "A cleanup step was not done", "step", step.Name)

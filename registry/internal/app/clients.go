@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -68,6 +70,17 @@ func (e *Epoch) gateOfRemote() func() error {
 	return func() error { return e.Gate(e.Name) }
 }
 
+// deletesIn returns the layer that decides about the deletes of the app in a target. Deletes of cleanup steps are declared,
+// with whatever context the steps send them.
+func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
+	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+		if e.cleaning.Load() {
+			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
+		}
+		return e.Deletes.RoundTrip(target, r, send)
+	}
+}
+
 // configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
 // limiter.
 func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
@@ -75,7 +88,9 @@ func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge fu
 		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
 		Meter: e.intake, Heard: e.options.LastReceived, Traffic: e.traffic, Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
-		Judge: judge,
+		Judge: judge, Deletes: e.deletesIn(deletions.Target{
+			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind,
+		}),
 	}
 	c.Middleware = e.options.Middleware(c.BelowMiddleware())
 	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
@@ -125,7 +140,7 @@ func (e *Epoch) hubClient() (client.Client, error) {
 		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
-		Judge: e.judges.Hub,
+		Judge: e.judges.Hub, Deletes: e.deletesIn(deletions.Target{}),
 	}
 	config := rest.CopyConfig(e.Hub)
 	config.QPS = -1

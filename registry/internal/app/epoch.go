@@ -45,6 +45,7 @@ type Epoch struct {
 	values  Values
 
 	leftBehind atomic.Bool // it is a zombie, or was one
+	cleaning   atomic.Bool // the cleanup steps run, or have run
 }
 
 // Options describe an Epoch. All fields but Filters are required.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,7 @@ func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options
 			return contain.NewManager(l.contained, mgr, module, log)
 		},
 		func(_ client.Client, mgr ctrl.Manager) client.Client { return mgr.GetClient() },
+		func(_ *rest.Config, mgr ctrl.Manager) *rest.Config { return mgr.GetConfig() },
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {

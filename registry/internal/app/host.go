@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -39,6 +40,8 @@ type Host struct {
 	Tracer *telemetry.Tracer
 	// Gate is asked before each request of an app; nil if it is always open.
 	Gate func(state.ClusterName) error
+	// Deletes decides about the deletes of modules.
+	Deletes *deletions.Guard
 	// Journal records which apps are being started.
 	Journal *Journal
 	// Starts is the queue of the starts of apps.

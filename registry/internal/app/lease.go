@@ -11,16 +11,23 @@ import (
 // LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
 func (e *Epoch) LendTo(by *contain.Guard) (client.Client, error) {
 	all, ok := e.values.Cache.(*contain.Cache)
-	if by == nil || !ok || !all.HasFilters(by.Module) {
+	if by == nil {
 		return e.lend()
 	}
+	if !ok || !all.HasFilters(by.Module) {
+		c, err := e.lend()
+		if err != nil {
+			return nil, err
+		}
+		return by.Client(c), nil
+	}
 	if known, ok := e.lent.Load(by.Module); ok {
-		return known.(client.Client), nil
+		return by.Client(known.(client.Client)), nil
 	}
 	one, err := e.lendReading(all.ReaderFor(by.Module))
 	if err != nil {
 		return nil, err
 	}
 	known, _ := e.lent.LoadOrStore(by.Module, one)
-	return known.(client.Client), nil
+	return by.Client(known.(client.Client)), nil
 }

@@ -42,6 +42,7 @@ type Life struct {
 	graph    graphLog
 	tracker  *tracker
 	hooks    hooks
+	sources  sources
 	intake   *meter.Limiter
 	cache    atomic.Pointer[boundcache.Cache] // nil until it is made
 	events   lateRecorder
@@ -108,6 +109,7 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 			l.moduleFailed(failed)
 			return failed
 		},
+		Blind:             l.Blind,
 		IsBroken:          l.tracker.isBroken,
 		ControllerAdded:   l.controllerAdded,
 		ControllerRefused: l.tracker.controllerRefused,
@@ -281,6 +283,7 @@ func (l *Life) Finish() {
 	l.manager.wait(Never)
 	l.Collectors.end()
 	l.hooks.end() // also hooks that have timed out
+	l.sources.end()
 	close(l.done)
 }
 

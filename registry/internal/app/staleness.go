@@ -44,6 +44,18 @@ func (l *Life) Stale(now time.Time) []boundcache.InformerStatus {
 	return c.Stale(now)
 }
 
+// Blind returns the kind of an informer that a module has started, or of another source of the module, that has no current
+// objects: it has not synced, or it is Stale. It is empty if there is none.
+func (l *Life) Blind(module string) string {
+	now := time.Now()
+	if c := l.cache.Load(); c != nil {
+		if kind := c.Blind(module, now); kind != "" {
+			return kind
+		}
+	}
+	return l.sources.blindIn(module, now)
+}
+
 // staleCondition describes an app with Stale informers.
 func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
 	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })

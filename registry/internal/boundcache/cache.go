@@ -386,3 +386,6 @@ func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
 // Stale returns the stale informers, of each kind the informer that has been blocked the longest.
 func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
+
+// Blind returns the kind of an informer that a module uses and that has not synced or is stale; empty if there is none.
+func (c *Cache) Blind(module string, now time.Time) string { return c.budget.blind(module, now) }

@@ -201,6 +201,24 @@ func (b *budget) stale(now time.Time) []InformerStatus {
 	return slices.SortedFunc(maps.Values(kinds), func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
 }
 
+// blind returns the kind of an informer that a module uses and that has not synced or is stale; empty if there is none.
+func (b *budget) blind(module string, now time.Time) string {
+	for _, i := range b.inUse() {
+		if !slices.Contains(i.Users(), module) {
+			continue
+		}
+		one := InformerStatus{}
+		i.mu.Lock()
+		since, why := i.freshness.blocked(now)
+		i.mu.Unlock()
+		one.Since, one.Cause = since, why.text
+		if !i.HasSynced() || one.isStale(now, b.options.Limits) {
+			return i.kind
+		}
+	}
+	return ""
+}
+
 // checkStale calls Options.Stale, now and whenever an informer may become stale or recover by the passing of time.
 func (b *budget) checkStale() {
 	now := time.Now()

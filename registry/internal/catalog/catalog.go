@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // Catalog is the list of the hub's modules, each with the operator's configuration.
@@ -22,6 +24,7 @@ type Entry struct {
 	Module
 	scheme    *runtime.Scheme // the registry's, where there is one
 	base      json.RawMessage
+	deletes   moduleconfig.Deletes
 	overrides []override
 	shares    []Shared // the types that its hub part shares, without values
 	depends   []string // the modules whose hub parts share values that its remote part needs
@@ -31,6 +34,7 @@ type Entry struct {
 type override struct {
 	selector labels.Selector
 	config   json.RawMessage
+	deletes  moduleconfig.Deletes
 }
 
 // Options are what New makes a Catalog of.

@@ -3,11 +3,13 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
@@ -36,7 +38,10 @@ func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 	report := func(override int, err error) {
 		problems = append(problems, &moduleconfig.Error{Config: index, Override: override, Err: errorIn(c.Name, err)})
 	}
-	e.base = c.Config
+	e.base, e.deletes = c.Config, c.Deletes
+	if c.Deletes.PerTarget < 0 || c.Deletes.PerFleet < 0 {
+		report(-1, errNegative)
+	}
 	ofBase := joined(e.checkConfig(e.scheme, e.base))
 	for _, problem := range ofBase {
 		report(-1, problem)
@@ -52,9 +57,26 @@ func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 		for _, problem := range without(joined(e.checkConfig(e.scheme, e.base, o.Config)), ofBase) {
 			report(i, fmt.Errorf("overrides[%d]: %w", i, problem))
 		}
-		e.overrides = append(e.overrides, override{selector, o.Config})
+		if o.Deletes.PerTarget < 0 || o.Deletes.PerFleet < 0 {
+			report(i, fmt.Errorf("overrides[%d]: %w", i, errNegative))
+		}
+		e.overrides = append(e.overrides, override{selector, o.Config, o.Deletes})
 	}
 	return problems
+}
+
+// DeleteLimits returns the limits of the deletes of the module in a target with these labels.
+func (e *Entry) DeleteLimits(labels map[string]string) deletes.Limits {
+	limits := e.Deletes
+	merge(&limits, e.deletes)
+	for _, i := range e.overridesFor(labels) {
+		merge(&limits, e.overrides[i].deletes)
+	}
+	return limits
+}
+
+func merge(limits *deletes.Limits, over moduleconfig.Deletes) {
+	limits.PerTarget, limits.PerFleet = cmp.Or(over.PerTarget, limits.PerTarget), cmp.Or(over.PerFleet, limits.PerFleet)
 }
 
 // joined returns the errors of errors.Join, or the one error that it is given.

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -27,6 +28,7 @@ type Module struct {
 	CacheFilters    []boundcache.Filter
 	Rules, HubRules []rbacv1.PolicyRule
 	HubNamespaces   []string
+	Deletes         deletes.Limits
 }
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
@@ -38,6 +40,9 @@ func (m *Module) check(scheme *runtime.Scheme) error {
 	}
 	if err := m.checkConfig(scheme); err != nil {
 		return err
+	}
+	if m.Deletes.PerTarget < 0 || m.Deletes.PerFleet < 0 {
+		return errNegative
 	}
 	rules := slices.Concat(m.Rules, m.HubRules)
 	return errors.Join(checkRules(rules), CheckNamespaces(m.HubNamespaces...))
@@ -67,6 +72,9 @@ func (m *Module) Wants(c *state.Desired) bool {
 
 // errNoConfig says that the operator configures a module that has no configuration.
 var errNoConfig = errors.New("the module has no configuration; remove its configuration from the hub")
+
+// errNegative is the error of a limit of deletes.
+var errNegative = errors.New("a limit of deletes is negative; leave it out for the default")
 
 // errorIn names a module in its error.
 func errorIn(module string, err error) error { return fmt.Errorf("module %q: %w", module, err) }

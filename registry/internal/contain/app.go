@@ -40,6 +40,9 @@ type App struct {
 	Fail func(module string, err error)
 	// Failed notes that a module has failed, and returns an error with the name of the module.
 	Failed func(module string, err error) error
+	// Blind returns the kind of an informer that the module has started and that has no current objects; empty if there
+	// is none.
+	Blind func(module string) string
 	// IsBroken reports whether the App is about to end.
 	IsBroken func() bool
 

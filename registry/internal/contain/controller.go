@@ -79,6 +79,10 @@ func (w *Controller) receives(what string, handle toolscache.ResourceEventHandle
 	}
 }
 
+// Awaits notes that the controller on whose behalf a context acts waits for the objects of a source that is no informer of
+// the app's cache. what is the type as in boundcache.Options.Blocked.
+func Awaits(ctx context.Context, kind, what string) { controllerOf(ctx).asks(kind, what) }
+
 // Missing returns the kinds whose initial objects the controller has not received.
 func (w *Controller) Missing() []WatchedKind {
 	w.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -67,6 +68,18 @@ func (g *Guard) Call(what string, f func()) {
 	defer g.check(what, &returned)
 	f()
 	returned = true
+}
+
+// CallBounded is Call for code that may take no longer than a reconcile: the module fails if it does not return.
+func (g *Guard) CallBounded(what string, f func()) {
+	patience := g.App.ReconcileTimeout
+	watchdog := time.AfterFunc(patience, func() {
+		if g.App.Context.Err() == nil {
+			g.fail(fmt.Errorf("stuck: a %s has not returned for %s", what, patience))
+		}
+	})
+	defer watchdog.Stop()
+	g.Call(what, f)
 }
 
 // Transform calls the Transform of a cache filter, unless the app is about to end. If it panics, the object is stored

@@ -26,7 +26,7 @@ type Manager struct {
 	ctrl.Manager
 	guard *Guard
 	cache *Cache
-	// client reads from the module's filtered caches; nil if it has none.
+	// client reads from the module's filtered caches, if it has any, and writes on behalf of the module.
 	client client.Client
 }
 
@@ -34,21 +34,19 @@ type Manager struct {
 func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
 	g := NewGuard(app, module, log)
 	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
-	if !m.cache.HasFilters(module) {
-		return m, nil
+	writer := mgr.GetClient()
+	if m.cache.HasFilters(module) {
+		var err error
+		if writer, err = app.ReadingClient(m.cache); err != nil {
+			return m, err
+		}
 	}
-	var err error
-	m.client, err = app.ReadingClient(m.cache)
-	return m, err
+	m.client = g.Client(writer)
+	return m, nil
 }
 
 // GetClient returns the module's client.
-func (m *Manager) GetClient() client.Client {
-	if m.client != nil {
-		return m.client
-	}
-	return m.Manager.GetClient()
-}
+func (m *Manager) GetClient() client.Client { return m.client }
 
 // GetLogger returns the module's logger. Builders of controllers log the errors of reconcilers with it. After the end
 // of the app these are logged for debugging only.
@@ -62,14 +60,15 @@ func (m *Manager) GetEventRecorder(name string) crrecorder.EventRecorder {
 }
 
 // GetConfig returns the configuration for clients that the module makes.
-func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.App.Config) }
+func (m *Manager) GetConfig() *rest.Config { return m.guard.Config(m.guard.App.Config) }
 
 // GetHTTPClient returns the client that belongs to GetConfig.
 func (m *Manager) GetHTTPClient() *http.Client {
-	if m.guard.App.Config.Transport == nil {
-		return m.Manager.GetHTTPClient()
+	next := m.guard.App.Config.Transport
+	if next == nil {
+		next = m.Manager.GetHTTPClient().Transport
 	}
-	return &http.Client{Transport: m.guard.App.Config.Transport}
+	return &http.Client{Transport: m.guard.RoundTripper(next)}
 }
 
 // GetCache returns the app's cache as the module sees it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/errtree"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
@@ -73,6 +76,10 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 	}()
 	began := time.Now()
 	result, err = s.inner.Reconcile(ctx, r)
+	if after := retryAfter(err); after > 0 {
+		logf.FromContext(ctx).V(1).Info("A delete is repeated later", "reason", err.Error(), "after", after.String())
+		result, err = reconcile.Result{RequeueAfter: after}, nil
+	}
 	s.count(result, err, time.Since(began))
 	s.breaker.worked()
 	if result.RequeueAfter > 0 {
@@ -107,6 +114,31 @@ func outcomeOf(result reconcile.Result, err error) string {
 		return outcomePanic
 	}
 	return outcomeError
+}
+
+const (
+	// heldRetry is when a reconcile whose deletes are held is repeated, with up to a quarter more. A backoff would wait
+	// longer and longer, and a person who allows the deletes looks for their effect.
+	heldRetry = 30 * time.Second
+	// replacedRetry is when a reconcile is repeated that has read an object which was replaced. The cache may lag behind.
+	replacedRetry = time.Second
+)
+
+// retryAfter returns when a reconcile is repeated that has failed with nothing else than deletes which were held, or deletes
+// of objects that were replaced: none of that is an error for a log. It is 0 for all other errors.
+func retryAfter(err error) time.Duration {
+	switch {
+	case deletes.IsHeld(err):
+		return heldRetry + rand.N(heldRetry/4)
+	case errtree.All(err, isReplaced):
+		return replacedRetry
+	}
+	return 0
+}
+
+func isReplaced(err error) bool {
+	_, replaced := err.(*replacedError) //nolint:errorlint // errtree.All unwraps.
+	return replaced
 }
 
 // minRequeueAfter is the shortest time until a repeated request comes back. controller-runtime limits the rate of

@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -104,10 +105,15 @@ func (l *Life) config() *rest.Config {
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &fencedTransport{
-			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log),
+			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log), deletes: l.decideDeletes,
 		}
 	})
 	return config
+}
+
+// decideDeletes sends a request of the module to the hub, unless it is a delete that is held.
+func (l *Life) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	return l.Deletes.RoundTrip(deletions.Target{}, r, send)
 }
 
 func (l *Life) managerOptions() ctrl.Options {

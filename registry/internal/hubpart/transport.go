@@ -17,6 +17,8 @@ type fencedTransport struct {
 	fence context.Context //nolint:containedctx // As in a transport chain.
 
 	judge func(r *http.Request, status int)
+	// deletes decides about the deletes of the module.
+	deletes transport.Interceptor
 }
 
 // RoundTrip sends the request, unless the part has ended.
@@ -31,7 +33,7 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return transport.Refuse(r, context.Cause(t.fence))
 	}
-	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	response, err := t.deletes(r.WithContext(ctx), t.next.RoundTrip)
 	if err != nil {
 		end()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
@@ -35,6 +36,13 @@ func (d Declaration) hubRules(namespace string) (rules []rbacv1.PolicyRule) {
 		}
 	}
 	return rules
+}
+
+// LacksToWatch returns the permission to get, list and watch a resource in a namespace of the hub, or in all namespaces if
+// it is empty, that the declaration lacks. It is empty if the declaration has it.
+func (d Declaration) LacksToWatch(resource schema.GroupResource, namespace string) string {
+	needed := access{verbs: []string{"get", "list", "watch"}, group: resource.Group, resource: resource.Resource, namespace: namespace}
+	return needed.undeclaredIn(d, true)
 }
 
 // access is the access that a request needs: some verbs on one resource.
@@ -116,6 +124,15 @@ func (a access) undeclaredIn(d Declaration, inHub bool) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	right.Verbs, right.ResourceNames = []string{strings.Join(missing, " and ")}, nil
+	right.Verbs, right.ResourceNames = []string{listOf(missing)}, nil
 	return probe.DescribePermission(right, place)
+}
+
+// listOf writes verbs as people do: "get, list and watch".
+func listOf(verbs []string) string {
+	last := len(verbs) - 1
+	if last == 0 {
+		return verbs[0]
+	}
+	return strings.Join(verbs[:last], ", ") + " and " + verbs[last]
 }

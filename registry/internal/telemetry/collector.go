@@ -21,6 +21,8 @@ type vectors struct {
 	durations     *prometheus.HistogramVec // of reconciles, by module
 	panics        *prometheus.CounterVec
 	partFailures  *prometheus.CounterVec
+	deletes       *prometheus.CounterVec // of objects, by evidence
+	deletesHeld   *prometheus.CounterVec
 }
 
 func newVectors() vectors {
@@ -49,19 +51,25 @@ func newVectors() vectors {
 			ClusterLabel, ModuleLabel),
 		partFailures: counter("hub_part_failures_total", "Failures of the hub part of a module, by the reason that its state has then.",
 			ModuleLabel, "reason"),
+		deletes: counter("deletes_total",
+			"Objects that modules have deleted in a remote, or without a cluster in the hub, by their evidence; without evidence they are limited. A collection that was deleted with evidence counts as one.",
+			ClusterLabel, ModuleLabel, "evidence"),
+		deletesHeld: counter("deletes_held_total", "Deletes of modules that were refused, by reason.",
+			ClusterLabel, ModuleLabel, "reason"),
 	}
 }
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.panics, v.partFailures, v.probes, v.probeFailures, v.starts, v.failures, v.requests, v.throttled, v.reconciles, v.durations,
+		v.deletes, v.deletesHeld,
 	}
 }
 
 // forget deletes the series of a remote.
 func (v *vectors) forget(cluster string) {
 	labels := prometheus.Labels{ClusterLabel: cluster}
-	for _, vec := range []*prometheus.CounterVec{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles} {
+	for _, vec := range []*prometheus.CounterVec{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles, v.deletes, v.deletesHeld} {
 		vec.DeletePartialMatch(labels)
 	}
 }

@@ -111,6 +111,16 @@ func (m *Metrics) CountPanic(cluster, module string) {
 	m.panics.WithLabelValues(m.label(cluster), module).Inc()
 }
 
+// CountDeletes counts objects that a module has deleted, with the kind of its evidence, or "".
+func (m *Metrics) CountDeletes(cluster, module, evidence string, objects int) {
+	m.deletes.WithLabelValues(m.label(cluster), module, evidence).Add(float64(objects))
+}
+
+// CountHeldDelete counts a delete of a module that was refused.
+func (m *Metrics) CountHeldDelete(cluster, module, reason string) {
+	m.deletesHeld.WithLabelValues(m.label(cluster), module, reason).Inc()
+}
+
 // Traffic returns the counters of the requests of an app to its remote.
 func (m *Metrics) Traffic(cluster string) *transport.Traffic {
 	label := m.label(cluster)

@@ -13,14 +13,30 @@ import (
 // States collects the metrics that follow from the snapshots of the remotes at each scrape. So the series of a removed
 // remote disappear by themselves.
 type States struct {
-	remotes   func() []state.Status
-	hubParts  func() []HubPart
-	aggregate bool
+	StatesOptions
 
 	clusters, modules             *prometheus.Desc // how many there are of each kind
 	info, state, module, restarts *prometheus.Desc // for each remote
 	part, zombies                 *prometheus.Desc // for each hub part
+	holds                         *prometheus.Desc // of deletes
 }
+
+// StatesOptions say of what the States are. None of the functions may wait for a remote.
+type StatesOptions struct {
+	// Remotes returns the snapshots of all remotes, HubParts the states of all hub parts, and Holds the holds of deletes that
+	// are in force.
+	Remotes  func() []state.Status
+	HubParts func() []HubPart
+	Holds    func() []Hold
+	// Aggregate means that no series names a remote.
+	Aggregate bool
+}
+
+// Hold is a hold of the deletes of a module.
+type Hold struct{ Cluster, Module, Resource string }
+
+// AllClusters is the Cluster of a Hold that is in force in all of them.
+const AllClusters = "*"
 
 var _ prometheus.Collector = (*States)(nil)
 
@@ -30,16 +46,15 @@ type HubPart struct {
 	Zombies       int
 }
 
-// NewStates returns a collector of the states that two functions return: the snapshots of all remotes, and the states of
-// all hub parts. Neither function may wait for a remote. If aggregate is set, no series names a remote.
-func NewStates(remotes func() []state.Status, hubParts func() []HubPart, aggregate bool) *States {
+// NewStates returns a collector.
+func NewStates(o StatesOptions) *States {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("clusterfx_"+name, help, labels, nil)
 	}
 	return &States{
-		remotes: remotes, hubParts: hubParts, aggregate: aggregate,
-		clusters: desc("clusters", "Remotes by their state.", "state"),
-		modules:  desc("modules", "Modules of remotes by their state.", "module", "state"),
+		StatesOptions: o,
+		clusters:      desc("clusters", "Remotes by their state.", "state"),
+		modules:       desc("modules", "Modules of remotes by their state.", "module", "state"),
 		info: desc("cluster_info", "1 for each remote, with the id and the version that it told last.",
 			ClusterLabel, "id", "version"),
 		state:  desc("cluster_state", "1 for the state that a remote is in.", ClusterLabel, "state"),
@@ -47,6 +62,9 @@ func NewStates(remotes func() []state.Status, hubParts func() []HubPart, aggrega
 		part:   desc("hub_part_state", "1 for the state that the hub part of a module is in.", "module", "state"),
 		zombies: desc("hub_part_zombies",
 			"Earlier lives of the hub part of a module that were fenced and do not end.", "module"),
+		holds: desc("delete_holds",
+			"Holds of the deletes of a module that are in force in a remote, without a cluster in the hub, and with the cluster * in all of them; no series for others.",
+			ClusterLabel, "module", "resource"),
 		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", ClusterLabel),
 	}
 }
@@ -69,7 +87,7 @@ func states() []state.State {
 
 // Describe implements prometheus.Collector.
 func (s *States) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.clusters, s.modules, s.info, s.state, s.module, s.restarts, s.part, s.zombies} {
+	for _, d := range []*prometheus.Desc{s.clusters, s.modules, s.info, s.state, s.module, s.restarts, s.part, s.zombies, s.holds} {
 		to <- d
 	}
 }
@@ -80,15 +98,15 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	clusters, modules := map[state.State]int{}, map[[2]string]int{}
-	for _, info := range s.remotes() {
+	for _, info := range s.Remotes() {
 		clusters[info.State]++
 		for _, m := range info.Modules {
 			modules[[2]string{m.Name, m.State}]++
-			if !s.aggregate {
+			if !s.Aggregate {
 				gauge(s.module, 1, string(info.Name), m.Name, m.State)
 			}
 		}
-		if !s.aggregate {
+		if !s.Aggregate {
 			gauge(s.info, 1, string(info.Name), info.ID, info.Version)
 			gauge(s.state, 1, string(info.Name), string(info.State))
 			gauge(s.restarts, info.Restarts, string(info.Name))
@@ -97,11 +115,26 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 	for _, one := range states() {
 		gauge(s.clusters, clusters[one], string(one))
 	}
-	for _, one := range s.hubParts() {
+	for _, one := range s.HubParts() {
 		gauge(s.part, 1, one.Module, one.State)
 		gauge(s.zombies, one.Zombies, one.Module)
 	}
 	for key, n := range modules {
 		gauge(s.modules, n, key[0], key[1])
 	}
+	for hold, n := range s.countHolds() {
+		gauge(s.holds, n, hold.Cluster, hold.Module, hold.Resource)
+	}
+}
+
+// countHolds returns the number of holds for each series.
+func (s *States) countHolds() map[Hold]int {
+	all := map[Hold]int{}
+	for _, h := range s.Holds() {
+		if s.Aggregate && h.Cluster != AllClusters {
+			h.Cluster = ""
+		}
+		all[h]++
+	}
+	return all
 }

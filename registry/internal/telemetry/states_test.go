@@ -19,9 +19,15 @@ func TestStates(t *testing.T) {
 	var remotes []state.Status
 	list := func() []state.Status { return remotes }
 	parts := func() []HubPart { return []HubPart{{Module: "dns", State: "Degraded", Zombies: 2}} }
+	held := []Hold{
+		{Cluster: "edge", Module: "dns", Resource: "configmaps"},
+		{Cluster: AllClusters, Module: "dns", Resource: "secrets"},
+		{Cluster: "core", Module: "dns", Resource: "configmaps"},
+	}
+	o := StatesOptions{Remotes: list, HubParts: parts, Holds: func() []Hold { return held }}
 	at := prometheus.NewPedanticRegistry()
 	for range 2 {
-		if err := NewStates(list, parts, false).Register(at); err != nil {
+		if err := NewStates(o).Register(at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +49,29 @@ clusterfx_modules{module="dns",state="Running"} 1
 	if err := testutil.GatherAndCompare(at, strings.NewReader(want), names, "clusterfx_hub_part_zombies", "clusterfx_modules"); err != nil {
 		t.Error(err)
 	}
-	if n := testutil.CollectAndCount(NewStates(list, parts, true), names, "clusterfx_cluster_info", "clusterfx_module_state", "clusterfx_app_failures_in_a_row"); n != 0 {
+	want = `# HELP clusterfx_delete_holds Holds of the deletes of a module that are in force in a remote, without a cluster in the hub, and with the cluster * in all of them; no series for others.
+# TYPE clusterfx_delete_holds gauge
+clusterfx_delete_holds{cluster="*",module="dns",resource="secrets"} 1
+clusterfx_delete_holds{cluster="core",module="dns",resource="configmaps"} 1
+clusterfx_delete_holds{cluster="edge",module="dns",resource="configmaps"} 1
+`
+	if err := testutil.GatherAndCompare(at, strings.NewReader(want), "clusterfx_delete_holds"); err != nil {
+		t.Error(err)
+	}
+	o.Aggregate = true
+	want = `# HELP clusterfx_delete_holds Holds of the deletes of a module that are in force in a remote, without a cluster in the hub, and with the cluster * in all of them; no series for others.
+# TYPE clusterfx_delete_holds gauge
+clusterfx_delete_holds{cluster="",module="dns",resource="configmaps"} 2
+clusterfx_delete_holds{cluster="*",module="dns",resource="secrets"} 1
+`
+	if err := testutil.CollectAndCompare(NewStates(o), strings.NewReader(want), "clusterfx_delete_holds"); err != nil {
+		t.Error(err)
+	}
+	held = nil
+	if n, err := testutil.GatherAndCount(at, "clusterfx_delete_holds"); n != 0 || err != nil {
+		t.Errorf("got %d series without holds, want 0: %v", n, err)
+	}
+	if n := testutil.CollectAndCount(NewStates(o), names, "clusterfx_cluster_info", "clusterfx_module_state", "clusterfx_app_failures_in_a_row"); n != 0 {
 		t.Errorf("got %d series of remotes in an aggregate, want 0", n)
 	}
 }

@@ -4,7 +4,9 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -27,7 +29,7 @@ const (
 // Chain is the transport that all clients of one epoch share for one side: the remote, or the hub. Every request of an
 // app passes these layers, from the outermost to the innermost:
 //
-//	deadline -> middleware -> connections -> rate limit -> user agent -> limits of the response
+//	deadline -> middleware -> connections -> rate limit -> user agent -> deletes -> limits of the response
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
 // No layer waits between the fence and the connection, so that a request is either refused or sent.
@@ -41,16 +43,18 @@ type Chain struct {
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
 	Meter       *meter.Limiter // limits the memory that responses take
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
+	// Deletes decides about requests that delete objects; nil for none.
+	Deletes Interceptor
 	// Middleware sends a request by way of the middleware of the operator, whose innermost transport is the transport
 	// of BelowMiddleware. It is nil if there is no middleware.
 	Middleware http.RoundTripper
 	Traffic    *Traffic    // counts requests; nil counts nothing
-	Intercept  Interceptor // nil for none
+	Intercept  Interceptor // is called before all other layers; nil for none
 	// Judge is called with the status of each response; nil for none.
 	Judge func(r *http.Request, status int)
 }
 
-// Interceptor is called with each request before all other layers, and sends it, such as within a span.
+// Interceptor is called with each request, and sends it, such as within a span.
 type Interceptor func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // RoundTrip sends the request through the layers.
@@ -140,6 +144,14 @@ func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", c.UserAgent)
+	if c.Deletes == nil {
+		return c.sendAllowed(r, kind)
+	}
+	return c.Deletes(r, func(r *http.Request) (*http.Response, error) { return c.sendAllowed(r, kind) })
+}
+
+// sendAllowed sends a request unless the fence or the gate refuses it.
+func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.Fence.Err() != nil {
 		return Refuse(r, context.Cause(c.Fence))
 	}
@@ -161,12 +173,27 @@ func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	return response, nil
 }
 
-// Refuse returns err for a request that is not sent. It closes the body of the request, as every RoundTripper must.
+// Refuse returns err for a request that is not sent; see IsUnsent. It closes the body of the request, as every RoundTripper
+// must.
 func Refuse(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-	return nil, err
+	return nil, unsentError{err}
+}
+
+// unsentError is the error of a request that was not sent.
+type unsentError struct{ error }
+
+// Unwrap returns the reason.
+func (e unsentError) Unwrap() error { return e.error }
+
+// IsUnsent reports whether an error of a transport says that the request was not sent: it was refused by Refuse, or there was
+// no connection.
+func IsUnsent(err error) bool {
+	var unsent unsentError
+	var broken *net.OpError
+	return errors.As(err, &unsent) || errors.As(err, &broken) && broken.Op == "dial"
 }
 
 // requestKind decides the deadline of a request and the limit of its response.

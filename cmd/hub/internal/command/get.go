@@ -86,7 +86,7 @@ func newGetClusters(p Program) *cobra.Command {
 	s.bind(set)
 	cmd.ValidArgsFunction = s.completeClusters(true)
 	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
-	complete(cmd, "status-selector", completeFixed("ready=false", "ready=true", "ready=unknown", "authorized=false"))
+	complete(cmd, "status-selector", completeFixed("ready=false", "ready=true", "ready=unknown", "authorized=false", "deletesheld=true"))
 	return cmd
 }
 

@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -39,6 +40,7 @@ const (
 	checkLease     = "lease"
 	checkClusters  = "clusters"
 	checkModules   = "modules"
+	checkDeletes   = "deletes"
 )
 
 // Check runs all checks of the installation.
@@ -56,6 +58,7 @@ func (i Installation) Check(ctx context.Context) Report {
 	i.lease(ctx, &r, report)
 	i.clusters(ctx, &r)
 	i.modules(&r, report, err)
+	i.deletes(ctx, &r)
 	return r
 }
 
@@ -203,6 +206,22 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 		r.ok(checkModules, "no module has a hub part, as %s reported %s ago", report.Replica, report.Age())
 	case well:
 		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", len(report.Parts), report.Replica, report.Age())
+	}
+}
+
+// deletes adds the holds of deletes that are in force.
+func (i Installation) deletes(ctx context.Context, r *Report) {
+	hub := helddeletes.Hub{Cluster: i.Hub, Namespace: i.Namespace}
+	all, err := hub.Holds(ctx)
+	if err != nil {
+		r.warn(checkDeletes, "", "%v", err)
+	}
+	for _, h := range all {
+		r.warn(checkDeletes, "find out why the module deletes: see hub deletes ls -o wide",
+			"deletes of %s by module %s are held in %s, at least %d (%s)", h.What(), h.Module, h.Where(), h.More, h.ID)
+	}
+	if len(all) == 0 && err == nil {
+		r.ok(checkDeletes, "no deletes are held")
 	}
 }
 

@@ -102,7 +102,7 @@ func markOf(c *metav1.Condition) output.Mark {
 		return output.Failure()
 	case c.Type == hubv1.ConditionReconciling:
 		return output.Step()
-	case c.Status == metav1.ConditionTrue && c.Reason == hubv1.ReasonExpiringSoon:
+	case c.Type == hubv1.ConditionDeletesHeld, c.Status == metav1.ConditionTrue && c.Reason == hubv1.ReasonExpiringSoon:
 		return output.Warning()
 	case c.Status == metav1.ConditionTrue:
 		return output.OK()

@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -73,6 +75,10 @@ func (o Options) withDefaults() (Options, error) {
 	o.HealthAddress = cmp.Or(o.HealthAddress, serving.Nowhere)
 	o.DebugAddress = cmp.Or(o.DebugAddress, serving.Nowhere)
 	o.Registry.Traces = o.Traces
+	if o.Registry.Holds.Name == "" {
+		o.Registry.Holds = client.ObjectKey{Namespace: o.CredentialsNamespace, Name: cluster.HoldsName}
+	}
+	o.Registry.CredentialsNamespace = o.CredentialsNamespace
 	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
 	o.Election.ID = cmp.Or(o.Election.ID, roles.Lease)

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+)
+
+const deletesExample = `  # The holds of deletes that are in force
+  %s deletes ls
+
+  # Let the deletes of a hold pass
+  %s deletes allow quota-configmaps-7f3a`
+
+const listDeletesExample = `  # The holds that are in force, and some of the objects that are not deleted
+  %s deletes ls
+  %s deletes ls -o wide
+
+  # The modules whose deletes are held in all clusters, for a script
+  %s deletes ls -o jsonpath='{.items[?(@.fleet==true)].module}'`
+
+const allowDeletesExample = `  # Allow the deletes that are known to wait
+  %s deletes allow quota-configmaps-7f3a
+
+  # Allow five, look at the result, and allow the others
+  %s deletes allow quota-configmaps-7f3a --at-most 5
+  %s deletes ls
+  %s deletes allow quota-configmaps-7f3a`
+
+// newDeletes returns the command deletes, with the commands below it.
+func newDeletes(p Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deletes",
+		Short: "List held deletes of modules, or allow them",
+		Long: "List held deletes of modules, or allow them.\n\n" +
+			"The hub holds the deletes of a module that deletes more objects than its limits allow. A hold ends by itself when\n" +
+			"the module has not asked for any of these deletes for ten minutes, because its source is back.",
+		Example: p.example(deletesExample),
+		Args:    arguments.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newListDeletes(p), newAllowDeletes(p))
+	return cmd
+}
+
+func newListDeletes(p Program) *cobra.Command {
+	var form inspect.Form
+	var s *session
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the holds of deletes",
+		Long: "List the holds of deletes that are in force: the module, the cluster and the resource whose deletes are held, how\n" +
+			"many objects were deleted within ten minutes before, how many deletes at least wait, and how many an operator has\n" +
+			"allowed. The hub brings the numbers up to date every five seconds. The wide table names objects whose\n" +
+			"deletes wait.\n\n" + connectionHelp + "\n\n" + exitCodes,
+		Example: p.example(listDeletesExample),
+		Args:    arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := form.Format.Check(); err != nil {
+				return err
+			}
+			held, err := s.heldDeletes()
+			if err != nil {
+				return err
+			}
+			err = held.Print(cmd.Context(), form, s.terminal.Out)
+			if errors.Is(err, helddeletes.ErrNone) {
+				s.terminal.Text("No deletes are held.")
+				return nil
+			}
+			return err
+		},
+	}
+	form.Format.Bind(cmd.Flags(), "")
+	form.Tables.Bind(cmd.Flags())
+	s = p.newSession(cmd)
+	s.hub.BindNamespace(cmd.Flags())
+	s.bind(cmd.Flags())
+	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
+	return cmd
+}
+
+func newAllowDeletes(p Program) *cobra.Command {
+	var further int
+	var s *session
+	cmd := &cobra.Command{
+		Use:   "allow ID",
+		Short: "Allow the deletes of a hold",
+		Long: "Allow the deletes of a hold: those that are known to wait, or, with --at-most, so many in addition to the\n" +
+			"deletes that the hold has allowed before. The module repeats its deletes within 40 seconds. The hold\n" +
+			"stays in force for further deletes.\n\n" +
+			"The command sets the annotation clusterfx.dev/allow-deletes, whose value is the id and the total of allowed\n" +
+			"deletes: on the Cluster, or on the ConfigMap clusterfx-deletes for a hold in the hub or in all clusters.\n\n" +
+			connectionHelp + "\n\n" + exitCodes,
+		Example: p.example(allowDeletesExample),
+		Args:    arguments.Name("the id of a hold"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("at-most") && further < 1 {
+				return fmt.Errorf("--at-most=%d: allow one delete or more", further)
+			}
+			held, err := s.heldDeletes()
+			if err != nil {
+				return err
+			}
+			done, err := held.Allow(cmd.Context(), args[0], further)
+			if err != nil {
+				return err
+			}
+			return s.terminal.Print("%s", describeAllowed(done))
+		},
+	}
+	cmd.Flags().IntVar(&further, "at-most", 0, "How many deletes to allow in addition to those that were allowed before. Default: those that are known to wait")
+	s = p.newSession(cmd)
+	s.hub.BindNamespace(cmd.Flags())
+	s.bind(cmd.Flags())
+	cmd.ValidArgsFunction = s.completeHolds
+	return cmd
+}
+
+// describeAllowed says what was allowed, and of what.
+func describeAllowed(done helddeletes.Allowed) string {
+	h := done.Hold
+	text := fmt.Sprintf("hold/%s allows deletes of %s by module %s in %s: ", h.ID, h.What(), h.Module, h.Where())
+	switch done.Further {
+	case 0:
+		return text + fmt.Sprintf("%d, as before", done.Total)
+	case done.Total:
+		return text + fmt.Sprint(done.Total)
+	}
+	return text + fmt.Sprintf("%d further, %d in all", done.Further, done.Total)
+}
+
+func (s *session) heldDeletes() (*helddeletes.Hub, error) {
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return nil, err
+	}
+	return &helddeletes.Hub{Cluster: hub, Namespace: s.hub.Namespace}, nil
+}
+
+// completeHolds completes the id of a hold.
+func (s *session) completeHolds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	const done = cobra.ShellCompDirectiveNoFileComp
+	held, err := s.heldDeletes()
+	if len(args) > 0 || err != nil {
+		return nil, done
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	all, _ := held.Holds(ctx)
+	var ids []string
+	for _, h := range all {
+		if strings.HasPrefix(h.ID, begun) {
+			ids = append(ids, h.ID+"\t"+h.What()+" in "+h.Where())
+		}
+	}
+	return ids, done
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helddeletes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// Allowed is what a call of Allow has allowed.
+type Allowed struct {
+	Hold Hold
+	// Further is how many deletes are allowed beyond those that were allowed before, and Total how many the hold allows
+	// in all. Further is 0 if as many were allowed already.
+	Further, Total int
+}
+
+// errNotInForce means that there is no such hold.
+var errNotInForce = errors.New("no hold with this id is in force")
+
+// Allow allows further deletes of a hold, or those that are known if further is 0. Of the annotation it keeps what it says
+// about other holds in force.
+func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error) {
+	var done Allowed
+	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
+	err := retry.RetryOnConflict(backoff, func() (err error) {
+		done, err = h.allow(ctx, id, further)
+		return err
+	})
+	if err != nil {
+		return Allowed{}, err
+	}
+	return done, nil
+}
+
+// allow does it once. It fails with a conflict if the annotated object has changed since it was read.
+func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error) {
+	found, err := h.read(ctx)
+	if err != nil {
+		return Allowed{}, err
+	}
+	all, problem := holdsIn(found)
+	hold, err := pick(all, id)
+	if err != nil {
+		return Allowed{}, errors.Join(err, problem)
+	}
+	object, err := h.annotated(ctx, hold, found)
+	if err != nil {
+		return Allowed{}, err
+	}
+	// A part that cannot be read allows nothing, so it is dropped.
+	allowances, _ := holds.ParseAllowances(object.GetAnnotations()[hubv1.AnnotationAllowDeletes])
+	before := max(hold.Granted, allowances[id])
+	total := before + further
+	if further == 0 {
+		total = max(before, hold.Spent+hold.More)
+	}
+	done := Allowed{*hold, total - before, total}
+	if total == before {
+		return done, nil
+	}
+	for known := range allowances {
+		if _, err := pick(all, known); err != nil {
+			delete(allowances, known)
+		}
+	}
+	allowances[id] = total
+	return done, h.annotate(ctx, object, allowances.String())
+}
+
+// pick returns the hold with an id.
+func pick(all []Hold, id string) (*Hold, error) {
+	var ids []string
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i], nil
+		}
+		ids = append(ids, all[i].ID)
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%s: %w: %w", id, errNotInForce, ErrNone)
+	}
+	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
+}
+
+// annotated returns the object whose annotation allows the deletes of a hold.
+func (h *Hub) annotated(ctx context.Context, hold *Hold, found *corev1.ConfigMap) (client.Object, error) {
+	if hold.Fleet || hold.Cluster == "" {
+		return found, nil
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
+	if err := h.Cluster.Get(ctx, client.ObjectKey{Name: hold.Cluster}, object); err != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the Cluster %s: %w", hold.Cluster, err))
+	}
+	return object, nil
+}
+
+// annotate sets the annotation, unless the object has changed.
+func (h *Hub) annotate(ctx context.Context, object client.Object, value string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.GetResourceVersion(),
+		"annotations":     map[string]string{hubv1.AnnotationAllowDeletes: value},
+	}})
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(client.Merge.Type(), body)
+	if err := h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")); err != nil {
+		return h.Cluster.Explain(fmt.Errorf("annotate %s: %w", nameOf(object), err))
+	}
+	return nil
+}
+
+func nameOf(object client.Object) string {
+	if object.GetName() == cluster.HoldsName && object.GetNamespace() != "" {
+		return "the ConfigMap " + client.ObjectKeyFromObject(object).String()
+	}
+	return "the Cluster " + object.GetName()
+}

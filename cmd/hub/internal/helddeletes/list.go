@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helddeletes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// Hub is a hub whose deletes are held.
+type Hub struct {
+	Cluster *access.Cluster
+	// Namespace is the credentials namespace.
+	Namespace string
+}
+
+// Hold is a hold in force.
+type Hold struct {
+	ID string
+	holds.Entry
+}
+
+// What returns the resource whose deletes are held.
+func (h *Hold) What() string {
+	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String()
+}
+
+// Where returns the clusters in which the deletes are held.
+func (h *Hold) Where() string {
+	switch {
+	case h.Fleet:
+		return "all clusters"
+	case h.Cluster == "":
+		return "the hub"
+	}
+	return h.Cluster
+}
+
+// ErrNone means that no deletes are held.
+var ErrNone = errors.New("no deletes are held")
+
+// Holds returns the holds in force, sorted by id. It also returns an error for each entry that it cannot read.
+func (h *Hub) Holds(ctx context.Context) ([]Hold, error) {
+	found, err := h.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return holdsIn(found)
+}
+
+// read returns the ConfigMap, which is empty if the hub has never held deletes.
+func (h *Hub) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	found := &corev1.ConfigMap{}
+	err := h.Cluster.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: cluster.HoldsName}, found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the holds of deletes: %w", err))
+	}
+	return found, nil
+}
+
+func holdsIn(found *corev1.ConfigMap) ([]Hold, error) {
+	var all []Hold
+	var problems []error
+	for _, id := range slices.Sorted(maps.Keys(found.Data)) {
+		entry, err := holds.Parse(found.Data[id])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s/%s: %w", id, found.Namespace, found.Name, err))
+			continue
+		}
+		all = append(all, Hold{id, entry})
+	}
+	return all, errors.Join(problems...)
+}
+
+// Print writes the holds in force to w. A table without a row is ErrNone.
+func (h *Hub) Print(ctx context.Context, form inspect.Form, w io.Writer) error {
+	all, problem := h.Holds(ctx)
+	if form.Format.Tabular() {
+		if len(all) == 0 {
+			return cmp.Or(problem, ErrNone)
+		}
+		return errors.Join(problem, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(tableOf(all)))
+	}
+	printer, err := form.Format.Printer()
+	if err != nil {
+		return err
+	}
+	if form.Format.String() == output.Name {
+		for _, one := range all {
+			_, err := fmt.Fprintln(w, "hold/"+one.ID)
+			problem = errors.Join(problem, err)
+		}
+		return problem
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	for _, one := range all {
+		list.Items = append(list.Items, *objectOf(&one))
+	}
+	return errors.Join(problem, printer.PrintObj(list, w))
+}
+
+// objectOf returns a hold for programs.
+func objectOf(h *Hold) *unstructured.Unstructured {
+	names := []any{}
+	for _, name := range h.Names {
+		names = append(names, name)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Hold", "metadata": map[string]any{"name": h.ID},
+		"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet,
+		"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": names,
+		"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
+	}}
+}
+
+func tableOf(all []Hold) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "ID", Type: columnType, Format: "name"},
+		{Name: "Module", Type: columnType},
+		{Name: "Cluster", Type: columnType},
+		{Name: "Resource", Type: columnType},
+		{Name: "Deleted", Type: columnType},
+		{Name: "Waiting", Type: columnType},
+		{Name: "Allowed", Type: columnType},
+		{Name: "Age", Type: columnType},
+		{Name: "Names", Type: columnType, Priority: 1},
+	}}
+	for _, h := range all {
+		allowed := fmt.Sprint(h.Granted)
+		if h.Granted > 0 {
+			allowed = fmt.Sprintf("%d of %d done", h.Spent, h.Granted)
+		}
+		names := strings.Join(h.Names, ", ")
+		if len(h.Names) < h.More && names != "" {
+			names += ", ..."
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{
+			Cells: []any{
+				h.ID, h.Module, h.Where(), h.What(), fmt.Sprint(h.Deleted), fmt.Sprintf("%d+", h.More), allowed,
+				duration.HumanDuration(max(0, time.Since(h.Since.Time))), names,
+			},
+			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: h.ID}}},
+		})
+	}
+	return table
+}
+
+// columnType is the type of every column.
+const columnType = "string"

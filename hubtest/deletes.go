@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// WaitHeld waits until the hub holds deletes of a module in its own API server or in all remotes together, and returns the
+// hold. If there are several, it returns the first by id.
+func (h *Hub) WaitHeld(module string) deletes.Hold {
+	h.tb.Helper()
+	return h.waitHeld(module, func(hold deletes.Hold) bool { return hold.Fleet || hold.Cluster == "" })
+}
+
+// WaitHeld waits until the hub holds deletes of a module in this remote, and the Cluster has the condition DeletesHeld. It
+// returns the hold. If there are several, it returns the first by id.
+func (r *Remote) WaitHeld(module string) deletes.Hold {
+	r.tb.Helper()
+	hold := r.waitHeld(module, func(hold deletes.Hold) bool { return !hold.Fleet && hold.Cluster == r.Name() })
+	r.WaitCondition(hubv1.ConditionDeletesHeld, metav1.ConditionTrue, hubv1.ReasonLimitExceeded)
+	return hold
+}
+
+func (s *Server) waitHeld(module string, matches func(deletes.Hold) bool) (found deletes.Hold) {
+	s.tb.Helper()
+	s.wait("deletes of module "+module+" to be held", func(context.Context) error {
+		running, err := s.site.process.running()
+		if err != nil {
+			return err
+		}
+		all := running.Registry.HeldDeletes()
+		for _, hold := range all {
+			if hold.Module == module && matches(hold) {
+				found = hold
+				return nil
+			}
+		}
+		return fmt.Errorf("they are not; the holds are %+v", all)
+	})
+	return found
+}
+
+// AllowDeletes allows a number of held deletes, as an operator does: with an annotation of the Cluster, or of the hub's
+// ConfigMap for a hold that is not for one remote. The module gets through with them when it next asks; a supervised
+// reconciler does so within 40 seconds.
+func (h *Hub) AllowDeletes(hold deletes.Hold, objects int) {
+	h.tb.Helper()
+	var object client.Object = &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: hold.Cluster}}
+	if hold.Fleet || hold.Cluster == "" {
+		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.site.process.credentialsNamespace(), Name: cluster.HoldsName,
+		}}
+	}
+	ctx := h.tb.Context()
+	err := h.Client().Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err == nil {
+		before, _ := object.DeepCopyObject().(client.Object)
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		all := []string{fmt.Sprintf("%s=%d", hold.ID, objects)}
+		if others := annotations[hubv1.AnnotationAllowDeletes]; others != "" {
+			all = append([]string{others}, all...)
+		}
+		annotations[hubv1.AnnotationAllowDeletes] = strings.Join(all, ",")
+		object.SetAnnotations(annotations)
+		err = h.Client().Patch(ctx, object, client.MergeFrom(before))
+	}
+	if err != nil {
+		h.tb.Fatalf("hubtest: allow the deletes of %s: %v", hold.ID, err)
+	}
+}

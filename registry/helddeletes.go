@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// hubModule is the name under which deletes of the hub's own code are counted.
+const hubModule = "hub"
+
+// upkeepEvery is the time between two looks at the holds of deletes.
+const upkeepEvery = 5 * time.Second
+
+// newDeletes returns what decides about the deletes of modules. It sends no request.
+func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Guard, error) {
+	store, err := holdStore(o, r.hubTransport)
+	if err != nil {
+		return nil, err
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	return deletions.New(deletions.Options{
+		Store: store, Now: now,
+		Module: func(ctx context.Context) string {
+			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
+				return g.Module
+			}
+			return hubModule
+		},
+		Blind: func(ctx context.Context) string {
+			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
+				return g.App.Blind(g.Module)
+			}
+			return ""
+		},
+		Limits: func(module string, labels map[string]string) deletes.Limits {
+			if known := modules.Find(module); known != nil {
+				return known.DeleteLimits(labels)
+			}
+			return deletes.Limits{}
+		},
+		Counted: func(module string, target ClusterName, evidence deletes.EvidenceKind, objects int) {
+			r.remotes.Apps.Metrics.CountDeletes(string(target), module, string(evidence), objects)
+		},
+		Refused: func(module string, target ClusterName, reason deletes.Reason) {
+			r.remotes.Apps.Metrics.CountHeldDelete(string(target), module, string(reason))
+		},
+		Began: func(h ledger.Hold, restored bool) {
+			r.log.Info("Deletes of a module are held", append(logged(h), "deleted", h.Done, "atLeastMore", h.More, "restored", restored)...)
+		},
+		Ended: func(h ledger.Hold) {
+			r.log.Info("A hold of deletes has ended", append(logged(h), "allowed", h.Granted)...)
+		},
+		Changed: func(target ClusterName) {
+			if target != "" {
+				r.changed(actor.Event{Name: target, Kind: actor.EventChanged})
+			}
+		},
+	}), nil
+}
+
+// keepHolds begins the upkeep of the holds, with the holds that are stored. The caller has r.mu, and r is not closed.
+func (r *Registry) keepHolds() {
+	r.begun.Do(func() {
+		r.upkeep.Go(func() {
+			apps := r.remotes.Apps
+			apps.Deletes.Run(apps.Root, upkeepEvery, func(err error) {
+				if err != nil {
+					r.log.Error(err, "Failed to keep the holds of deletes; the hub needs to get, create and patch the ConfigMap of its holds")
+					return
+				}
+				r.log.Info("The holds of deletes are kept again")
+			})
+		})
+	})
+}
+
+// logged returns what log lines say about a hold. Its names are texts of a remote.
+func logged(h ledger.Hold) []any {
+	return []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
+}
+
+// holdStore returns the store of holds.
+func holdStore(o Options, transport http.RoundTripper) (deletions.Store, error) {
+	if o.Holds.Name == "" {
+		return holdstore.Memory{}, nil
+	}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("build the scheme of the store of holds: %w", err)
+	}
+	c, err := client.New(rest.CopyConfig(o.Hub), client.Options{
+		HTTPClient: &http.Client{Transport: transport}, Scheme: scheme, Mapper: o.HubMapper,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build the client of the store of holds: %w", err)
+	}
+	return &holdstore.ConfigMap{Client: c, Key: o.Holds}, nil
+}
+
+// withHeld returns the status with the holds of deletes in the remote.
+func (r *Registry) withHeld(s Status) Status {
+	shown := r.remotes.Apps.Deletes.Shown(s.Name)
+	switch {
+	case len(shown.Holds) > 0:
+		s.DeletesHeld = state.Condition{
+			Status: metav1.ConditionTrue, Reason: string(deletes.LimitExceeded), Message: describeHolds(shown.Holds),
+		}
+	case shown.Unavailable != nil:
+		s.DeletesHeld = state.Condition{
+			Status: metav1.ConditionTrue, Reason: string(deletes.StoreUnavailable),
+			Message: "deletes of modules are refused: " + state.Sanitize(shown.Unavailable.Error()),
+		}
+	case !shown.Known:
+		s.DeletesHeld = state.Condition{Status: metav1.ConditionUnknown}
+	}
+	return s
+}
+
+// describeHolds returns a sentence for each hold, and then names of objects, which are texts of the remote.
+func describeHolds(holds []ledger.Hold) string {
+	var sentences, names []string
+	for _, h := range holds {
+		sentences = append(sentences, "hold "+h.ID+": "+h.String())
+		if len(h.Names) > 0 {
+			names = append(names, h.ID+" holds "+strings.Join(h.Names, ", "))
+		}
+	}
+	return state.Sanitize(strings.Join(append(sentences, names...), "; "))
+}
+
+// HeldDeletes returns the holds of deletes that are in force, sorted by id.
+func (r *Registry) HeldDeletes() []deletes.Hold {
+	var all []deletes.Hold
+	for _, h := range r.remotes.Apps.Deletes.Holds() {
+		all = append(all, publicHold(h))
+	}
+	return all
+}
+
+// countedHolds returns the holds for metrics.
+func (r *Registry) countedHolds() []telemetry.Hold {
+	var all []telemetry.Hold
+	for _, h := range r.remotes.Apps.Deletes.Holds() {
+		one := telemetry.Hold{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
+		if h.Fleet {
+			one.Cluster = telemetry.AllClusters
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func publicHold(h ledger.Hold) deletes.Hold {
+	return deletes.Hold{
+		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Since: h.Since,
+		Deleted: h.Done, More: h.More, Names: h.Names, Allowed: h.Granted,
+	}
+}
+
+// AllowDeletes allows held deletes in a remote, as the value of the annotation clusterfx.dev/allow-deletes of its Cluster
+// says: the id of a hold, "=" and the number of objects, for several holds separated by commas. Ids that are not in force in
+// that remote have no effect, and the same value allows its deletes only once. It returns an error for a value that it
+// cannot read, or if the hold cannot be stored.
+func (r *Registry) AllowDeletes(ctx context.Context, name ClusterName, value string) error {
+	return r.remotes.Apps.Deletes.Allow(ctx, name, value)
+}

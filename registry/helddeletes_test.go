@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// objectsOf creates so many ConfigMaps in a new namespace of a cluster, on behalf of nobody's module.
+func objectsOf(t *testing.T, c client.Client, objects int) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "held-"}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	for i := range objects {
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("o-%03d", i)}}
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return namespace.Name
+}
+
+func left(t *testing.T, c client.Client, namespace string) int {
+	t.Helper()
+	var all corev1.ConfigMapList
+	if err := c.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return len(all.Items)
+}
+
+func configMap(namespace string, i int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
+}
+
+// appOf registers a remote whose app runs a module that does nothing, and returns what the module gets.
+func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, registry.Remote, client.Client) {
+	t.Helper()
+	apps := make(chan registry.Remote, 1)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+		if change != nil {
+			change(o)
+		}
+	})
+	c, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	return r, <-apps, clientFor(t, c)
+}
+
+// A module that deletes everything loses 20 objects, whatever client it uses for the next.
+func TestDeletes_EveryClient(t *testing.T) {
+	t.Parallel()
+	r, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 40)
+	for i := range 20 {
+		if err := app.Client.Delete(t.Context(), configMap(namespace, i)); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := kubernetes.NewForConfigOrDie(app.Config)
+	anything := dynamic.NewForConfigOrDie(app.Config).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	ctx, next := t.Context(), configMap(namespace, 30)
+	for who, try := range map[string]func() error{
+		"client":  func() error { return app.Client.Delete(ctx, next) },
+		"manager": func() error { return app.Manager.GetClient().Delete(ctx, next) },
+		"config":  func() error { return own.Delete(ctx, next) },
+		"clientset": func() error {
+			return typed.CoreV1().ConfigMaps(namespace).Delete(ctx, next.Name, metav1.DeleteOptions{})
+		},
+		"dynamic client": func() error { return anything.Namespace(namespace).Delete(ctx, next.Name, metav1.DeleteOptions{}) },
+		"raw request": func() error {
+			return typed.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/" + namespace + "/configmaps/" + next.Name).Do(ctx).Error()
+		},
+		"collection": func() error { return app.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace)) },
+		"collection of a clientset": func() error {
+			return typed.CoreV1().ConfigMaps(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+	} {
+		var held *deletes.HeldError
+		if err := try(); !errors.Is(err, deletes.ErrHeld) || !errors.As(err, &held) || held.Reason != deletes.LimitExceeded || held.ID == "" {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	if got := left(t, outside, namespace); got != 20 {
+		t.Errorf("%d objects are left, want 20", got)
+	}
+	if err := app.Client.Delete(ctx, next, client.DryRunAll); err != nil {
+		t.Errorf("a dry run: %v", err)
+	}
+	if err := app.Client.Delete(ctx, configMap(namespace, 0)); !apierrors.IsNotFound(err) {
+		t.Errorf("the delete of an object that is gone: %v, want that it does not exist", err)
+	}
+	if err := app.Client.Create(ctx, configMap(namespace, 999)); err != nil {
+		t.Errorf("a create: %v", err)
+	}
+	holds := r.HeldDeletes()
+	if len(holds) != 1 || holds[0].Module != "pruner" || holds[0].Cluster != "one" || holds[0].Deleted != 20 || holds[0].Fleet {
+		t.Errorf("the holds are %+v", holds)
+	}
+}
+
+// Leases of the hub's own code, the client for the hub and evictions have limits, too, each its own.
+func TestDeletes_LeaseHubAndEviction(t *testing.T) {
+	t.Parallel()
+	r, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 30)
+	within := func(remove func(i int) error) (deleted int) {
+		for i := range 30 {
+			err := remove(i)
+			if err == nil {
+				deleted++
+			} else if !errors.Is(err, deletes.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		return deleted
+	}
+	if got := within(func(i int) error {
+		return r.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, configMap(namespace, i))
+		})
+	}); got != 20 {
+		t.Errorf("a lease deleted %d objects, want 20", got)
+	}
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	inHub := objectsOf(t, hub, 30)
+	if got := within(func(i int) error { return app.HubClient.Delete(t.Context(), configMap(inHub, i)) }); got != 20 {
+		t.Errorf("the client for the hub deleted %d objects, want 20", got)
+	}
+	pods := objectsOf(t, outside, 0)
+	if got := within(func(i int) error {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pods, Name: fmt.Sprintf("p-%d", i)},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
+		if err := outside.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		return app.Client.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{})
+	}); got != 20 {
+		t.Errorf("%d evictions, want 20", got)
+	}
+}
+
+// Replacing objects is not limited: what a module creates pays for what it deletes.
+func TestDeletes_Replace(t *testing.T) {
+	t.Parallel()
+	r, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 0)
+	for i := range 100 {
+		if err := app.Client.Create(t.Context(), configMap(namespace, i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Client.Delete(t.Context(), configMap(namespace, i)); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	if holds := r.HeldDeletes(); len(holds) > 0 {
+		t.Errorf("the holds are %+v", holds)
+	}
+}
+
+// Deletes with evidence are not limited, and are refused if the evidence does not hold.
+func TestDeletes_OnPurpose(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 41)
+	parent := configMap("x", 1)
+	for i, e := range []deletes.Evidence{
+		deletes.Terminating(parent), deletes.Terminating(nil), deletes.Tombstone("", "1"), deletes.Confirmed(""), {},
+	} {
+		var held *deletes.HeldError
+		err := app.Client.Delete(deletes.OnPurpose(t.Context(), e), configMap(namespace, 40))
+		if !errors.As(err, &held) || held.Reason != deletes.NoEvidence {
+			t.Errorf("evidence %d: %v", i, err)
+		}
+	}
+	now := metav1.Now()
+	parent.DeletionTimestamp = &now
+	ctx := deletes.OnPurpose(t.Context(), deletes.Terminating(parent))
+	for i := range 40 {
+		if err := app.Client.Delete(ctx, configMap(namespace, i)); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	if err := app.Client.Delete(t.Context(), configMap(namespace, 40)); err != nil {
+		t.Errorf("declared deletes count: %v", err)
+	}
+}
+
+// The delete of a collection deletes the objects that are not being deleted already, wherever they are in it, and these alone
+// count, however often it is repeated while finalizers keep the others.
+func TestDeletes_CollectionOfTerminating(t *testing.T) {
+	t.Parallel()
+	r, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 0)
+	create := func(from, to int, finalizers ...string) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			o := configMap(namespace, i)
+			o.Finalizers = finalizers
+			if err := outside.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := func() error {
+		return app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace))
+	}
+	create(10, 70, "example.com/keep")
+	if err := outside.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	create(70, 80)
+	for range 5 {
+		if err := all(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := left(t, outside, namespace); got != 60 {
+		t.Errorf("%d objects are left, want the 60 with a finalizer", got)
+	}
+	create(0, 5)
+	create(80, 86)
+	if err := all(); !errors.Is(err, deletes.ErrHeld) {
+		t.Errorf("the delete of 11 more than 10 objects: %v", err)
+	}
+	if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Deleted != 10 {
+		t.Errorf("the holds are %+v, want one after 10 objects", holds)
+	}
+}
+
+// A delete of an object that was read does not delete its successor of the same name.
+func TestDeletes_UID(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 1)
+	read := configMap(namespace, 0)
+	if err := app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(read), read); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(outside.Delete(t.Context(), configMap(namespace, 0)), outside.Create(t.Context(), configMap(namespace, 0))); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Client.Delete(t.Context(), read); !apierrors.IsConflict(err) {
+		t.Errorf("the delete of the object that was read: %v, want a conflict", err)
+	}
+	if got := left(t, outside, namespace); got != 1 {
+		t.Errorf("%d objects are left, want 1", got)
+	}
+}
+
+// A reconciler that deletes an object which was replaced is called again, and its log has no error.
+func TestDeletes_ReplacedObject(t *testing.T) {
+	t.Parallel()
+	var outside client.Client
+	var calls, failures atomic.Int32
+	ready := make(chan struct{})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("cleaner", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+			return registry.ControllerManagedBy(p.Manager).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
+				func(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+					if !strings.HasPrefix(q.Namespace, "held-") {
+						return reconcile.Result{}, nil
+					}
+					<-ready
+					var read corev1.ConfigMap
+					if err := p.APIReader.Get(ctx, q.NamespacedName, &read); err != nil {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					if calls.Add(1) == 1 {
+						if err := errors.Join(outside.Delete(ctx, read.DeepCopy()), outside.Create(ctx, configMap(read.Namespace, 0))); err != nil {
+							return reconcile.Result{}, err
+						}
+					}
+					return reconcile.Result{}, p.Client.Delete(ctx, &read)
+				}))
+		})})}
+		o.Log = funcr.New(func(_, line string) {
+			if strings.Contains(line, "Reconciler error") {
+				failures.Add(1)
+				t.Log(line)
+			}
+		}, funcr.Options{})
+	})
+	c, config := remote(t, "two") // Its module deletes what the other tests create.
+	outside = clientFor(t, c)
+	close(ready)
+	spawn(t, r, "one", config)
+	namespace := objectsOf(t, outside, 1)
+	eventually(t, func() error {
+		if got := left(t, outside, namespace); got > 0 || calls.Load() < 2 {
+			return fmt.Errorf("%d objects are left after %d calls", got, calls.Load())
+		}
+		return nil
+	})
+	if failures.Load() > 0 {
+		t.Errorf("%d errors in the log", failures.Load())
+	}
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	network "github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// atOnce calls remove for each of so many objects at the same time, and returns how many were deleted. Other errors than
+// deletes that are held fail the test.
+func atOnce(t *testing.T, objects int, remove func(i int) error) int {
+	t.Helper()
+	var deleted atomic.Int64
+	var removing sync.WaitGroup
+	for i := range objects {
+		removing.Go(func() {
+			if err := remove(i); err == nil {
+				deleted.Add(1)
+			} else if !errors.Is(err, deletes.ErrHeld) {
+				t.Errorf("delete %d: %v", i, err)
+			}
+		})
+	}
+	removing.Wait()
+	return int(deleted.Load())
+}
+
+// Deletes at the same time cannot exceed a limit together. Each kind has limits of its own.
+func TestDeletes_AtOnce(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 100)
+	if n := atOnce(t, 100, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 20 {
+		t.Errorf("%d ConfigMaps were deleted, want 20", n)
+	}
+	if n := left(t, outside, namespace); n != 80 {
+		t.Errorf("%d ConfigMaps are left, want 80", n)
+	}
+	spaces := make([]*corev1.Namespace, 6)
+	for i := range spaces {
+		spaces[i] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "doomed-"}}
+		if err := outside.Create(t.Context(), spaces[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }); n != 3 {
+		t.Errorf("%d Namespaces were deleted, want 3", n)
+	}
+}
+
+// The limit of all remotes together is kept, too.
+func TestDeletes_Fleet(t *testing.T) {
+	t.Parallel()
+	const remotes, each = 6, 20
+	apps := make(chan registry.Remote, remotes)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	c, config := remote(t, "one")
+	outside := clientFor(t, c)
+	namespace := objectsOf(t, outside, remotes*each)
+	var all []registry.Remote
+	for i := range remotes {
+		spawn(t, r, registry.ClusterName(fmt.Sprintf("edge-%d", i)), config)
+		all = append(all, <-apps)
+	}
+	n := atOnce(t, remotes*each, func(i int) error {
+		return all[i%remotes].Client.Delete(t.Context(), configMap(namespace, i))
+	})
+	if kept := left(t, outside, namespace); n != 100 || kept != 20 {
+		t.Errorf("%d objects were deleted and %d are left, want 100 and 20", n, kept)
+	}
+	if holds := r.HeldDeletes(); len(holds) != 1 || !holds[0].Fleet {
+		t.Errorf("the holds are %+v", holds)
+	}
+}
+
+// The delete of a collection is sent if all of it is allowed, and refused whole otherwise.
+func TestDeletes_CollectionAtTheEdge(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	rest := objectsOf(t, outside, 15)
+	for i := range 15 {
+		if err := app.Client.Delete(t.Context(), configMap(rest, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		objects int
+		held    bool
+	}{{0, false}, {5, false}, {1, true}} {
+		namespace := objectsOf(t, outside, c.objects)
+		err := app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace))
+		if errors.Is(err, deletes.ErrHeld) != c.held || !c.held && err != nil {
+			t.Errorf("a collection of %d: %v", c.objects, err)
+		}
+		want := 0
+		if c.held {
+			want = c.objects
+		}
+		if n := left(t, outside, namespace); n != want {
+			t.Errorf("a collection of %d: %d are left, want %d", c.objects, n, want)
+		}
+	}
+	empty := objectsOf(t, outside, 0)
+	if err := app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(empty)); err != nil {
+		t.Errorf("an empty collection while deletes are held: %v", err)
+	}
+	_, app, outside = appOf(t, nil)
+	namespace := objectsOf(t, outside, 15)
+	limited := client.DeleteAllOfOptions{ListOptions: client.ListOptions{Namespace: namespace, Limit: 5}}
+	if err := app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, &limited); err != nil {
+		t.Errorf("a collection with a limit of 5: %v", err)
+	}
+	if n := left(t, outside, namespace); n != 10 {
+		t.Errorf("a collection of 15 with a limit of 5: %d are left, want 10", n)
+	}
+	_, app, outside = appOf(t, nil)
+	namespace = objectsOf(t, outside, 21)
+	err := app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace))
+	if n := left(t, outside, namespace); !errors.Is(err, deletes.ErrHeld) || n != 21 {
+		t.Errorf("a collection of 21: %d are left: %v", n, err)
+	}
+}
+
+// A module that says how many objects it owns keeps half of them, whether it counts them for each delete or once.
+func TestDeletes_Owning(t *testing.T) {
+	t.Parallel()
+	for what, isCountedOnce := range map[string]bool{"for each": false, "once": true} {
+		_, app, outside := appOf(t, nil)
+		namespace := objectsOf(t, outside, 12)
+		for range 3 {
+			count := left(t, outside, namespace)
+			for i := range 12 {
+				if !isCountedOnce {
+					count = left(t, outside, namespace)
+				}
+				err := app.Client.Delete(deletes.Owning(t.Context(), count), configMap(namespace, i))
+				if client.IgnoreNotFound(err) != nil && !errors.Is(err, deletes.ErrHeld) {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n := left(t, outside, namespace); n != 6 {
+			t.Errorf("counted %s: %d objects are left, want 6", what, n)
+		}
+	}
+}
+
+// A module that deletes an object again and again while a finalizer keeps it has deleted one object.
+func TestDeletes_Repeated(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 25)
+	one := configMap(namespace, 900)
+	one.Finalizers = []string{"example.com/busy"}
+	if err := outside.Create(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		if err := app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Client.Delete(t.Context(), one); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	if n := atOnce(t, 25, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 19 {
+		t.Errorf("%d other objects were deleted, want 19", n)
+	}
+}
+
+// Only deletes that may have had an effect count.
+func TestDeletes_NotCounted(t *testing.T) {
+	t.Parallel()
+	_, app, outside := appOf(t, nil)
+	namespace := objectsOf(t, outside, 25)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	other := client.Preconditions{UID: new(types.UID)}
+	*other.UID = "another"
+	for range 25 {
+		for what, err := range map[string]error{
+			"gone":     app.Client.Delete(t.Context(), configMap(namespace, 999)),
+			"another":  app.Client.Delete(t.Context(), configMap(namespace, 0), other),
+			"canceled": app.Client.Delete(ended, configMap(namespace, 0)),
+			"dry run":  app.Client.Delete(t.Context(), configMap(namespace, 0), client.DryRunAll),
+		} {
+			if errors.Is(err, deletes.ErrHeld) || err == nil && what != "dry run" {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+	}
+	if n := atOnce(t, 25, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 20 {
+		t.Errorf("%d objects were deleted after deletes that do not count, want 20", n)
+	}
+}
+
+// appWithRights registers a remote whose credential has few permissions, and returns the app, and what the user may be granted.
+func appWithRights(t *testing.T, name string, invoke func(registry.Remote) error, rules ...rbacv1.PolicyRule) (registry.Remote, client.Client) {
+	t.Helper()
+	apps := make(chan registry.Remote, 1)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) error {
+				apps <- p
+				return invoke(p)
+			}),
+		})}
+	})
+	c := fleettest.Cluster(t, "one")
+	user, err := c.MintToken(t.Context(), fleet.User{Name: name, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spawn(t, r, "one", configFor(t, user.Kubeconfig()))
+	return <-apps, clientFor(t, c)
+}
+
+// Deletes that the API server forbids do not count.
+func TestDeletes_Forbidden(t *testing.T) {
+	t.Parallel()
+	all := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}, ResourceNames: nil}
+	namespaces := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}}
+	app, outside := appWithRights(t, "held-forbidden", func(registry.Remote) error { return nil }, all, namespaces)
+	for range 5 {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "any"}}
+		if err := app.Client.Delete(t.Context(), secret); err == nil || errors.Is(err, deletes.ErrHeld) {
+			t.Fatalf("a forbidden delete: %v", err)
+		}
+	}
+	for i := range 25 {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "any"}}
+		if err := app.Client.Delete(t.Context(), secret); errors.Is(err, deletes.ErrHeld) {
+			t.Fatalf("forbidden delete %d counts: %v", i, err)
+		}
+	}
+	_ = outside
+}
+
+// While an informer of the module has no objects, its deletes are refused. That ends by itself.
+func TestDeletes_SourceStale(t *testing.T) {
+	t.Parallel()
+	app, outside := appWithRights(t, "held-blind", func(p registry.Remote) error {
+		_, err := p.Cache.GetInformer(t.Context(), &corev1.Secret{}, cache.BlockUntilSynced(false))
+		return err
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}})
+	namespace := objectsOf(t, outside, 1)
+	var held *deletes.HeldError
+	err := app.Client.Delete(t.Context(), configMap(namespace, 0))
+	if !errors.As(err, &held) || held.Reason != deletes.SourceStale || held.ID != "" {
+		t.Fatalf("a delete without a source: %v", err)
+	}
+	if _, err := fleettest.Cluster(t, "one").MintToken(t.Context(), fleet.User{Name: "held-blind", Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets", "namespaces"}, Verbs: []string{"*"}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // On a busy machine the response may be late.
+		return client.IgnoreNotFound(app.Client.Delete(t.Context(), configMap(namespace, 0)))
+	})
+}
+
+// A delete whose response is lost counts: it may have had an effect.
+func TestDeletes_LostResponse(t *testing.T) {
+	t.Parallel()
+	apps := make(chan registry.Remote, 1)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	c := fleettest.Cluster(t, "one")
+	proxy, err := network.New(c.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	through, err := proxy.Kubeconfig(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := configFor(t, through)
+	config.Probe.FailureThreshold = 1000 // The app stays.
+	spawn(t, r, "one", config)
+	app, outside := <-apps, clientFor(t, c)
+	namespace := objectsOf(t, outside, 25)
+	if err := proxy.Set(network.LoseAnswers()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	lost := make(chan error, 1)
+	go func() { lost <- app.Client.Delete(ctx, configMap(namespace, 0)) }()
+	eventually(t, func() error {
+		if left(t, outside, namespace) == 25 {
+			return errors.New("the request has not arrived")
+		}
+		return nil
+	})
+	cancel()
+	if err := <-lost; err == nil || errors.Is(err, deletes.ErrHeld) {
+		t.Fatalf("a delete whose response is lost: %v", err)
+	}
+	if err := proxy.Set(network.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // The connections were reset.
+		return app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(configMap(namespace, 1)), &corev1.ConfigMap{})
+	})
+	n := atOnce(t, 24, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i+1)) })
+	if n != 19 {
+		t.Errorf("%d objects were deleted after one with a lost response, want 19", n)
+	}
+}
+
+// The deletes of a hub part have limits, too: in the hub, with its own client and with one from its Config, and in remotes, with
+// a lease of its Registry.
+func TestDeletes_HubPart(t *testing.T) {
+	t.Parallel()
+	parts := make(chan registry.HubPart, 1)
+	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
+		Hub: fx.Invoke(func(p registry.HubPart) { parts <- p }),
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	part := <-parts
+	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := clientFor(t, fleettest.Cluster(t, "hub"))
+	namespace := objectsOf(t, outside, 30)
+	if got := atOnce(t, 30, func(i int) error {
+		if i%2 == 0 {
+			return own.Delete(t.Context(), configMap(namespace, i))
+		}
+		return part.Client.Delete(t.Context(), configMap(namespace, i))
+	}); got != 20 {
+		t.Errorf("the hub part deleted %d objects of the hub, want 20", got)
+	}
+	c, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	outside = clientFor(t, c)
+	namespace = objectsOf(t, outside, 30)
+	if got := atOnce(t, 30, func(i int) error {
+		return part.Registry.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, configMap(namespace, i))
+		})
+	}); got != 20 {
+		t.Errorf("the hub part deleted %d objects of a remote, want 20", got)
+	}
+	for _, held := range r.HeldDeletes() {
+		if held.Module != "pruner" {
+			t.Errorf("the hold %+v is not of the module", held)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
+)
+
+// hubRequestTimeout limits a request of the informers of the hub's objects that is neither a list nor a watch.
+const hubRequestTimeout = 10 * time.Second
+
+// newHubObjects returns the informers of the hub's objects, which all apps share. It sends no request.
+func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
+	apps := r.remotes.Apps
+	return hubwatch.NewPool(apps.Root, hubwatch.Options{
+		Hub: o.Hub, Transport: r.hubTransport, Mapper: o.HubMapper, Scheme: o.Scheme, Schemas: apps.Schemas,
+		UserAgent: "clusterfx/" + apps.Replica, Log: r.log.WithName("hubobjects"), Timeout: hubRequestTimeout,
+		StaleAfter: apps.Limits.StaleAfter, StaleTolerance: apps.Limits.StaleTolerance,
+		Hidden: o.CredentialsNamespace,
+	})
+}
+
+// hubObjectsOf decorates the source of the hub's objects, so that it is the module's.
+func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) fx.Option {
+	return fx.Decorate(func(*hubobjects.Source) *hubobjects.Source {
+		declared := declarationOf(m.Module)
+		return hubobjects.New(hubobjects.Binding{
+			Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
+			Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: m.HubNamespaces, Hidden: g.credentials,
+			Lacks: func(resource schema.GroupResource, namespace string) string {
+				return declared.LacksToWatch(resource, namespace)
+			},
+			AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
+			Go:        e.Go, Blocked: e.Blocked,
+		})
+	})
+}
+
+// noCache replaces the hub's cache in a registry without Options.HubCache.
+type noCache struct{}
+
+var errNoCache = errors.New("this registry was made without Options.HubCache; use the manage-client")
+
+func (noCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errNoCache
+}
+
+func (noCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errNoCache
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"sync"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+)
+
+// sources are what the modules of a Life watch beside its cache, and the goroutines that belong to that.
+type sources struct {
+	running sync.WaitGroup // added to while ended is false
+
+	mu    sync.Mutex // protects the fields
+	ended bool
+	blind map[string][]func(now time.Time) string // by module
+}
+
+// AddSource adds a source of a module. blind returns the kind of its objects if they are not current, and otherwise
+// nothing; it must return at once.
+func (l *Life) AddSource(module string, blind func(now time.Time) string) {
+	s := &l.sources
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blind == nil {
+		s.blind = map[string][]func(time.Time) string{}
+	}
+	s.blind[module] = append(s.blind[module], blind)
+}
+
+// Go runs f in a goroutine that belongs to the Life: f returns when the context of the Life ends. Go reports false, and does
+// not call f, if the Life has ended.
+func (l *Life) Go(f func()) bool {
+	s := &l.sources
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || l.ctx.Err() != nil {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
+
+// Blocked notes why a source has no objects of a type; the zero Block means that it has them.
+func (l *Life) Blocked(what string, why boundcache.Block) { l.tracker.blocked(what, why) }
+
+// blindIn returns the kind of a source of the module that has no current objects; empty if there is none.
+func (s *sources) blindIn(module string, now time.Time) string {
+	s.mu.Lock()
+	all := s.blind[module]
+	s.mu.Unlock()
+	for _, one := range all {
+		if kind := one(now); kind != "" {
+			return kind
+		}
+	}
+	return ""
+}
+
+// end returns when all goroutines have ended. The Life has ended.
+func (s *sources) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.running.Wait()
+}

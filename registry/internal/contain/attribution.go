@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// In returns a context that acts on behalf of the module.
+func (g *Guard) In(ctx context.Context) context.Context {
+	if GuardOf(ctx) == g {
+		return ctx
+	}
+	return context.WithValue(ctx, guardKey{}, g)
+}
+
+// Config returns a configuration for clients of the module: the transport knows on whose behalf their requests are.
+func (g *Guard) Config(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.Transport != nil {
+		config.Transport = g.RoundTripper(config.Transport)
+		return config
+	}
+	config.Wrap(g.RoundTripper)
+	return config
+}
+
+// RoundTripper returns a transport whose requests are on behalf of the module.
+func (g *Guard) RoundTripper(next http.RoundTripper) http.RoundTripper { return attributed{next, g} }
+
+type attributed struct {
+	next  http.RoundTripper
+	guard *Guard
+}
+
+// RoundTrip sends the request. Reads are not attributed, because nothing depends on it and it takes a copy of the request.
+func (a attributed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || GuardOf(r.Context()) == a.guard {
+		return a.next.RoundTrip(r)
+	}
+	return a.next.RoundTrip(r.WithContext(a.guard.In(r.Context())))
+}
+
+// WrappedRoundTripper returns the transport below, for client-go.
+func (a attributed) WrappedRoundTripper() http.RoundTripper { return a.next }
+
+// Client returns a client whose writes are on behalf of the module. A delete of an object that was read does not delete
+// another object of the same name: it has the object's UID as a precondition.
+func (g *Guard) Client(c client.Client) client.Client { return moduleClient{Client: c, guard: g} }
+
+type moduleClient struct {
+	client.Client
+	guard *Guard
+}
+
+// Create creates an object.
+func (c moduleClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	return c.Client.Create(c.guard.In(ctx), obj, opts...)
+}
+
+// Update updates an object.
+func (c moduleClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	return c.Client.Update(c.guard.In(ctx), obj, opts...)
+}
+
+// Patch patches an object.
+func (c moduleClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	return c.Client.Patch(c.guard.In(ctx), obj, patch, opts...)
+}
+
+// Apply applies an object.
+func (c moduleClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return c.Client.Apply(c.guard.In(ctx), obj, opts...)
+}
+
+// Delete deletes an object.
+func (c moduleClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	uid := obj.GetUID()
+	before := client.Preconditions{}
+	if o := (&client.DeleteOptions{}).ApplyOptions(opts); o.Preconditions != nil {
+		before = client.Preconditions(*o.Preconditions)
+	}
+	if uid == "" || before.UID != nil {
+		return c.Client.Delete(c.guard.In(ctx), obj, opts...)
+	}
+	before.UID = &uid
+	err := c.Client.Delete(c.guard.In(ctx), obj, append(opts[:len(opts):len(opts)], before)...)
+	if apierrors.IsConflict(err) {
+		return &replacedError{err}
+	}
+	return err
+}
+
+// replacedError is the conflict of a delete whose object has been replaced since the module has read it.
+type replacedError struct{ conflict error }
+
+// Error returns the text of the conflict.
+func (e *replacedError) Error() string { return e.conflict.Error() }
+
+// Unwrap returns the conflict.
+func (e *replacedError) Unwrap() error { return e.conflict }
+
+// DeleteAllOf deletes objects.
+func (c moduleClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	return c.Client.DeleteAllOf(c.guard.In(ctx), obj, opts...)
+}
+
+// Status returns the writer of the status.
+func (c moduleClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource returns the client of a subresource.
+func (c moduleClient) SubResource(name string) client.SubResourceClient {
+	return moduleSubResource{c.Client.SubResource(name), c.guard}
+}
+
+type moduleSubResource struct {
+	client.SubResourceClient
+	guard *Guard
+}
+
+// Create creates a subresource, such as an eviction.
+func (s moduleSubResource) Create(
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+) error {
+	return s.SubResourceClient.Create(s.guard.In(ctx), obj, sub, opts...)
+}

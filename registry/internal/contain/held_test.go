@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+)
+
+// calls has the times of the calls for each request.
+type calls struct {
+	mu sync.Mutex // protects times
+	at map[string][]time.Time
+}
+
+func (c *calls) note(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at[name] = append(c.at[name], time.Now())
+}
+
+// A reconcile whose deletes are held is repeated after half a minute with jitter, for as long as they are held: without a
+// backoff that grows, and without an error in the log. An error beside it is an error.
+func TestSupervise_HeldDeletes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const objects, bad = 50, "bad"
+		seen := &calls{at: map[string][]time.Time{}}
+		held := fmt.Errorf("resource x: %w", &url.Error{Op: "Delete", URL: "/", Err: &deletes.HeldError{
+			Reason: deletes.LimitExceeded, ID: "m-configmaps-0000", Err: errors.New("deletes are held"),
+		}})
+		inner := reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+			seen.note(r.Name)
+			if r.Name == bad {
+				return ctrl.Result{}, errors.Join(held, errors.New("something else"))
+			}
+			return ctrl.Result{RequeueAfter: time.Hour}, errors.Join(held, fmt.Errorf("and %w", held))
+		})
+		var logging sync.Mutex
+		errorLines := 0
+		log := funcr.New(func(_, line string) {
+			logging.Lock()
+			defer logging.Unlock()
+			if !strings.Contains(line, `"level"=`) { // Errors have no level.
+				errorLines++
+			}
+		}, funcr.Options{})
+		app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
+		c, err := controller.NewUnmanaged("held", controller.Options{
+			Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
+			SkipNameValidation: ptr.To(true),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+			for i := range objects {
+				queue.Add(requestFor(fmt.Sprint(i)))
+			}
+			queue.Add(requestFor(bad))
+			return nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := c.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		expectHeldRetries(t, seen, objects)
+		if want := len(seen.at[bad]); errorLines != want || want > 30 {
+			t.Errorf("%d errors are logged, want %d, one for each call for the bad request", errorLines, want)
+		}
+	})
+}
+
+func requestFor(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// expectHeldRetries fails the test unless the requests were repeated after 30 to 37.5 seconds, and not all at once.
+func expectHeldRetries(t *testing.T, seen *calls, objects int) {
+	t.Helper()
+	gaps := map[time.Duration]bool{}
+	for i := range objects {
+		at := seen.at[fmt.Sprint(i)]
+		if len(at) < int(time.Hour/(heldRetry*5/4)) {
+			t.Errorf("request %d was repeated %d times within an hour", i, len(at))
+		}
+		for j := 1; j < len(at); j++ {
+			gap := at[j].Sub(at[j-1])
+			gaps[gap] = true
+			if gap < heldRetry || gap > heldRetry*5/4+time.Second {
+				t.Errorf("request %d was repeated after %s", i, gap)
+			}
+		}
+	}
+	if len(gaps) < objects {
+		t.Errorf("there are %d different pauses, want jitter", len(gaps))
+	}
+}
