@@ -31,6 +31,10 @@ a fraction of the memory.
 Choose a selection that is the same in all apps, and leave the choice of an app to its keys: a label selector with the name
 of the remote would make an informer of each app.
 
+A module that brings the same objects to every remote watches them with the route All and without keys: each selected object
+belongs to every app that watches the selection. The apps share the informer, its objects and its requests as with every other
+route, and each of 500 apps makes its own request when an object changes.
+
 # Deletes
 
 The deletes of a module in a remote that follow from an object of the hub which has gone count towards its limits, unless

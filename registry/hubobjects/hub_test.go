@@ -54,6 +54,50 @@ func copies(secrets chan<- *hubobjects.Objects) registry.Module {
 	})
 }
 
+// everywhere is a module that copies the ConfigMaps of the hub with a label into every remote.
+func everywhere() registry.Module {
+	return registry.NewModule("everywhere", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			configs, err := p.HubObjects.Watch(hubobjects.Selection{
+				Object: &corev1.ConfigMap{}, Route: hubobjects.All(),
+				Labels: labels.SelectorFromSet(labels.Set{"to": "everywhere"}),
+			})
+			if err != nil {
+				return err
+			}
+			return registry.ControllerManagedBy(p.Manager).Named("everywhere").
+				WatchesRawSource(configs.Requests()).Complete(&copier{hub: configs, remote: p.Client})
+		}),
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"},
+		}},
+		HubRules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+		}},
+	})
+}
+
+// An object of a selection with the route All is copied into every remote, also into one that is registered later, and goes with
+// the object.
+func TestHub_All(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(everywhere()))
+	shared := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "shared", Labels: map[string]string{"to": "everywhere"},
+		}}
+	}
+	hub.Create(shared())
+	remotes := []*hubtest.Remote{hub.Remote("a"), hub.Remote("b"), hub.AddRemote("c")}
+	for _, r := range remotes {
+		r.WaitFor(shared(), func() error { return nil })
+	}
+	hub.Delete(shared())
+	for _, r := range remotes {
+		r.WaitGone(shared())
+	}
+}
+
 func labeled(name, to string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{cluster: to, "of": "copies"}}
 }

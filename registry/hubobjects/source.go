@@ -40,7 +40,8 @@ type Selection struct {
 	Route Route
 }
 
-// Route tells the key of an object, which decides the apps that get the object. Make one with ByNamespace, ByLabel or ByName.
+// Route tells the key of an object, which decides the apps that get the object. Make one with ByNamespace, ByLabel, ByName or
+// All.
 type Route struct{ inner hubwatch.Route }
 
 // ByNamespace routes an object by its namespace.
@@ -53,6 +54,9 @@ func ByLabel(label string) Route {
 
 // ByName routes an object by its name.
 func ByName() Route { return Route{hubwatch.Route{By: hubwatch.ByName}} }
+
+// All routes every selected object to every app that watches the selection: Watch is called without keys.
+func All() Route { return Route{hubwatch.Route{By: hubwatch.All}} }
 
 // Source gives a module of one app objects of the hub to watch. Remote.HubObjects of package registry is one.
 type Source struct {
@@ -93,6 +97,7 @@ var (
 	errNoRoute   = errors.New("the selection has no Route")
 	errNothing   = errors.New("the selection has Labels that select nothing; leave Labels out to select all objects")
 	errNoKeys    = errors.New("there are no keys, or an empty one, so that no object could belong to the app")
+	errNeedless  = errors.New("the Route All has no keys; leave them out to watch all selected objects, or choose another Route")
 	errNoLabel   = errors.New("the Route by a label has no label")
 	errSecrets   = errors.New("a selection of Secrets requires Labels with a label that the Secrets must have")
 	errUnknown   = errors.New("secrets of the hub cannot be watched in a registry without Options.CredentialsNamespace")
@@ -101,7 +106,7 @@ var (
 	errNamespace = errors.New("the kind has no namespaces; leave Namespaces out, and do not route by namespace")
 )
 
-// Watch returns the objects of some keys. Call it while the app is built, as in an invoke of the module: the informer, if
+// Watch returns the objects of some keys; with the Route All, which has none, all selected objects. Call it while the app is built, as in an invoke of the module: the informer, if
 // it does not run already, starts at once and ends after the last app that watches the same selection. Another call with an
 // equal selection and equal keys returns the same Objects. Watch returns an error for a selection that the module may not watch.
 //
@@ -199,7 +204,9 @@ func check(of Selection, keys []string) error {
 		return errNoRoute
 	case of.Route == ByLabel(""):
 		return errNoLabel
-	case len(keys) == 0, slices.Contains(keys, ""):
+	case of.Route == All() && len(keys) > 0:
+		return errNeedless
+	case of.Route != All() && (len(keys) == 0 || slices.Contains(keys, "")):
 		return errNoKeys
 	case slices.Contains(of.Namespaces, ""):
 		return errUnnamed

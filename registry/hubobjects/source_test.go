@@ -83,6 +83,34 @@ func TestSource_WatchTwice(t *testing.T) {
 	}
 }
 
+// The Route All has no keys, and the other checks hold for it, too.
+func TestSource_WatchAll(t *testing.T) {
+	t.Parallel()
+	s, sources, _ := newTestSource(t)
+	of := Selection{Object: &corev1.ConfigMap{}, Route: All()}
+	first, err := s.Watch(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := s.Watch(of); err != nil || second != first || *sources != 1 {
+		t.Errorf("%d sources for one selection, %v", *sources, err)
+	}
+	if _, err := s.Watch(of, "a"); !errors.Is(err, errNeedless) {
+		t.Errorf("with a key: got %v, want %v", err, errNeedless)
+	}
+	for want, change := range map[error]func(*Selection){
+		errNothing: func(of *Selection) { of.Labels = labels.Nothing() },
+		errUnnamed: func(of *Selection) { of.Namespaces = []string{""} },
+		errNoRoute: func(of *Selection) { of.Route = Route{} },
+	} {
+		changed := of
+		change(&changed)
+		if _, err := s.Watch(changed); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
 // A read that waits for the initial objects ends with the app, and says why the app has ended.
 func TestObjects_EndWithTheApp(t *testing.T) {
 	t.Parallel()

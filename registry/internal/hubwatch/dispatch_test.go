@@ -131,6 +131,60 @@ func TestListener_MissesNoState(t *testing.T) {
 	}
 }
 
+// With the route All each object belongs to every Subscription, whatever its labels are, and a Subscription that comes later
+// has it, too. All of them share one tombstone, which of a Secret has no data.
+func TestSubscription_All(t *testing.T) {
+	t.Parallel()
+	e := offline(t)
+	e.users = 3
+	e.of.Kind.Kind, e.of.Object = "Secret", &corev1.Secret{}
+	close(e.synced)
+	secret := func(version int, to string) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: versioned("x", to, version).(*corev1.ConfigMap).ObjectMeta, Data: map[string][]byte{"key": []byte("private")},
+		}
+	}
+	key := client.ObjectKeyFromObject(secret(1, ""))
+	a, b, other := e.subscribe(wants(Route{By: All})), e.subscribe(wants(Route{By: All}, "ignored")), e.subscribe(wants(byTo, "a"))
+	atA, atB, atOther := a.Listen(), b.Listen(), other.Listen()
+	take := func(l *Listener, want int) Change {
+		t.Helper()
+		got := l.Take()
+		if len(got) != want || want > 0 && got[0].Key != key {
+			t.Fatalf("the changes are %+v, want %d", got, want)
+		}
+		return append(got, Change{})[0]
+	}
+	e.OnAdd(secret(1, ""), true)
+	for _, l := range []*Listener{atA, atB} {
+		if got := take(l, 1); got.Before != nil || got.After.GetResourceVersion() != "1" {
+			t.Errorf("the new object is %+v", got)
+		}
+	}
+	take(atOther, 0)
+	later := e.subscribe(wants(Route{By: All})).Listen()
+	take(later, 1)
+	e.OnUpdate(nil, secret(2, "a"))
+	for _, l := range []*Listener{atA, atB, later} {
+		if got := take(l, 1); got.Before.GetResourceVersion() != "1" || got.After.GetResourceVersion() != "2" {
+			t.Errorf("the change is %+v", got)
+		}
+	}
+	if _, ok := a.Deleted(key); ok {
+		t.Error("an object that has got another label has a tombstone")
+	}
+	e.OnDelete(secret(3, "a"))
+	atB.Close()
+	if got := take(atA, 1); got.Before.GetResourceVersion() != "2" || got.After != nil {
+		t.Errorf("the delete is %+v", got)
+	}
+	first, ok := a.Deleted(key)
+	second, also := b.Deleted(key)
+	if !ok || !also || first.Object != second.Object || !first.Seen || strings.Contains(fmt.Sprint(first.Object), "private") {
+		t.Errorf("the tombstones are %+v and %+v", first, second)
+	}
+}
+
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

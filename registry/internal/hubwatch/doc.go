@@ -9,7 +9,8 @@ after the last.
 The cost is what decides the design. With a handler for each app, an informer would call 500 handlers for each of 10 000
 objects, five million calls, 499 of 500 for nothing. Here the informer has one handler. It keeps an index of the objects
 and of the subscriptions by route and key, so an event costs two lookups and a note for each Subscription that it concerns.
-A Subscription that comes later gets its objects from the index.
+A Subscription that comes later gets its objects from the index. With the route All an object concerns every Subscription,
+and all of them share its tombstone.
 
 No code of a module runs in the goroutine of the informer. A note is an entry in a map of a Listener; notes of one object
 are one until the Listener takes them. So an app that is slow or stuck delays no other app, and its memory is bounded by

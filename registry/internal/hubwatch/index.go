@@ -18,7 +18,8 @@ type index struct {
 type change struct {
 	key           client.ObjectKey
 	before, after client.Object
-	// last is the last state of an object that has gone, and seen that its delete was seen.
+	// last is what a tombstone keeps of the last state of an object that leaves a subscription, and seen says that its
+	// delete was seen.
 	last client.Object
 	seen bool
 }
@@ -47,7 +48,7 @@ func (e *entry) OnDelete(obj any) {
 		return
 	}
 	delete(e.objects, key)
-	e.dispatch(change{key: key, before: before, last: last, seen: !inferred})
+	e.dispatch(change{key: key, before: before, last: e.remains(last), seen: !inferred})
 }
 
 func (e *entry) store(obj any) {
@@ -64,7 +65,7 @@ func (e *entry) store(obj any) {
 		return
 	}
 	e.objects[key] = after
-	e.dispatch(change{key: key, before: before, after: after, last: before})
+	e.dispatch(change{key: key, before: before, after: after, last: e.remains(before)})
 }
 
 // isHidden reports whether no subscription may receive the object. The API server is asked to leave such objects out; an

@@ -76,7 +76,8 @@ func (s Selection) isEverywhere() bool {
 // Want describes a Subscription.
 type Want struct {
 	Route Route
-	Keys  []string
+	// Keys are the keys of the objects that belong to the Subscription. Those of the Route All make no difference.
+	Keys []string
 	// Blocked is called with the Type of the Subscription and the reason why the objects cannot be listed, and with the zero
 	// Block when they can. It must return at once.
 	Blocked func(what string, why boundcache.Block)

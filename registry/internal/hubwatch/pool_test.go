@@ -52,6 +52,7 @@ func TestPool_Routes(t *testing.T) {
 		"label":      {wants(byTo, "b"), []string{"r-1", "r-2"}},
 		"two labels": {wants(byTo, "a", "b"), []string{"r-1", "r-1", "r-2"}},
 		"name":       {wants(Route{By: ByName}, "r-1"), []string{"r-1", "r-1"}},
+		"all":        {wants(Route{By: All}), []string{"r-1", "r-1", "r-2", "r-3"}},
 		"no objects": {wants(byTo, "c"), nil},
 		"empty key":  {wants(byTo, ""), nil},
 	} {

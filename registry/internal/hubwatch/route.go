@@ -13,6 +13,8 @@ const (
 	ByNamespace
 	ByLabel
 	ByName
+	// All is no property: each object has the same key, so it belongs to every subscription of the route.
+	All
 )
 
 // Route tells the key of an object, which decides the subscriptions that the object belongs to.
@@ -21,6 +23,9 @@ type Route struct {
 	// Label is the label whose value is the key, for ByLabel.
 	Label string
 }
+
+// keyOfAll is the key of each object of the Route All. Its subscriptions have this key, whatever Want.Keys are.
+const keyOfAll = "*"
 
 // keyOf returns the key of an object; empty for none.
 func (r Route) keyOf(obj client.Object) string {
@@ -34,6 +39,8 @@ func (r Route) keyOf(obj client.Object) string {
 		return obj.GetLabels()[r.Label]
 	case ByName:
 		return obj.GetName()
+	case All:
+		return keyOfAll
 	}
 	return ""
 }

@@ -28,7 +28,11 @@ func newSubscription(e *entry, w Want) *Subscription {
 	s := &Subscription{
 		entry: e, want: w, keys: map[string]struct{}{}, done: make(chan struct{}), listeners: map[*Listener]struct{}{},
 	}
-	for _, key := range w.Keys {
+	keys := w.Keys
+	if w.Route.By == All {
+		keys = []string{keyOfAll}
+	}
+	for _, key := range keys {
 		if key != "" {
 			s.keys[key] = struct{}{}
 		}
@@ -102,7 +106,7 @@ func (s *Subscription) left(c change) {
 	if s.isClosed() {
 		return
 	}
-	s.graves.bury(c.key, Tombstone{Object: s.entry.remains(c.last), Seen: c.seen}, time.Now())
+	s.graves.bury(c.key, Tombstone{Object: c.last, Seen: c.seen}, time.Now())
 	for l := range s.listeners {
 		l.note(c.key, c.before)
 	}
