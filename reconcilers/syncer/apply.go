@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+)
+
+// onlyNew is the resourceVersion of an apply that may only create. No object has it, because the first revision of etcd
+// belongs to none: an API server creates the object, or returns a conflict if one of that name exists.
+const onlyNew = "1"
+
+// Apply brings the copy to a desired state with server-side apply: it creates the copy, or changes the fields that differ.
+// desired comes from Translate. Fields that desired does not have stay as they are downstream, unless an earlier Apply has
+// set them: then they are removed. Apply sends no request if the copy is as desired. The status is never part of it.
+//
+// The error of a name that belongs to somebody else, of a rejected object and of a field that somebody else sets again and
+// again has been reported already, as an event of the upstream object: return it like any other.
+func (s *Session[T]) Apply(ctx context.Context, desired T) error {
+	if err := s.mayWrite(); err != nil {
+		return err
+	}
+	r := s.of
+	desired, err := r.hooks().write(ctx, downstreamSide, verbOf(s.facts.down), desired)
+	if err != nil {
+		return err
+	}
+	fields, err := s.fieldsOf(desired)
+	if err != nil {
+		return err
+	}
+	sent := r.memory.digest(fields)
+	if s.facts.down == present {
+		path, inStep, err := s.compare(fields, sent)
+		if err != nil || inStep {
+			return err
+		}
+		if err := s.checkFight(ctx, path, sent); err != nil {
+			return err
+		}
+	}
+	return s.apply(ctx, fields, sent)
+}
+
+// mayWrite returns ErrForeign if the copy must not be written.
+func (s *Session[T]) mayWrite() error {
+	switch {
+	case s.name.Name == "":
+		return fmt.Errorf("%s %s has no name that its copy could have", s.of.kind.Kind, s.key)
+	case s.facts.imported, s.facts.down != absent && s.facts.ownership != Ours, s.facts.up != present:
+		return fmt.Errorf("write downstream %s %s: %w", s.of.kind.Kind, s.name, ErrForeign)
+	}
+	return nil
+}
+
+// fieldsOf returns the fields that Apply sends, with the marks of the copy.
+func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
+	s.stamp(desired)
+	fields, err := mapOf(desired)
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = s.of.kind.ToAPIVersionAndKind()
+	fieldset.Prune(fields)
+	if err := fieldset.Without(fields, s.of.options.Exclude); err != nil {
+		return nil, fmt.Errorf("%w: Exclude: %w", ErrInvalidConfig, err)
+	}
+	u := unstructured.Unstructured{Object: fields}
+	notes := u.GetAnnotations()
+	notes[s.of.keys.Fields] = fieldset.Hash(fields)
+	u.SetAnnotations(notes)
+	return fields, nil
+}
+
+// stamp gives an object the name and the marks of the copy.
+func (s *Session[T]) stamp(obj T) {
+	marks := s.of.translator.Metadata(s.up, s.name)
+	obj.SetName(s.name.Name)
+	obj.SetNamespace(s.name.Namespace)
+	obj.SetAnnotations(s.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
+	obj.SetLabels(s.withMarks(obj.GetLabels(), marks.GetLabels()))
+}
+
+func (s *Session[T]) withMarks(all, marks map[string]string) map[string]string {
+	all = maps.Clone(all)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for key, value := range marks {
+		if s.of.keys.Has(key) {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// mapOf returns an object as server-side apply sends it.
+func mapOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.DeepCopy().Object, nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// compare reports whether the copy is as desired. Otherwise path is a field that is not. A copy is also as desired if it is
+// what the API server has made of the same fields before.
+func (s *Session[T]) compare(fields map[string]any, sent uint64) (path string, inStep bool, err error) {
+	actual, err := mapOf(s.down)
+	if err != nil {
+		return "", false, err
+	}
+	desired := unstructured.Unstructured{Object: fields}
+	if s.down.GetAnnotations()[s.of.keys.Fields] != desired.GetAnnotations()[s.of.keys.Fields] {
+		return "", false, nil // The set of fields has changed.
+	}
+	path, inStep = fieldset.Contains(actual, fields)
+	if inStep {
+		s.of.calm(s.key)
+		return "", true, nil
+	}
+	last := s.of.memory.last(s.key)
+	return path, last.desired == sent && last.answer != 0 && last.answer == s.of.memory.digest(content(actual)), nil
+}
+
+// content returns an object without the parts that change with each write and without its status.
+func content(obj map[string]any) map[string]any {
+	u := unstructured.Unstructured{Object: maps.Clone(obj)}
+	delete(u.Object, "status")
+	metadata, _, _ := unstructured.NestedMap(u.Object, "metadata") //nolint:errcheck // Then there are no metadata.
+	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, key)
+	}
+	u.Object["metadata"] = metadata
+	return u.Object
+}
+
+// apply sends fields.
+func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint64) error {
+	r := s.of
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbOf(s.facts.down), "the copy "+s.name.String())
+	}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
+	u.SetResourceVersion(onlyNew)
+	if s.facts.down == present {
+		u.SetUID(s.down.GetUID())
+		u.SetResourceVersion(s.down.GetResourceVersion())
+	}
+	err := s.downstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+		client.FieldOwner(r.pair.fieldManager(directionDown)), client.ForceOwnership)
+	r.pair.metrics.write(r.kind.Kind, directionDown, verbOf(s.facts.down), err)
+	if err != nil {
+		return s.refused(ctx, err)
+	}
+	return s.accepted(ctx, u, fields, sent)
+}
+
+// accepted records a write. If the API server has made something else of the fields, it reports that once.
+func (s *Session[T]) accepted(ctx context.Context, answer *unstructured.Unstructured, fields map[string]any, sent uint64) error {
+	r := s.of
+	r.memory.exists(s.key, s.name)
+	path, same := fieldset.Contains(answer.Object, fields)
+	made := uint64(0)
+	if !same {
+		made = r.memory.digest(content(answer.Object))
+	}
+	r.memory.wrote(s.key, func(w *write) { w.desired, w.answer = sent, made })
+	if same {
+		return nil
+	}
+	return s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
+		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
+		path, r.kind.Kind, s.name)})
+}
+
+// refused returns the error of a write that the API server has not accepted.
+func (s *Session[T]) refused(ctx context.Context, err error) error {
+	switch {
+	case apierrors.IsConflict(err) && s.facts.down == absent:
+		return s.taken(ctx, err)
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return s.rejected(ctx, err)
+	}
+	return fmt.Errorf("write downstream %s %s: %w", s.of.kind.Kind, s.name, err)
+}
+
+// taken finds out whose object has the name of the copy, which the cache does not have.
+func (s *Session[T]) taken(ctx context.Context, conflict error) error {
+	r := s.of
+	found := newObject[T](r.kind)
+	exists, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, s.name, err)
+	case exists == absent:
+		return conflict
+	}
+	if _, ours := r.translator.ToUpstream(found); ours {
+		return conflict
+	}
+	s.down, s.facts.down, s.facts.ownership = found, exists, r.translator.Owner(found, s.up.GetUID())
+	return s.conflict(ctx)
+}
+
+// rejected reports an object that the API server does not accept. It is tried again when it changes, and from time to time.
+func (s *Session[T]) rejected(ctx context.Context, err error) error {
+	r := s.of
+	told := s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
+		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err))})
+	return errors.Join(told, r.later(s.key, "the downstream API server rejects the copy"))
+}
+
+// adopt makes a downstream object of somebody else a copy of the pair.
+func (s *Session[T]) adopt(ctx context.Context) error {
+	s.facts.ownership = Ours
+	fields, err := s.fieldsOf(s.Translate(s.up))
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, fields, s.of.memory.digest(fields))
+}
+
+func verbOf(down presence) verb {
+	if down == absent {
+		return verbCreate
+	}
+	return verbUpdate
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+)
+
+var (
+	errNoCRD = errors.New("no CustomResourceDefinition of the cluster serves the kind")
+	errNames = errors.New("the CustomResourceDefinition has names that another one uses")
+)
+
+// EnsureCRD makes the downstream cluster serve a kind that the upstream cluster serves with a CustomResourceDefinition: it
+// creates the definition with that version only and without conversion, and waits until it is established or ctx ends. A
+// definition that exists downstream is not changed: then EnsureCRD only waits for the kind. It never writes upstream.
+//
+// The pair needs get on CustomResourceDefinitions upstream, and get and create downstream.
+func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
+	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		established := false
+		err := p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
+			established, err = ensureCRD(ctx, up, down, kind)
+			return err
+		})
+		return established, err
+	})
+	if err != nil {
+		return fmt.Errorf("make the downstream cluster serve %s: %w", kind, err)
+	}
+	return nil
+}
+
+// ensureCRD creates the definition if it is missing, and reports whether the kind is established.
+func ensureCRD(ctx context.Context, up, down Access, kind schema.GroupVersionKind) (bool, error) {
+	source, err := findCRD(ctx, up, kind)
+	if err != nil {
+		return false, fmt.Errorf("read the definition upstream: %w", err)
+	}
+	found := newCRD(source.GetName())
+	err = down.Live.Get(ctx, client.ObjectKeyFromObject(found), found)
+	if apierrors.IsNotFound(err) {
+		if found, err = reduced(source, kind.Version); err != nil {
+			return false, err
+		}
+		if err = down.Client.Create(ctx, found); apierrors.IsAlreadyExists(err) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return isEstablished(found, kind.Version)
+}
+
+func newCRD(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	u.SetName(name)
+	return u
+}
+
+// findCRD returns the definition of a kind. Its name has the plural of the kind, which the definition alone knows if it is
+// unusual.
+func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	found := newCRD(plural.Resource + "." + kind.Group)
+	err := a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
+	if err == nil || !apierrors.IsNotFound(err) {
+		return found, err
+	}
+	mapping, err := a.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, errors.Join(errNoCRD, err)
+	}
+	found = newCRD(mapping.Resource.Resource + "." + kind.Group)
+	return found, a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
+}
+
+// reduced returns a definition that serves one version of another one.
+func reduced(source *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, &crd); err != nil {
+		return nil, err
+	}
+	var kept []apiextensionsv1.CustomResourceDefinitionVersion
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version {
+			v.Served, v.Storage = true, true
+			kept = append(kept, v)
+		}
+	}
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("%w: version %s of %s", errNoCRD, version, crd.Name)
+	}
+	translate.Clean(&crd)
+	crd.Annotations, crd.Labels = nil, nil
+	crd.Spec.Versions, crd.Spec.Conversion, crd.Spec.PreserveUnknownFields = kept, nil, false
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd)
+	if err != nil {
+		return nil, err
+	}
+	u := newCRD(crd.Name)
+	delete(object, "status")
+	u.Object["metadata"], u.Object["spec"] = map[string]any{"name": crd.Name}, object["spec"]
+	return u, nil
+}
+
+// isEstablished reports whether a definition is established and serves a version.
+func isEstablished(u *unstructured.Unstructured, version string) (bool, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
+		return false, err
+	}
+	serves := false
+	for _, v := range crd.Spec.Versions {
+		serves = serves || v.Name == version && v.Served
+	}
+	if !serves {
+		return false, fmt.Errorf("%w: %s exists downstream without version %s", errNoCRD, crd.Name, version)
+	}
+	for _, c := range crd.Status.Conditions {
+		switch {
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+			return false, fmt.Errorf("%w: %s", errNames, crd.Name)
+		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+			return true, nil
+		}
+	}
+	return false, nil
+}

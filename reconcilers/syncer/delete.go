@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// Delete deletes the copy. The pair does so itself when the upstream object has gone.
+func (s *Session[T]) Delete(ctx context.Context) error {
+	if s.facts.down == absent {
+		return nil
+	}
+	if s.facts.imported || s.facts.ownership == Foreign || s.facts.ownership == Copied {
+		return fmt.Errorf("delete downstream %s %s: %w", s.of.kind.Kind, s.name, ErrForeign)
+	}
+	return s.remove(ctx)
+}
+
+// DeleteHost deletes an object in the downstream cluster, with its UID and, if it has one, its resourceVersion as
+// preconditions: an object that has changed since it was read, or that has replaced it, is not deleted. An object that has
+// gone is no error. It checks no owner; Session.Delete does.
+func DeleteHost(ctx context.Context, p *Pair, obj client.Object, opts ...client.DeleteOption) error {
+	return p.With(ctx, func(ctx context.Context, _, down Access) error {
+		return deleteExactly(ctx, down.Client, obj, opts...)
+	})
+}
+
+func deleteExactly(ctx context.Context, c client.Client, obj client.Object, opts ...client.DeleteOption) error {
+	uid, revision := obj.GetUID(), obj.GetResourceVersion()
+	exactly := client.Preconditions{UID: &uid}
+	if revision != "" {
+		exactly.ResourceVersion = &revision
+	}
+	opts = append([]client.DeleteOption{exactly, client.PropagationPolicy(metav1.DeletePropagationBackground)}, opts...)
+	return client.IgnoreNotFound(c.Delete(ctx, obj, opts...))
+}
+
+// deleteDown deletes a copy whose original has gone, is being deleted, or is another object now. It decides from live reads.
+func (s *Session[T]) deleteDown(ctx context.Context) error {
+	ctx, sure, err := s.evidence(ctx)
+	if err != nil {
+		return err
+	}
+	if !sure {
+		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+	}
+	return s.remove(ctx)
+}
+
+// evidence confirms with a live read that the copy is to be deleted, and returns the context for the delete.
+func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error) {
+	r := s.of
+	if s.facts.up == terminating {
+		return deletes.OnPurpose(ctx, deletes.Terminating(s.up)), true, nil
+	}
+	found := newObject[T](r.kind)
+	state, err := presenceOf(found, s.upstream.Live.Get(ctx, s.key, found))
+	switch {
+	case err != nil:
+		return ctx, false, fmt.Errorf("confirm that upstream %s %s has gone: %w", r.kind.Kind, s.key, err)
+	case state == absent && s.facts.up == absent:
+		ctx, err = r.up.declare(ctx, s.key)
+		return ctx, err == nil, err
+	case state == absent:
+		return ctx, false, nil
+	case s.facts.ownership == Stale:
+		return ctx, string(found.GetUID()) != s.down.GetAnnotations()[r.keys.ObjectUID], nil
+	}
+	return ctx, !s.isSelected(found), nil
+}
+
+// remove deletes the copy, if the API server still has it as a copy of the upstream object.
+func (s *Session[T]) remove(ctx context.Context) error {
+	r := s.of
+	found := newObject[T](r.kind)
+	state, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	if err != nil {
+		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, s.name, err)
+	}
+	if state == absent {
+		r.memory.gone(s.key, "")
+		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+	}
+	if up, ours := r.translator.ToUpstream(found); !ours || up != s.key || state == terminating {
+		return nil
+	}
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbDelete, "the copy "+s.name.String())
+	}
+	if found, err = r.hooks().write(ctx, downstreamSide, verbDelete, found); err != nil {
+		return err
+	}
+	r.memory.deletes(found.GetUID())
+	err = deleteExactly(deletes.Owning(ctx, max(1, r.memory.count())), s.downstream.Client, found)
+	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
+	if err != nil {
+		return fmt.Errorf("delete downstream %s %s: %w", r.kind.Kind, s.name, err)
+	}
+	r.memory.gone(s.key, "")
+	return nil
+}
+
+// deleteUp deletes the original of a copy that somebody else has deleted, or the upstream object of a downstream object that
+// has gone. It decides from a live read.
+func (s *Session[T]) deleteUp(ctx context.Context) error {
+	r := s.of
+	found := newObject[T](r.kind)
+	state, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	switch {
+	case err != nil:
+		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
+	case state == present:
+		r.memory.exists(s.key, s.name)
+		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+	case state == terminating:
+		ctx = deletes.OnPurpose(ctx, deletes.Terminating(found))
+	default:
+		if ctx, err = r.down.declare(ctx, s.name); err != nil {
+			return err
+		}
+	}
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbDelete, "the upstream object")
+	}
+	up, err := r.hooks().write(ctx, upstreamSide, verbDelete, s.up)
+	if err != nil {
+		return err
+	}
+	err = deleteExactly(ctx, s.upstream.Client, up)
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbDelete, err)
+	if err != nil {
+		return fmt.Errorf("delete upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	return nil
+}
+
+// isGone reports whether none of the names of the copy is that of a copy in a live read.
+func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
+	r := s.of
+	names := r.translator.ToDownstream(s.key)
+	if known, ok := r.memory.nameOf(s.key); ok {
+		names = append(names, known)
+	}
+	for _, name := range names {
+		found := newObject[T](r.kind)
+		state, err := presenceOf(found, s.downstream.Live.Get(ctx, name, found))
+		if err != nil {
+			return false, fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, name, err)
+		}
+		if up, ours := r.translator.ToUpstream(found); state != absent && ours && up == s.key {
+			return false, nil
+		}
+	}
+	return true, nil
+}

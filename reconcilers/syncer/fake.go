@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// fakeReconciler reconciles the upstream objects of one FakeSyncer.
+type fakeReconciler[T client.Object] struct {
+	pair   *Pair
+	syncer FakeSyncer[T]
+	kind   schema.GroupVersionKind
+	up     view
+}
+
+// Reconcile calls FakeSync or FakeSyncUp. It needs no access to the downstream cluster.
+func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
+		err = r.pair.options.Upstream.inner.lend(ctx, func(ctx context.Context, up Access) error {
+			obj := newObject[T](r.kind)
+			found, err := presenceOf(obj, r.up.reader(up).Get(ctx, req.NamespacedName, obj))
+			switch {
+			case err != nil:
+				return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, req, err)
+			case found == absent:
+				result, err = r.syncer.FakeSyncUp(ctx, req.NamespacedName, up)
+			default:
+				result, err = r.syncer.FakeSync(ctx, obj, up)
+			}
+			return err
+		})
+		return result, err
+	})
+}
+
+// around calls a reconcile between the methods of a Starter, if the syncer is one.
+func around(
+	ctx context.Context, s Base, req reconcile.Request, f func(context.Context) (reconcile.Result, error),
+) (reconcile.Result, error) {
+	starter, ok := s.(Starter)
+	if !ok {
+		return settle(f(ctx))
+	}
+	skip, err := starter.ReconcileStart(ctx, req)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	outcome := &ending{starter: starter, err: ErrPanicked}
+	defer outcome.end(ctx, req)
+	if skip {
+		outcome.err = nil
+		return reconcile.Result{}, nil
+	}
+	outcome.result, outcome.err = settle(f(ctx))
+	return outcome.result, outcome.err
+}
+
+// ending is the outcome of a reconcile for a Starter.
+type ending struct {
+	starter Starter
+	result  reconcile.Result
+	err     error
+}
+
+func (e *ending) end(ctx context.Context, req reconcile.Request) {
+	e.starter.ReconcileEnd(ctx, req, e.result, e.err)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// FinalizerOf returns the finalizer that a pair with PairOptions.OneToOne keeps on its upstream objects.
+func FinalizerOf(id Identity) string {
+	if full, err := id.WithDefaults(); err == nil {
+		id = full
+	}
+	return id.KeyPrefix + "/" + id.Tenant
+}
+
+// hold adds the finalizer to the upstream object.
+func (s *Session[T]) hold(ctx context.Context) error {
+	return s.setFinalizers(ctx, append(slices.Clone(s.up.GetFinalizers()), s.of.finalizer))
+}
+
+// release removes the finalizer from the upstream object when its copy has gone.
+func (s *Session[T]) release(ctx context.Context) error {
+	gone, err := s.isGone(ctx)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+	}
+	without := slices.DeleteFunc(slices.Clone(s.up.GetFinalizers()), func(f string) bool { return f == s.of.finalizer })
+	return client.IgnoreNotFound(s.setFinalizers(ctx, without))
+}
+
+// setFinalizers replaces the finalizers of the upstream object, unless the object has changed since it was read.
+func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
+	r := s.of
+	if r.options.Observe {
+		return nil
+	}
+	writer := object.Finalizers{Client: s.upstream.Client, Kind: r.kind, Owner: r.pair.fieldManager(directionUp)}
+	written, err := writer.Set(ctx, s.up, all)
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
+	if err != nil {
+		return fmt.Errorf("change the finalizers of upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	s.up.SetFinalizers(all)
+	s.up.SetResourceVersion(written.GetResourceVersion())
+	return nil
+}
+
+// Cleanup returns the step that removes the finalizer of a pair from all upstream objects in a remote when its Cluster is
+// deleted, for a pair whose upstream side is the remote of the app and that is OneToOne. The copies stay.
+func Cleanup[T client.Object](p registry.Remote, id Identity) registry.CleanupStep {
+	return object.Release[T](p.Manager, "syncer-"+id.Tenant, FinalizerOf(id))
+}

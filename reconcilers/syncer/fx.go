@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+)
+
+// Item is a value of a pair, with its translator and options, for Start and AsSyncer. Make one with Of, OfFake or Part.
+type Item struct {
+	base     Base
+	register func(p *Pair) error
+	pair     string
+}
+
+// Of returns the Item of a Syncer.
+func Of[T client.Object](s Syncer[T], t Translator[T], o Options[T]) Item {
+	return Item{base: s, register: func(p *Pair) error { return Register(p, s, t, o) }}
+}
+
+// OfFake returns the Item of a FakeSyncer.
+func OfFake[T client.Object](s FakeSyncer[T], o Options[T]) Item {
+	return Item{base: s, register: func(p *Pair) error { return RegisterFake(p, s, o) }}
+}
+
+// Part returns the Item of a value that is no Syncer, such as an Initializer.
+func Part(b Base) Item { return Item{base: b} }
+
+// In returns the Item for the pair of one name, in an App with several pairs. Without it an Item belongs to every pair of the
+// App.
+func (i Item) In(pair string) Item {
+	i.pair = pair
+	return i
+}
+
+// Start adds the Items to a pair, in their order: Init of each, RegisterIndices of each, and then the controllers. The
+// controllers of a ControllerModifier and a ControllerStarter are added when the manager of the pair has started its caches,
+// all others at once. Start returns the first error.
+func Start(ctx context.Context, p *Pair, items ...Item) error {
+	for _, i := range items {
+		if one, ok := i.base.(Initializer); ok {
+			if err := one.Init(ctx, p); err != nil {
+				return fmt.Errorf("initialize %s: %w", i.base.Name(), err)
+			}
+		}
+	}
+	for _, i := range items {
+		if one, ok := i.base.(IndexRegisterer); ok {
+			if err := one.RegisterIndices(ctx, p); err != nil {
+				return fmt.Errorf("register the indexes of %s: %w", i.base.Name(), err)
+			}
+		}
+	}
+	var late []Item
+	for _, i := range items {
+		if i.isLate() {
+			late = append(late, i)
+			continue
+		}
+		if err := i.add(ctx, p); err != nil {
+			return err
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	return p.options.Manager.Add(&lateItems{pair: p, items: late})
+}
+
+// isLate reports whether the Item needs running caches.
+func (i Item) isLate() bool {
+	_, modifier := i.base.(ControllerModifier)
+	_, starter := i.base.(ControllerStarter)
+	return modifier || starter
+}
+
+// add adds the controllers of an Item.
+func (i Item) add(ctx context.Context, p *Pair) error {
+	if i.register != nil {
+		if err := i.register(p); err != nil {
+			return err
+		}
+	}
+	if one, ok := i.base.(ControllerStarter); ok {
+		if err := one.Register(ctx, p); err != nil {
+			return fmt.Errorf("register %s: %w", i.base.Name(), err)
+		}
+	}
+	return nil
+}
+
+// lateItems adds controllers when the caches of the manager run. Managers start it after their caches.
+type lateItems struct {
+	pair  *Pair
+	items []Item
+}
+
+// Start adds the controllers, and waits for the end of the manager.
+func (l *lateItems) Start(ctx context.Context) error {
+	for _, i := range l.items {
+		if err := i.add(ctx, l.pair); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// group collects the Items of an App.
+const group assembly.Group = "syncers"
+
+// Module returns an option that makes a pair in an App, of the hub or of a remote, and starts the Items that AsSyncer has
+// contributed. newPair is a constructor that returns a *Pair and an error, and takes any values of the App.
+func Module(newPair any) fx.Option {
+	start := func(l fx.Lifecycle, p *Pair, all []Item) {
+		var items []Item
+		for _, i := range all {
+			if i.pair == "" || i.pair == p.Name() {
+				items = append(items, i)
+			}
+		}
+		// All invokes have run by then, also those that add kinds to the scheme, and the manager has not started.
+		l.Append(fx.StartHook(func(ctx context.Context) error { return Start(ctx, p, items...) }))
+	}
+	return fx.Module("syncer",
+		fx.Provide(newPair, fx.Private),
+		fx.Invoke(fx.Annotate(start, fx.ParamTags("", "", group.Tag()))),
+	)
+}
+
+// AsSyncer returns an option that contributes an Item to the pairs of an App. The constructor is a function that returns an
+// Item, or an Item and an error, and takes any values of the App.
+func AsSyncer(constructor any) fx.Option {
+	option, err := assembly.Contribute[Item](group, constructor)
+	if err != nil {
+		return fx.Error(fmt.Errorf("%w: %w", ErrInvalidConfig, err))
+	}
+	return option
+}

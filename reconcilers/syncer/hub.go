@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+)
+
+// HubSelection selects the objects of the hub that a pair with the hub as its upstream side sees.
+type HubSelection struct {
+	// Labels, Namespaces and Route are those of hubobjects.Selection, and equal for all apps, which share one informer.
+	Labels     labels.Selector
+	Namespaces []string
+	Route      hubobjects.Route
+	// Keys are the keys of the remote's objects. None are needed with hubobjects.All.
+	Keys []string
+}
+
+// OfHub is the hub, in the remote part of a module. As the upstream side it has the selected objects; as the downstream side it
+// has the copies of the pair, and the selection is not used. The module declares the permissions in its HubRules: get, list
+// and watch for the kinds, and for a downstream side also create, patch and delete.
+func OfHub(p registry.Remote, s HubSelection) Side {
+	return Side{&hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
+}
+
+// hubSide is the hub as an app reaches it.
+type hubSide struct {
+	client    client.Client
+	objects   *hubobjects.Source
+	selection HubSelection
+}
+
+func (s *hubSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
+	return f(ctx, Access{Client: s.client, Live: s.client})
+}
+
+func (s *hubSide) open(w want) (view, error) {
+	selected, keys := hubobjects.Selection{
+		Object: w.object, Labels: s.selection.Labels, Namespaces: s.selection.Namespaces, Route: s.selection.Route,
+	}, s.selection.Keys
+	if w.label != "" {
+		exists, err := labels.NewRequirement(w.label, selection.Exists, nil)
+		if err != nil {
+			return nil, fmt.Errorf("select the copies in the hub: %w", err)
+		}
+		selected.Labels = labels.NewSelector().Add(*exists)
+		selected.Route, keys = hubobjects.ByLabel(w.label), []string{w.value}
+	}
+	objects, err := s.objects.Watch(selected, keys...)
+	if err != nil {
+		return nil, err
+	}
+	return &hubView{objects: objects}, nil
+}
+
+// hubView is the objects of one kind in the hub that belong to an app.
+type hubView struct{ objects *hubobjects.Objects }
+
+func (v *hubView) reader(Access) client.Reader { return v.objects }
+
+func (v *hubView) requests(observe observer) source.TypedSource[reconcile.Request] {
+	return hubobjects.Map(v.objects, func(ctx context.Context, obj client.Object) []reconcile.Request {
+		gone, ok := v.objects.Deleted(client.ObjectKeyFromObject(obj))
+		return requestsFor(observe(ctx, obj, ok && gone.Seen && gone.Object.GetUID() == obj.GetUID()))
+	})
+}
+
+func (v *hubView) declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
+	gone, ok := v.objects.Deleted(key)
+	if !ok {
+		return ctx, nil
+	}
+	return gone.Declare(ctx)
+}
+
+// selects reports whether the selection of the pair contains an object that was read from the API server.
+func (s HubSelection) selects(obj metav1.Object) bool {
+	return s.Labels == nil || s.Labels.Matches(labels.Set(obj.GetLabels()))
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is the knowledge of a controller about its copies. It is filled by the events of the downstream cluster and by the
+// controller's own writes, and lost with the process: the copies themselves have the same knowledge in their marks.
+type memory struct {
+	mu sync.Mutex // protects the maps
+	// names are the names of the copies, by upstream object.
+	names map[types.NamespacedName]types.NamespacedName
+	// sources are downstream objects of somebody else, by the upstream object that an UpSyncer makes for them.
+	sources map[types.NamespacedName]types.NamespacedName
+	// blocked are upstream objects that wait for the name of an object of somebody else.
+	blocked map[types.NamespacedName]types.NamespacedName
+	// lost are the UIDs of originals whose copy somebody else has deleted, by upstream object.
+	lost map[types.NamespacedName]types.UID
+	// own are the UIDs of copies that the controller itself has deleted.
+	own map[types.UID]struct{}
+	// told are the names of the events of the last hour.
+	told map[string]time.Time
+	seed maphash.Seed
+	// written are the digests of the last writes, by upstream object.
+	written map[types.NamespacedName]write
+}
+
+func newMemory() *memory {
+	return &memory{
+		names:   map[types.NamespacedName]types.NamespacedName{},
+		sources: map[types.NamespacedName]types.NamespacedName{},
+		blocked: map[types.NamespacedName]types.NamespacedName{},
+		lost:    map[types.NamespacedName]types.UID{},
+		own:     map[types.UID]struct{}{},
+		told:    map[string]time.Time{},
+		seed:    maphash.MakeSeed(),
+		written: map[types.NamespacedName]write{},
+	}
+}
+
+// write is a write of the controller, as digests.
+type write struct {
+	desired uint64 // the object that was sent
+	answer  uint64 // the object that the API server has made of it; 0 if it contains everything that was sent
+	status  uint64 // the status that was sent upstream
+}
+
+// exists records a copy.
+func (m *memory) exists(up, down types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.names[up] = down
+	delete(m.lost, up)
+}
+
+// gone records that a copy has gone. uid is that of its original, and is empty unless somebody else has deleted the copy.
+func (m *memory) gone(up types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.names, up)
+	delete(m.written, up)
+	if uid != "" {
+		m.lost[up] = uid
+	}
+}
+
+// deletes records that the controller deletes a copy.
+func (m *memory) deletes(copied types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.own[copied] = struct{}{}
+}
+
+// wasOwn reports whether the controller itself has deleted a copy, and forgets it.
+func (m *memory) wasOwn(copied types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, own := m.own[copied]
+	delete(m.own, copied)
+	return own
+}
+
+// forget drops the knowledge about an upstream object that has no copy and does not exist.
+func (m *memory) forget(up types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.names, up)
+	delete(m.lost, up)
+	delete(m.written, up)
+}
+
+func (m *memory) nameOf(up types.NamespacedName) (types.NamespacedName, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name, ok := m.names[up]
+	return name, ok
+}
+
+func (m *memory) isLost(up types.NamespacedName, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost[up] == uid && uid != ""
+}
+
+// count returns the number of copies.
+func (m *memory) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.names)
+}
+
+// block records that an upstream object waits for a name.
+func (m *memory) block(down, up types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blocked[down] = up
+}
+
+// unblock returns the upstream object that waits for a name, and forgets it.
+func (m *memory) unblock(down types.NamespacedName) (types.NamespacedName, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	up, ok := m.blocked[down]
+	delete(m.blocked, down)
+	return up, ok
+}
+
+func (m *memory) last(up types.NamespacedName) write {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.written[up]
+}
+
+func (m *memory) wrote(up types.NamespacedName, change func(*write)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.written[up]
+	change(&one)
+	m.written[up] = one
+}
+
+func (m *memory) isSource(up, down types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sources[up] = down
+}
+
+func (m *memory) sourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	down, ok := m.sources[up]
+	return down, ok
+}
+
+const (
+	// eventLife is how long an API server keeps an event, unless its administrator changes that.
+	eventLife = time.Hour
+	// maxTold bounds the events that are remembered. One that is dropped may be recorded again.
+	maxTold = 10_000
+)
+
+// tell reports whether an event is to be recorded, and notes that it is.
+func (m *memory) tell(name string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, ok := m.told[name]; ok && now.Sub(last) < eventLife {
+		return false
+	}
+	if len(m.told) >= maxTold {
+		clear(m.told)
+	}
+	m.told[name] = now
+	return true
+}
+
+// untold notes that an event could not be recorded.
+func (m *memory) untold(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.told, name)
+}
+
+// digest returns a digest of an object, which is valid in this process only. It is never 0.
+func (m *memory) digest(obj map[string]any) uint64 {
+	data, err := json.Marshal(obj) // The keys are sorted.
+	if err != nil {
+		return 1 // An object from an API server can be marshaled.
+	}
+	return max(maphash.Bytes(m.seed, data), 1)
+}

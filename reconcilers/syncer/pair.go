@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/validation"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+var (
+	// ErrInvalidConfig is the error of options that cannot be used.
+	ErrInvalidConfig = errors.New("invalid configuration")
+	// ErrForeign is the error of a write to a downstream object that is not the copy of the upstream object.
+	ErrForeign = errors.New("the downstream object is not a copy of this pair")
+	// ErrPanicked is the error that Starter.ReconcileEnd gets after a panic.
+	ErrPanicked = errors.New("the reconcile panicked")
+)
+
+// PairOptions describe a pair. Upstream, Downstream, Manager, Name and Identity are required.
+type PairOptions struct {
+	// Name names the pair in metrics, logs and field managers: a DNS label, unique in the process of the pair.
+	Name string
+	// Manager runs the controllers of the pair. It is the Manager that the module was given, of an app or a hub part.
+	Manager ctrl.Manager
+	// Upstream is the cluster of the originals, and Downstream the cluster of the copies.
+	Upstream, Downstream Side
+	// Identity marks the copies of the pair.
+	Identity Identity
+	// OneToOne says that this pair is the only one that copies the upstream objects. Then each of them gets a finalizer,
+	// FinalizerOf(Identity), until its copy has gone: no deletion is missed. Otherwise, with many copies of one object,
+	// objects get no finalizer, and the copy of an object that does not exist in a live read is deleted. Default: false.
+	OneToOne bool
+	// Quote makes a text of the downstream API server fit for an event, as Remote.Quote of package registry does. Default: events
+	// name the fields that the API server rejects, and repeat none of its texts.
+	Quote kubeconfig.Quoter
+	// Metrics receives the metrics of the pair. Default: none, they are not exported.
+	Metrics prometheus.Registerer
+}
+
+// Pair is an upstream and a downstream cluster, between which Syncers keep objects in step.
+type Pair struct {
+	options PairOptions
+	metrics *metrics
+}
+
+// NewPair returns a pair. It sends no requests. The error wraps ErrInvalidConfig.
+func NewPair(o PairOptions) (*Pair, error) {
+	id, err := o.Identity.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("%w: pair %s: %w", ErrInvalidConfig, o.Name, err)
+	}
+	o.Identity = id
+	switch problems := validation.IsDNS1123Label(o.Name); {
+	case len(problems) > 0:
+		return nil, fmt.Errorf("%w: the name of pair %q: %s", ErrInvalidConfig, o.Name, strings.Join(problems, "; "))
+	case o.Manager == nil:
+		return nil, fmt.Errorf("%w: pair %s needs a Manager", ErrInvalidConfig, o.Name)
+	case o.Upstream.inner == nil, o.Downstream.inner == nil:
+		return nil, fmt.Errorf("%w: pair %s needs an Upstream and a Downstream", ErrInvalidConfig, o.Name)
+	}
+	m, err := newMetrics(o)
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of pair %s: %w", o.Name, err)
+	}
+	return &Pair{options: o, metrics: m}, nil
+}
+
+// Name returns the name of the pair.
+func (p *Pair) Name() string { return p.options.Name }
+
+// Identity returns the identity of the pair, with its defaults.
+func (p *Pair) Identity() Identity { return p.options.Identity }
+
+// Manager returns the manager that runs the controllers of the pair.
+func (p *Pair) Manager() ctrl.Manager { return p.options.Manager }
+
+// With calls f with access to both clusters. It does not wait for the network, and returns registry.ErrNotReady for a leased
+// remote that is not Ready.
+func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Access) error) error {
+	return p.options.Upstream.inner.lend(ctx, func(ctx context.Context, up Access) error {
+		return p.options.Downstream.inner.lend(ctx, func(ctx context.Context, down Access) error {
+			return f(ctx, up, down)
+		})
+	})
+}
+
+// manager returns the field manager for writes to a side: there is one for each tenant and direction.
+func (p *Pair) fieldManager(direction string) string {
+	const limit = 128 // of Kubernetes
+	name := p.options.Identity.KeyPrefix + "/" + p.options.Identity.Tenant + "/" + direction
+	if len(name) > limit {
+		name = p.options.Identity.Tenant + "/" + direction
+	}
+	return name
+}
+
+const (
+	directionDown = "down"
+	directionUp   = "up"
+)

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// reconciler reconciles the upstream objects of one Syncer.
+type reconciler[T client.Object] struct {
+	pair       *Pair
+	syncer     Syncer[T]
+	translator Translator[T]
+	options    Options[T]
+	kind       schema.GroupVersionKind
+	keys       translate.Keys
+	selection  HubSelection
+	finalizer  string
+	up, down   view
+	memory     *memory
+	fights     *contention.Detector[types.NamespacedName]
+	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that wait for somebody else
+	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
+	log        logr.Logger
+}
+
+// observeUp requests an upstream object.
+func (r *reconciler[T]) observeUp(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
+	return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
+}
+
+// observeDown notes the state of a downstream object, and requests its original, or the upstream object that waits for its
+// name.
+func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, deleted bool) []types.NamespacedName {
+	down, ok := obj.(T)
+	if !ok {
+		return nil
+	}
+	name := client.ObjectKeyFromObject(obj)
+	var all []types.NamespacedName
+	if waits, blocked := r.memory.unblock(name); blocked {
+		all = append(all, waits)
+	}
+	up, ours := r.translator.ToUpstream(down)
+	switch {
+	case ours && deleted:
+		original := types.UID(down.GetAnnotations()[r.keys.ObjectUID])
+		if r.memory.wasOwn(down.GetUID()) {
+			original = ""
+		}
+		r.memory.gone(up, original)
+	case ours:
+		r.memory.exists(up, name)
+	default:
+		s, isUp := r.syncer.(UpSyncer[T])
+		if !isUp {
+			return all
+		}
+		if up, ours = s.UpstreamName(down); !ours {
+			return all
+		}
+		r.memory.isSource(up, name)
+	}
+	return append(all, up)
+}
+
+// Reconcile brings one upstream object and its copy in step.
+func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
+		err = r.pair.With(ctx, func(ctx context.Context, up, down Access) error {
+			s := &Session[T]{of: r, key: req.NamespacedName, upstream: up, downstream: down}
+			if err := s.observe(ctx); err != nil {
+				return err
+			}
+			result, err = s.act(ctx)
+			return err
+		})
+		return result, err
+	})
+}
+
+// settle returns the result of a reconcile for the queue. A conflict is no error: the cache gets the change, and the object
+// is reconciled again.
+func settle(result reconcile.Result, err error) (reconcile.Result, error) {
+	var later *laterError
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &later):
+		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflicted}, nil
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrReplaced):
+		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// observe reads the upstream object and its copy.
+func (s *Session[T]) observe(ctx context.Context) error {
+	r := s.of
+	s.up = newObject[T](r.kind)
+	err := r.up.reader(s.upstream).Get(ctx, s.key, s.up)
+	s.facts.up, err = presenceOf(s.up, err)
+	if err != nil {
+		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	if s.facts.up != absent {
+		if s.up, err = r.hooks().get(ctx, upstreamSide, s.up); err != nil {
+			return err
+		}
+		s.facts.selected = s.isSelected(s.up)
+		s.facts.finalizer = slices.Contains(s.up.GetFinalizers(), r.finalizer)
+	}
+	_, s.facts.upSyncer = r.syncer.(UpSyncer[T])
+	if s.name, s.facts.imported = s.importedFrom(); s.facts.imported {
+		err = s.readDown(ctx, s.name)
+	} else {
+		err = s.find(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.facts.oneToOne = r.pair.options.OneToOne
+	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
+	s.facts.lost = s.facts.down == absent && r.memory.isLost(s.key, s.up.GetUID())
+	if s.facts.down == absent {
+		return nil
+	}
+	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
+	return err
+}
+
+// isSelected reports whether an object upstream shall have a copy. An object that another controller manages has none.
+func (s *Session[T]) isSelected(up T) bool {
+	r := s.of
+	return up.GetLabels()[r.keys.ControlledBy] == "" && r.selection.selects(up) && (r.options.Select == nil || r.options.Select(up))
+}
+
+func presenceOf(obj client.Object, err error) (presence, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return absent, nil
+	case err != nil:
+		return absent, err
+	case !obj.GetDeletionTimestamp().IsZero():
+		return terminating, nil
+	}
+	return present, nil
+}
+
+// find finds the copy of the upstream object under any name that it may have. Without a copy, s.name is the first name that
+// does not belong to the copy of another object.
+func (s *Session[T]) find(ctx context.Context) error {
+	r := s.of
+	all := r.translator.ToDownstream(s.key)
+	if source, ok := r.memory.sourceOf(s.key); ok && s.facts.up == absent {
+		all = append(all, source)
+	}
+	if known, ok := r.memory.nameOf(s.key); ok {
+		all = append([]types.NamespacedName{known}, all...)
+	}
+	free, blocked := types.NamespacedName{}, types.NamespacedName{}
+	for _, name := range all {
+		if err := s.readDown(ctx, name); err != nil {
+			return err
+		}
+		up, ours := r.translator.ToUpstream(s.down)
+		switch {
+		case s.facts.down == absent && free.Name == "":
+			free = name
+		case s.facts.down == absent:
+		case ours && up == s.key:
+			s.name, s.facts.ownership = name, r.translator.Owner(s.down, s.up.GetUID())
+			return nil
+		case !ours && blocked.Name == "":
+			blocked = name
+		}
+	}
+	return s.choose(ctx, free, blocked)
+}
+
+// choose chooses the name of a copy that does not exist: the name of an object of somebody else, which is a conflict, or a
+// free name. The copy of another object does not keep a name from the object that is free.
+func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedName) error {
+	if blocked.Name == "" {
+		s.name, s.facts.down = free, absent
+		return nil
+	}
+	s.name = blocked
+	if err := s.readDown(ctx, blocked); err != nil {
+		return err
+	}
+	s.facts.ownership = s.of.translator.Owner(s.down, s.up.GetUID())
+	return nil
+}
+
+// readDown reads a downstream object.
+func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (err error) {
+	s.down = newObject[T](s.of.kind)
+	if name.Name == "" {
+		return nil
+	}
+	err = s.of.down.reader(s.downstream).Get(ctx, name, s.down)
+	if s.facts.down, err = presenceOf(s.down, err); err != nil {
+		return fmt.Errorf("read downstream %s %s: %w", s.of.kind.Kind, name, err)
+	}
+	return nil
+}

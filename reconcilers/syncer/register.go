@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Register adds the controller of a Syncer to the pair. Call it while the App is built, or in ControllerStarter.Register. It
+// starts watches of the hub, and sends no other requests. An Initializer or IndexRegisterer is not called: that is for the
+// Module and for Start. The error wraps ErrInvalidConfig, or is an error of the manager.
+func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
+	r, err := newReconciler(p, s, t, o)
+	if err != nil {
+		return err
+	}
+	b := p.controller(s, o.concurrency(), o.timeout(p))
+	b.WatchesRawSource(r.up.requests(r.observeUp)).WatchesRawSource(r.down.requests(r.observeDown))
+	return p.complete(b, s, r)
+}
+
+// RegisterFake adds the controller of a FakeSyncer to the pair.
+func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error {
+	kind, err := kindOf(p, o)
+	if err != nil {
+		return err
+	}
+	up, err := p.options.Upstream.inner.open(want{object: newObject[T](kind)})
+	if err != nil {
+		return fmt.Errorf("syncer %s: %w", s.Name(), err)
+	}
+	r := &fakeReconciler[T]{pair: p, syncer: s, kind: kind, up: up}
+	b := p.controller(s, o.concurrency(), o.timeout(p))
+	b.WatchesRawSource(up.requests(func(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
+		return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
+	}))
+	return p.complete(b, s, r)
+}
+
+// controllerBuilder is the builder of the controllers of a pair.
+type controllerBuilder = registry.ControllerBuilder[reconcile.Request]
+
+func (p *Pair) controller(s Base, concurrency int, timeout controller.Options) *controllerBuilder {
+	timeout.MaxConcurrentReconciles = concurrency
+	return registry.ControllerManagedBy(p.options.Manager).Named(p.options.Name + "-" + s.Name()).WithOptions(timeout)
+}
+
+func (p *Pair) complete(b *controllerBuilder, s Base, r reconcile.Reconciler) error {
+	if problems := validation.IsDNS1123Label(s.Name()); len(problems) > 0 {
+		return fmt.Errorf("%w: the name of syncer %q: %s", ErrInvalidConfig, s.Name(), strings.Join(problems, "; "))
+	}
+	if m, ok := s.(ControllerModifier); ok {
+		modified, err := m.ModifyController(p, b)
+		if err != nil {
+			return fmt.Errorf("modify the controller of syncer %s: %w", s.Name(), err)
+		}
+		b = modified
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("add the controller of syncer %s: %w", s.Name(), err)
+	}
+	return nil
+}
+
+func (o Options[T]) concurrency() int { return cmp.Or(max(o.Concurrency, 0), defaultConcurrency) }
+
+// timeout returns the options of a controller without its concurrency.
+func (o Options[T]) timeout(p *Pair) controller.Options {
+	yes := true
+	return controller.Options{
+		ReconciliationTimeout: cmp.Or(o.Timeout, p.options.Manager.GetControllerOptions().ReconciliationTimeout, defaultTimeout),
+		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
+		// A name is never released, and an App may be built again.
+		SkipNameValidation: &yes,
+	}
+}
+
+// newReconciler checks the options of a syncer, and opens the views of both sides.
+func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) (*reconciler[T], error) {
+	kind, err := kindOf(p, o)
+	if err != nil {
+		return nil, err
+	}
+	if t, err = translate.Bind(t, p.options.Identity, kind); err != nil {
+		return nil, fmt.Errorf("%w: syncer %s: %w", ErrInvalidConfig, s.Name(), err)
+	}
+	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
+	r := &reconciler[T]{
+		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
+		memory: newMemory(), fights: contention.New[types.NamespacedName](contention.Options{}),
+		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
+		finalizer: FinalizerOf(p.options.Identity),
+		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),
+	}
+	empty := newObject[T](kind)
+	if r.up, err = p.options.Upstream.inner.open(want{object: empty}); err != nil {
+		return nil, fmt.Errorf("syncer %s: watch upstream: %w", s.Name(), err)
+	}
+	copies := want{object: empty, label: r.keys.ManagedBy, value: translate.ManagedBy(t)}
+	if r.down, err = p.options.Downstream.inner.open(copies); err != nil {
+		return nil, fmt.Errorf("syncer %s: watch downstream: %w", s.Name(), err)
+	}
+	if hub, ok := p.options.Upstream.inner.(*hubSide); ok {
+		r.selection = hub.selection
+	}
+	p.metrics.own(r.kind.Kind, r.memory.count)
+	return r, nil
+}
+
+// kindOf returns the kind of the objects of a syncer.
+func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, error) {
+	if p == nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("%w: there is no pair", ErrInvalidConfig)
+	}
+	if !o.Kind.Empty() {
+		return o.Kind, nil
+	}
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return schema.GroupVersionKind{}, fmt.Errorf("%w: %v is not a pointer to a struct", ErrInvalidConfig, t)
+	}
+	kind, err := apiutil.GVKForObject(object.New[T](), p.options.Manager.GetScheme())
+	if err != nil {
+		return kind, fmt.Errorf("%w: %w; add the kind to the scheme, or set Options.Kind", ErrInvalidConfig, err)
+	}
+	return kind, nil
+}
+
+// newObject returns an empty object of a kind.
+func newObject[T client.Object](kind schema.GroupVersionKind) T {
+	obj := object.New[T]()
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		u.SetGroupVersionKind(kind)
+	}
+	return obj
+}

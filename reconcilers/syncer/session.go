@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Session is one reconcile of an upstream object and its copy. It is valid until SyncDown, Sync or SyncUp returns. Its writes
+// check the owner of the object, and carry its UID and resourceVersion: what has changed since it was read is not written.
+// A conflict is returned as an error; return it, and the object is reconciled again soon, without an error in the log.
+type Session[T client.Object] struct {
+	of                   *reconciler[T]
+	key, name            types.NamespacedName
+	up, down             T // as read
+	upstream, downstream Access
+	facts                facts
+}
+
+// Key returns the name of the upstream object, and Target the name of its copy.
+func (s *Session[T]) Key() types.NamespacedName { return s.key }
+
+// Target returns the name of the copy, whether it exists or not.
+func (s *Session[T]) Target() types.NamespacedName { return s.name }
+
+// Upstream returns the access to the upstream cluster, and Downstream that to the downstream cluster, for objects other than
+// those of the Session. Their writes check no owner.
+func (s *Session[T]) Upstream() Access { return s.upstream }
+
+// Downstream returns the access to the downstream cluster.
+func (s *Session[T]) Downstream() Access { return s.downstream }
+
+// Translate returns a copy of an upstream object with the metadata of its downstream copy, for Apply or Create.
+func (s *Session[T]) Translate(up T) T { return s.of.translator.Metadata(up, s.name) }
+
+// TranslateUpdate returns the annotations and labels of the copy after an update; see Translator.MetadataUpdate.
+func (s *Session[T]) TranslateUpdate(up, down T) (changed bool, annotations, labels map[string]string) {
+	return s.of.translator.MetadataUpdate(up, down)
+}
+
+// act carries out the next step.
+func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
+	r := s.of
+	if s.facts.up == present && s.facts.selected && r.pair.options.OneToOne && !s.facts.finalizer && !s.facts.imported {
+		// Before the copy, so that no deletion is missed.
+		if next := decide(s.facts); next == stepSyncDown || next == stepSync {
+			if err := s.hold(ctx); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	switch next := decide(s.facts); next {
+	case stepSyncDown:
+		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
+	case stepSync:
+		return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
+	case stepSyncUp:
+		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert,errcheck // decide knows it.
+	case stepConflict:
+		return reconcile.Result{}, s.conflict(ctx)
+	case stepDeleteDown:
+		return reconcile.Result{}, s.deleteDown(ctx)
+	case stepDeleteUp:
+		return reconcile.Result{}, s.deleteUp(ctx)
+	case stepRelease:
+		return reconcile.Result{}, s.release(ctx)
+	case stepNone, stepWait:
+	}
+	if s.facts.up == absent && s.facts.down == absent {
+		r.memory.forget(s.key)
+		r.fights.Forget(s.key)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (s *Session[T]) copyOfUp() T {
+	return s.up.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+}
+
+func (s *Session[T]) copyOfDown() T {
+	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+}
+
+// conflict reports that the name of the copy belongs to an object of somebody else, unless the syncer adopts the object. The
+// object is reconciled again when that object changes, and from time to time.
+func (s *Session[T]) conflict(ctx context.Context) error {
+	r := s.of
+	if i, ok := r.syncer.(Importer[T]); ok && s.facts.up == present && s.facts.down == present && i.Import(ctx, s.up, s.down) {
+		return s.adopt(ctx)
+	}
+	return s.nameConflict(ctx, s.facts.ownership)
+}
+
+// nameConflict reports a conflict.
+func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
+	r := s.of
+	r.memory.block(s.name, s.key)
+	r.pair.metrics.conflict(r.kind.Kind)
+	why := "is not a copy of this object"
+	if found == Copied {
+		why = "has the marks of another object"
+	}
+	err := s.notify(ctx, note{reason: ReasonNameConflict, warning: true, text: fmt.Sprintf(
+		"%s %s exists in the downstream cluster and %s; it is not changed. Rename or delete one of them.", r.kind.Kind, s.name, why)})
+	if err != nil {
+		return err
+	}
+	return r.later(s.key, "the name of the copy belongs to another object")
+}
+
+// importedFrom returns the name of the downstream object for which the upstream object was made.
+func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
+	from, ok := strings.CutPrefix(s.up.GetAnnotations()[s.of.keys.Imported], s.of.pair.options.Identity.Tenant+"/")
+	if !ok || !s.facts.upSyncer {
+		return types.NamespacedName{}, false
+	}
+	namespace, name, ok := strings.Cut(from, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok
+}
+
+// markImported records in an upstream object the downstream object for which it is made.
+func (s *Session[T]) markImported(obj T) {
+	notes := obj.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[s.of.keys.Imported] = s.of.pair.options.Identity.Tenant + "/" + s.down.GetNamespace() + "/" + s.down.GetName()
+	obj.SetAnnotations(notes)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Side is one cluster of a pair, as the process of the pair reaches it. Make one with InProcess, OfRemote, OfHub or Leased.
+type Side struct{ inner side }
+
+// Access is the access to one cluster of a pair, for one call. It must not be kept.
+type Access struct {
+	// Client writes to the cluster. Its reads come from the cache, except those of the hub from an app, which are live.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Config is the configuration for further clients. The hub, as an app reaches it, has none: Config is nil.
+	Config *rest.Config
+}
+
+// side is implemented by each kind of Side.
+type side interface {
+	// lend calls f with access to the cluster. It does not wait for the network.
+	lend(ctx context.Context, f func(ctx context.Context, a Access) error) error
+	// open begins to watch objects, while the pair is set up.
+	open(w want) (view, error)
+}
+
+// want describes the objects that a controller watches on a side.
+type want struct {
+	object client.Object // an empty object of the kind
+	// label and value, if they are set, are the label of copies: other objects need not be delivered.
+	label, value string
+}
+
+// view is the objects of one kind on one side.
+type view interface {
+	// reader reads the objects, from memory if the side has them there.
+	reader(a Access) client.Reader
+	// requests returns a source that calls observe for each event, and requests the keys that observe returns.
+	requests(observe observer) source.TypedSource[reconcile.Request]
+	// declare returns the context for deletes that follow from the absence of an object, of which no live read has found
+	// anything. It adds evidence if the side has any; see registry/deletes.
+	declare(ctx context.Context, key types.NamespacedName) (context.Context, error)
+}
+
+// observer is called with the state of an object, and says whether the object has been seen to be deleted. It returns the
+// names of the upstream objects to reconcile.
+type observer func(ctx context.Context, obj client.Object, deleted bool) []types.NamespacedName
+
+// InProcess is a cluster with a cache in this process: a manager, or a cluster.Cluster that a manager runs.
+func InProcess(c cluster.Cluster) Side { return Side{&clusterSide{cluster: c}} }
+
+// OfRemote is the remote of an app, in the remote part of a module.
+func OfRemote(p registry.Remote) Side { return Side{&clusterSide{cluster: p.Cluster}} }
+
+// clusterSide is a cluster with a cache.
+type clusterSide struct{ cluster cluster.Cluster }
+
+func (s *clusterSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
+	return f(ctx, accessTo(s.cluster))
+}
+
+func accessTo(c cluster.Cluster) Access {
+	return Access{Client: c.GetClient(), Live: c.GetAPIReader(), Config: c.GetConfig()}
+}
+
+func (s *clusterSide) open(w want) (view, error) {
+	return &clusterView{cluster: s.cluster, object: w.object, seen: newTombstones()}, nil
+}

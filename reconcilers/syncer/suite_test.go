@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+)
+
+func TestMain(m *testing.M) {
+	fleettest.AtOnce(4)
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+// patience is how long a test waits for a state. It is reached only if the test fails.
+const patience = time.Minute
+
+// bench is a pair of real clusters with a manager in the upstream one, and a namespace of the test in each.
+type bench struct {
+	tb               testing.TB
+	up, down         client.Client
+	upNS, downNS     string
+	upHost, downHost cluster.Cluster
+	manager          ctrl.Manager
+	pair             *syncer.Pair
+	stop             func()
+}
+
+// newBench returns a bench whose manager does not run. change changes the options of the pair.
+func newBench(t *testing.T, change func(*syncer.PairOptions)) *bench {
+	t.Helper()
+	clusters := fleettest.Clusters(t, "up", "down")
+	b := &bench{tb: t, up: clientFor(t, clusters[0]), down: clientFor(t, clusters[1])}
+	b.upNS, b.downNS = namespace(t, b.up), namespace(t, b.down)
+	b.begin(t, change)
+	return b
+}
+
+// begin makes the manager and the pair, as a new process does.
+func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
+	t.Helper()
+	clusters := fleettest.Clusters(t, "up", "down")
+	manager, err := ctrl.NewManager(clusters[0].Config(), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := cluster.New(clusters[1].Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Add(other); err != nil {
+		t.Fatal(err)
+	}
+	o := syncer.PairOptions{
+		Name: "pair", Manager: manager, Upstream: syncer.InProcess(manager), Downstream: syncer.InProcess(other),
+		Identity: syncer.Identity{Tenant: b.upNS, TargetNamespace: b.downNS}, OneToOne: true,
+	}
+	if change != nil {
+		change(&o)
+	}
+	pair, err := syncer.NewPair(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
+}
+
+// run starts the manager, and stops it at the end of the test or with stop.
+func (b *bench) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.manager.Start(ctx) }()
+	stopped := false
+	b.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the manager ended: %v", err)
+		}
+	}
+	t.Cleanup(func() { b.stop() })
+}
+
+func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
+	t.Helper()
+	made, err := client.New(c.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// namespace makes a namespace for the test.
+func namespace(t *testing.T, c client.Client) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "syncer-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%v: %v", err, last)
+	}
+}
+
+// waitGone waits until an object has gone.
+func waitGone(t *testing.T, c client.Client, obj client.Object) {
+	t.Helper()
+	eventually(t, func() error {
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s exists: %w", obj.GetName(), err)
+	})
+}

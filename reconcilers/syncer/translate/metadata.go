@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// lastApplied is the annotation in which kubectl keeps the object that it has applied. A copy of it would repeat the whole
+// object, and would make kubectl remove fields of the copy.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Metadata returns a copy of an upstream object with the metadata of its downstream copy.
+func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
+	down := up.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+	Clean(down)
+	down.SetName(to.Name)
+	down.SetNamespace(to.Namespace)
+	if to.Namespace != "" && t.id.Owner.UID != "" {
+		down.SetOwnerReferences([]metav1.OwnerReference{t.id.Owner})
+	}
+	labels := t.labelsOf(up)
+	notes := t.annotationsOf(up)
+	t.mark(up, to, labels, notes)
+	down.SetLabels(labels)
+	down.SetAnnotations(notes)
+	return down
+}
+
+// Clean removes from an object the metadata that belong to one API server.
+func Clean(obj metav1.Object) {
+	obj.SetGenerateName("")
+	obj.SetSelfLink("")
+	obj.SetUID("")
+	obj.SetResourceVersion("")
+	obj.SetGeneration(0)
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetOwnerReferences(nil)
+	obj.SetFinalizers(nil)
+	obj.SetManagedFields(nil)
+}
+
+// mark adds the marks of a copy, and the lists of the keys that come from the original.
+func (t *translator[T]) mark(up T, to types.NamespacedName, labels, notes map[string]string) {
+	setList(notes, t.keys.ManagedAnnotations, notes)
+	setList(notes, t.keys.ManagedLabels, labels)
+	labels[t.keys.ManagedBy] = t.managedBy
+	if up.GetNamespace() != "" && t.form != clusterScoped {
+		labels[t.keys.Namespace] = up.GetNamespace()
+		notes[t.keys.ObjectNamespace] = up.GetNamespace()
+	}
+	if to.Namespace != "" {
+		notes[t.keys.HostNamespace] = to.Namespace
+	}
+	notes[t.keys.ObjectName] = up.GetName()
+	notes[t.keys.ObjectUID] = string(up.GetUID())
+	notes[t.keys.ObjectKind] = t.options.Kind.String()
+	notes[t.keys.HostName] = to.Name
+}
+
+// setList records the keys of a map, or nothing if the map is empty.
+func setList(notes map[string]string, key string, of map[string]string) {
+	if list := strings.Join(slices.Sorted(maps.Keys(of)), "\n"); list != "" {
+		notes[key] = list
+	}
+}
+
+// labelsOf returns the labels that a copy gets from its original.
+func (t *translator[T]) labelsOf(up T) map[string]string {
+	labels := map[string]string{}
+	for key, value := range up.GetLabels() {
+		if !t.reserved(key) {
+			labels[t.labelKey(key)] = value
+		}
+	}
+	return labels
+}
+
+// annotationsOf returns the annotations that a copy gets from its original.
+func (t *translator[T]) annotationsOf(up T) map[string]string {
+	notes := map[string]string{}
+	for key, value := range up.GetAnnotations() {
+		if !t.reserved(key) && !t.excluded(key) {
+			notes[key] = value
+		}
+	}
+	return notes
+}
+
+func (t *translator[T]) reserved(key string) bool {
+	return t.keys.Has(key) || t.options.Reserved != nil && t.options.Reserved(key)
+}
+
+func (t *translator[T]) excluded(key string) bool {
+	return key == lastApplied || slices.Contains(t.options.ExcludedAnnotations, key)
+}
+
+// MetadataUpdate returns the annotations and labels of a downstream object after an update.
+func (t *translator[T]) MetadataUpdate(up, down T) (changed bool, annotations, labels map[string]string) {
+	to := types.NamespacedName{Namespace: down.GetNamespace(), Name: down.GetName()}
+	labels, annotations = t.labelsOf(up), t.annotationsOf(up)
+	before := down.GetAnnotations()
+	t.mark(up, to, labels, annotations)
+	keep(annotations, before, before[t.keys.ManagedAnnotations], t.keys)
+	keep(labels, down.GetLabels(), before[t.keys.ManagedLabels], t.keys)
+	if fields := before[t.keys.Fields]; fields != "" {
+		annotations[t.keys.Fields] = fields
+	}
+	if by := down.GetLabels()[t.keys.ControlledBy]; by != "" {
+		labels[t.keys.ControlledBy] = by
+	}
+	changed = !maps.Equal(annotations, before) || !maps.Equal(labels, down.GetLabels())
+	return changed, annotations, labels
+}
+
+// keep adds the keys of the downstream object that do not come from the original, now or before.
+func keep(all, before map[string]string, managed string, marks Keys) {
+	from := strings.Split(managed, "\n")
+	for key, value := range before {
+		if _, known := all[key]; !known && !marks.Has(key) && !slices.Contains(from, key) {
+			all[key] = value
+		}
+	}
+}
+
+// Selector returns the selector of the copies that correspond to a selector of the originals. Only Options.HashLabels makes a
+// difference; a translator of another package makes none.
+func Selector[T client.Object](t Translator[T], s metav1.LabelSelector) metav1.LabelSelector {
+	known, ok := t.(*translator[T])
+	if !ok {
+		return s
+	}
+	translated := *s.DeepCopy()
+	translated.MatchLabels = nil
+	for key, value := range s.MatchLabels {
+		if translated.MatchLabels == nil {
+			translated.MatchLabels = map[string]string{}
+		}
+		translated.MatchLabels[known.labelKey(key)] = value
+	}
+	for i := range translated.MatchExpressions {
+		translated.MatchExpressions[i].Key = known.labelKey(s.MatchExpressions[i].Key)
+	}
+	return translated
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+)
+
+var errStale = errors.New("the copy has appeared or gone since it was read")
+
+// resourceOf names a kind in an error.
+func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
+	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
+}
+
+// Create creates the copy with a POST request, for authors who do not apply. obj comes from Translate.
+func (s *Session[T]) Create(ctx context.Context, obj T) error {
+	return s.write(ctx, verbCreate, obj, func(obj T) error {
+		obj.SetResourceVersion("")
+		return s.downstream.Client.Create(ctx, obj, client.FieldOwner(s.of.pair.fieldManager(directionDown)))
+	})
+}
+
+// Update replaces the copy. obj is Both.Downstream with changes; TranslateUpdate returns its labels and annotations.
+func (s *Session[T]) Update(ctx context.Context, obj T) error {
+	return s.write(ctx, verbUpdate, obj, func(obj T) error {
+		s.precondition(obj)
+		return s.downstream.Client.Update(ctx, obj, client.FieldOwner(s.of.pair.fieldManager(directionDown)))
+	})
+}
+
+// Patch changes the copy to obj, which is Both.Downstream with changes, with a merge patch of the differences.
+func (s *Session[T]) Patch(ctx context.Context, obj T) error {
+	return s.write(ctx, verbUpdate, obj, func(obj T) error {
+		s.precondition(obj)
+		from := client.MergeFromWithOptions(s.down, client.MergeFromWithOptimisticLock{})
+		return s.downstream.Client.Patch(ctx, obj, from, client.FieldOwner(s.of.pair.fieldManager(directionDown)))
+	})
+}
+
+// precondition makes a write fail if the copy has changed since it was read.
+func (s *Session[T]) precondition(obj T) {
+	obj.SetUID(s.down.GetUID())
+	obj.SetResourceVersion(s.down.GetResourceVersion())
+}
+
+// write checks, marks and sends an object.
+func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) error) error {
+	r := s.of
+	if err := s.mayWrite(); err != nil {
+		return err
+	}
+	if exists := s.facts.down != absent; exists == (v == verbCreate) {
+		return fmt.Errorf("%s downstream %s %s: %w", v, r.kind.Kind, s.name,
+			apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
+	}
+	obj, err := r.hooks().write(ctx, downstreamSide, v, obj)
+	if err != nil {
+		return err
+	}
+	if r.options.Observe {
+		return s.wouldWrite(ctx, v, "the copy "+s.name.String())
+	}
+	s.stamp(obj)
+	err = send(obj)
+	r.pair.metrics.write(r.kind.Kind, directionDown, v, err)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return s.taken(ctx, apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
+	case err != nil:
+		return s.refused(ctx, err)
+	}
+	r.memory.exists(s.key, s.name)
+	return nil
+}
+
+// ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
+// object has that status. A kind without a status subresource has its status written with the object.
+func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
+	r := s.of
+	source, err := mapOf(from)
+	if err != nil {
+		return err
+	}
+	status, ok := source["status"].(map[string]any)
+	if !ok || s.facts.up == absent {
+		return nil
+	}
+	sent := r.memory.digest(status)
+	now, err := mapOf(s.up)
+	if err != nil {
+		return err
+	}
+	if known, _ := now["status"].(map[string]any); r.memory.digest(known) == sent || s.statusKnown(known, status, sent) {
+		return nil
+	}
+	if err := s.checkStatusFight(ctx, sent); err != nil {
+		return err
+	}
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbUpdate, "the status")
+	}
+	err = s.sendStatus(ctx, status)
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
+	if err != nil {
+		return fmt.Errorf("write the status of upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	r.memory.wrote(s.key, func(w *write) { w.status = sent })
+	return nil
+}
+
+// statusKnown reports whether the upstream object has the status that was written last, perhaps beside the status of others.
+func (s *Session[T]) statusKnown(now, status map[string]any, sent uint64) bool {
+	if s.of.memory.last(s.key).status != sent {
+		return false
+	}
+	_, contained := fieldset.Contains(now, status)
+	return contained
+}
+
+// sendStatus writes the status to the subresource, or to the object if the kind has none.
+func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) error {
+	r := s.of
+	applied := func() *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+		u.SetGroupVersionKind(r.kind)
+		u.SetNamespace(s.key.Namespace)
+		u.SetName(s.key.Name)
+		u.SetUID(s.up.GetUID())
+		return u.DeepCopy()
+	}
+	owner := client.FieldOwner(r.pair.fieldManager(directionUp))
+	if !r.noStatus.Load() {
+		err := s.upstream.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied()), owner, client.ForceOwnership)
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := s.upstream.Live.Get(ctx, s.key, newObject[T](r.kind)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		r.noStatus.Store(true)
+	}
+	return s.upstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied()), owner, client.ForceOwnership)
+}
+
+// CreateUpstream creates the upstream object for the downstream object of SyncUp. obj may be a copy of that object; its
+// metadata are cleaned, and its name is Key.
+func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
+	r := s.of
+	obj, err := r.hooks().write(ctx, upstreamSide, verbCreate, obj)
+	if err != nil {
+		return err
+	}
+	translate.Clean(obj)
+	obj.SetName(s.key.Name)
+	obj.SetNamespace(s.key.Namespace)
+	s.markImported(obj)
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbCreate, "the upstream object")
+	}
+	err = s.upstream.Client.Create(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbCreate, err)
+	if err != nil {
+		return fmt.Errorf("create upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	return nil
+}
+
+// UpdateUpstream replaces the upstream object. obj is Both.Upstream with changes.
+func (s *Session[T]) UpdateUpstream(ctx context.Context, obj T) error {
+	r := s.of
+	obj, err := r.hooks().write(ctx, upstreamSide, verbUpdate, obj)
+	if err != nil {
+		return err
+	}
+	obj.SetUID(s.up.GetUID())
+	obj.SetResourceVersion(s.up.GetResourceVersion())
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbUpdate, "the upstream object")
+	}
+	err = s.upstream.Client.Update(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
+	if err != nil {
+		return fmt.Errorf("update upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	return nil
+}
