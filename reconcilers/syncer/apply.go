@@ -136,7 +136,7 @@ func (s *Session[T]) compare(fields map[string]any, sent uint64) (path string, i
 func content(obj map[string]any) map[string]any {
 	u := unstructured.Unstructured{Object: maps.Clone(obj)}
 	delete(u.Object, "status")
-	metadata, _, _ := unstructured.NestedMap(u.Object, "metadata") //nolint:errcheck // Then there are no metadata.
+	metadata, _, _ := unstructured.NestedMap(u.Object, "metadata")
 	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
 		delete(metadata, key)
 	}

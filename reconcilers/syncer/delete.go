@@ -49,7 +49,7 @@ func (s *Session[T]) deleteDown(ctx context.Context) error {
 		return err
 	}
 	if !sure {
-		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+		return errBehind
 	}
 	return s.remove(ctx)
 }
@@ -86,7 +86,7 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	}
 	if state == absent {
 		r.memory.gone(s.key, "")
-		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+		return errBehind
 	}
 	if up, ours := r.translator.ToUpstream(found); !ours || up != s.key || state == terminating {
 		return nil
@@ -118,7 +118,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
 	case state == present:
 		r.memory.exists(s.key, s.name)
-		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+		return errBehind
 	case state == terminating:
 		ctx = deletes.OnPurpose(ctx, deletes.Terminating(found))
 	default:

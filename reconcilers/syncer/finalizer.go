@@ -33,7 +33,7 @@ func (s *Session[T]) release(ctx context.Context) error {
 		return err
 	}
 	if !gone {
-		return &laterError{after: conflicted, why: "the cache is behind the API server"}
+		return errBehind
 	}
 	without := slices.DeleteFunc(slices.Clone(s.up.GetFinalizers()), func(f string) bool { return f == s.of.finalizer })
 	return client.IgnoreNotFound(s.setFinalizers(ctx, without))

@@ -124,6 +124,9 @@ type laterError struct {
 
 func (e *laterError) Error() string { return fmt.Sprintf("tried again after %s: %s", e.after, e.why) }
 
+// errBehind is the error of a decision that a live read does not confirm.
+var errBehind = &laterError{after: conflicted, why: "the cache is behind the API server"}
+
 // later returns an error that repeats the reconcile after a pause, which doubles each time.
 func (r *reconciler[T]) later(key types.NamespacedName, why string) error {
 	return &laterError{after: r.pauses.When(key), why: why}

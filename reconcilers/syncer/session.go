@@ -61,7 +61,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	case stepSync:
 		return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
 	case stepSyncUp:
-		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert,errcheck // decide knows it.
+		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:
 		return reconcile.Result{}, s.conflict(ctx)
 	case stepDeleteDown:
@@ -80,11 +80,11 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 }
 
 func (s *Session[T]) copyOfUp() T {
-	return s.up.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+	return s.up.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 }
 
 func (s *Session[T]) copyOfDown() T {
-	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 }
 
 // conflict reports that the name of the copy belongs to an object of somebody else, unless the syncer adopts the object. The

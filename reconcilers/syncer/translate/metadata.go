@@ -18,7 +18,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Metadata returns a copy of an upstream object with the metadata of its downstream copy.
 func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
-	down := up.DeepCopyObject().(T) //nolint:forcetypeassert,errcheck // A deep copy has the type of the original.
+	down := up.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 	Clean(down)
 	down.SetName(to.Name)
 	down.SetNamespace(to.Namespace)

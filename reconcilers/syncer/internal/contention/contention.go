@@ -14,8 +14,10 @@ const (
 	Flips = 5
 	// Window is the time in which the flips count.
 	Window = time.Minute
-	// FirstPause and LongestPause keep a fight at one write per second at most, and at one per minute in the end.
-	FirstPause, LongestPause = time.Second, time.Minute
+	// FirstPause keeps a fight at one write per second at most.
+	FirstPause = time.Second
+	// LongestPause keeps a long fight at one write per minute.
+	LongestPause = time.Minute
 	// most bounds the memory: about 200 bytes per key.
 	most = 10_000
 )

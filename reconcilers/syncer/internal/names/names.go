@@ -98,8 +98,9 @@ func clean(name string) string {
 
 // OfNamespaced returns the names that the copy of a namespaced object may have, in the order in which they are tried.
 func OfNamespaced(name, namespace, tenant string) []string {
-	return candidates(Namespaced(name, namespace, tenant), tenant, 2, name+separator+namespace+separator+tenant,
-		Unique(name, namespace, tenant, "namespaced"))
+	full := name + separator + namespace + separator + tenant
+	return candidates(Namespaced(name, namespace, tenant), Unique(name, namespace, tenant, "namespaced"),
+		occurrences(full)-occurrences(tenant) == 2)
 }
 
 // OfClusterScoped is OfNamespaced for an object without a namespace.
@@ -108,16 +109,16 @@ func OfClusterScoped(start, name, namespace, tenant string) []string {
 	if namespace == "" {
 		full, separators = start+"-"+name+separator+tenant, 1
 	}
-	return candidates(ClusterScoped(start, name, namespace, tenant), tenant, separators, full,
-		Unique(name, namespace, tenant, "cluster", start))
+	return candidates(ClusterScoped(start, name, namespace, tenant), Unique(name, namespace, tenant, "cluster", start),
+		occurrences(full)-occurrences(tenant)-occurrences(start) == separators)
 }
 
-// candidates returns the readable name, unless it could be that of another object, and the unique name.
-func candidates(readable, tenant string, separators int, full, unique string) []string {
+// candidates returns the readable name, if it has its separators only where they belong, and the unique name.
+func candidates(readable, unique string, clear bool) []string {
 	switch {
 	case readable == "":
 		return nil
-	case occurrences(full)-occurrences(tenant) > separators, !isName(readable):
+	case !clear || !isName(readable):
 		return []string{unique}
 	}
 	return []string{readable, unique}
