@@ -22,6 +22,7 @@ type facts struct {
 	upSyncer   bool      // the syncer makes upstream objects
 	propagates bool      // deletions of copies are propagated
 	lost       bool      // a watch has reported that somebody else deleted the copy
+	byPair     bool      // the pair itself deletes the copy
 }
 
 // step is the next step for an object.
@@ -52,7 +53,7 @@ func decide(f facts) step {
 		return decideTerminating(f, ours)
 	case f.down != absent && !ours:
 		return stepConflict
-	case f.down == terminating && f.propagates && f.ownership == Ours:
+	case f.down == terminating && f.propagates && f.ownership == Ours && !f.byPair:
 		return stepDeleteUp
 	case f.down == terminating:
 		return stepWait

@@ -78,6 +78,14 @@ func (m *memory) deletes(copied types.UID) {
 	m.own[copied] = struct{}{}
 }
 
+// isOwn reports whether the controller itself deletes a copy.
+func (m *memory) isOwn(copied types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, own := m.own[copied]
+	return own
+}
+
 // wasOwn reports whether the controller itself has deleted a copy, and forgets it.
 func (m *memory) wasOwn(copied types.UID) bool {
 	m.mu.Lock()

@@ -144,6 +144,7 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	if s.facts.down == absent {
 		return nil
 	}
+	s.facts.byPair = r.memory.isOwn(s.down.GetUID())
 	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
 	return err
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package names
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Form is the form of the names that a kind allows.
+type Form uint8
+
+const (
+	// Subdomain is the form of most kinds: a DNS-1123 subdomain of at most 253 bytes.
+	Subdomain Form = iota
+	// Label is the form of Namespaces, Services and a few others: a DNS-1123 label of at most 63 bytes.
+	Label
+	// PathSegment is the form of the kinds of RBAC: everything that can be a segment of a URL path. This package allows at
+	// most 253 bytes of valid UTF-8.
+	PathSegment
+)
+
+// ErrInvalidName is the error of a name that a kind does not allow.
+var ErrInvalidName = errors.New("invalid name")
+
+// Valid returns an error that wraps ErrInvalidName if a name does not have the form.
+func Valid(name string, form Form) error {
+	if problems := problemsOf(name, form); len(problems) > 0 {
+		return fmt.Errorf("%w %q: %s", ErrInvalidName, name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func problemsOf(name string, form Form) []string {
+	switch {
+	case form == Label:
+		return validation.IsDNS1123Label(name)
+	case form == Subdomain:
+		return validation.IsDNS1123Subdomain(name)
+	case name == "":
+		return []string{validation.EmptyError()}
+	case len(name) > validation.DNS1123SubdomainMaxLength:
+		return []string{validation.MaxLenError(validation.DNS1123SubdomainMaxLength)}
+	case !utf8.ValidString(name):
+		return []string{"must be valid UTF-8"}
+	}
+	return content.IsPathSegmentName(name)
+}
