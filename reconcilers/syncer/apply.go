@@ -121,7 +121,7 @@ func (s *Session[T]) compare(fields map[string]any, sent uint64) (path string, i
 	}
 	desired := unstructured.Unstructured{Object: fields}
 	if s.down.GetAnnotations()[s.of.keys.Fields] != desired.GetAnnotations()[s.of.keys.Fields] {
-		return "", false, nil // The set of fields has changed.
+		return "metadata.annotations[" + s.of.keys.Fields + "]", false, nil // The set of fields has changed.
 	}
 	path, inStep = fieldset.Contains(actual, fields)
 	if inStep {

@@ -33,7 +33,7 @@ var (
 // The pair needs get on CustomResourceDefinitions upstream, and get and create downstream.
 func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
-	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		established := false
 		err := p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
 			established, err = ensureCRD(ctx, up, down, kind)

@@ -100,6 +100,7 @@ func (m *memory) forget(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.names, up)
+	delete(m.sources, up)
 	delete(m.lost, up)
 	delete(m.written, up)
 }

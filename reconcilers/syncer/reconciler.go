@@ -138,6 +138,7 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.facts.upSyncer = s.facts.upSyncer && s.isSource()
 	s.facts.oneToOne = r.pair.options.OneToOne
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
 	s.facts.lost = s.facts.down == absent && r.memory.isLost(s.key, s.up.GetUID())
@@ -147,6 +148,16 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	s.facts.byPair = r.memory.isOwn(s.down.GetUID())
 	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
 	return err
+}
+
+// isSource reports whether an UpSyncer makes the upstream object for the downstream object.
+func (s *Session[T]) isSource() bool {
+	u, ok := s.of.syncer.(UpSyncer[T])
+	if !ok || s.facts.down == absent {
+		return false
+	}
+	up, wanted := u.UpstreamName(s.down)
+	return wanted && up == s.key
 }
 
 // isSelected reports whether an object upstream shall have a copy. An object that another controller manages has none.
@@ -173,12 +184,12 @@ func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
 	all := r.translator.ToDownstream(s.key)
 	if source, ok := r.memory.sourceOf(s.key); ok && s.facts.up == absent {
-		all = append(all, source)
+		all = append([]types.NamespacedName{source}, all...)
 	}
 	if known, ok := r.memory.nameOf(s.key); ok {
 		all = append([]types.NamespacedName{known}, all...)
 	}
-	free, blocked := types.NamespacedName{}, types.NamespacedName{}
+	free, blocked, used := types.NamespacedName{}, types.NamespacedName{}, types.NamespacedName{}
 	for _, name := range all {
 		if err := s.readDown(ctx, name); err != nil {
 			return err
@@ -193,13 +204,18 @@ func (s *Session[T]) find(ctx context.Context) error {
 			return nil
 		case !ours && blocked.Name == "":
 			blocked = name
+		case ours:
+			used = name
 		}
+	}
+	if free.Name == "" && blocked.Name == "" && s.facts.up == present {
+		blocked = used
 	}
 	return s.choose(ctx, free, blocked)
 }
 
 // choose chooses the name of a copy that does not exist: the name of an object of somebody else, which is a conflict, or a
-// free name. The copy of another object does not keep a name from the object that is free.
+// free name. The copies of other objects are in conflict if they have all names.
 func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedName) error {
 	if blocked.Name == "" {
 		s.name, s.facts.down = free, absent
@@ -210,7 +226,16 @@ func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedN
 		return err
 	}
 	s.facts.ownership = s.of.translator.Owner(s.down, s.up.GetUID())
+	if s.isCopyOfAnother(s.down) {
+		s.facts.ownership = Foreign
+	}
 	return nil
+}
+
+// isCopyOfAnother reports whether a downstream object is the copy of another upstream object.
+func (s *Session[T]) isCopyOfAnother(down T) bool {
+	up, ours := s.of.translator.ToUpstream(down)
+	return ours && up != s.key
 }
 
 // readDown reads a downstream object.

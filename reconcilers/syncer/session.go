@@ -91,7 +91,8 @@ func (s *Session[T]) copyOfDown() T {
 // object is reconciled again when that object changes, and from time to time.
 func (s *Session[T]) conflict(ctx context.Context) error {
 	r := s.of
-	if i, ok := r.syncer.(Importer[T]); ok && s.facts.up == present && s.facts.down == present && i.Import(ctx, s.up, s.down) {
+	i, ok := r.syncer.(Importer[T])
+	if ok && s.facts.up == present && s.facts.down == present && !s.isCopyOfAnother(s.down) && i.Import(ctx, s.up, s.down) {
 		return s.adopt(ctx)
 	}
 	return s.nameConflict(ctx, s.facts.ownership)

@@ -35,8 +35,8 @@ type Identity struct {
 	KeyPrefix string
 	// NamePrefix begins the names of cluster-scoped copies, a DNS label. Default: DefaultNamePrefix.
 	NamePrefix string
-	// Owner is an object in the downstream cluster that owns the copies in its namespace, so that Kubernetes deletes them
-	// with the owner. Choose an object with no other purpose. Default: none, no owner reference is set.
+	// Owner is an object in the TargetNamespace that owns the copies in that namespace, so that Kubernetes deletes them with
+	// the owner. Copies elsewhere have no owner, since Kubernetes deletes objects whose owner has another namespace. Choose an object with no other purpose. Default: none, no owner reference is set.
 	Owner metav1.OwnerReference
 }
 

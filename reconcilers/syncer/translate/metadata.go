@@ -22,7 +22,7 @@ func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	Clean(down)
 	down.SetName(to.Name)
 	down.SetNamespace(to.Namespace)
-	if to.Namespace != "" && t.id.Owner.UID != "" {
+	if to.Namespace != "" && to.Namespace == t.id.TargetNamespace && t.id.Owner.UID != "" {
 		down.SetOwnerReferences([]metav1.OwnerReference{t.id.Owner})
 	}
 	labels := t.labelsOf(up)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+)
+
+// The copy of an original that is deleted and made again while no process watches is replaced.
+func TestD4_ARecreatedOriginalGetsANewCopy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
+	b.run(t)
+	up := b.original("a", map[string]string{"k": "1"})
+	must(t, b.up.Create(t.Context(), up))
+	before := b.wait(t, "a", map[string]string{"k": "1"})
+	b.label(t, b.down, before, "theirs", "1")
+	b.stop()
+
+	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	must(t, b.up.Delete(t.Context(), up))
+	again := b.original("a", map[string]string{"k": "2"})
+	must(t, b.up.Create(t.Context(), again))
+	b.begin(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
+	b.run(t)
+	after := b.wait(t, "a", map[string]string{"k": "2"})
+	if after.UID == before.UID {
+		t.Error("the copy of the earlier object is kept")
+	}
+	if got := after.Annotations[b.pair.Identity().Keys().ObjectUID]; got != string(again.UID) {
+		t.Errorf("the copy has the mark of %s, want %s", got, again.UID)
+	}
+}
+
+// The copy of an original that is being deleted is deleted and not made again, and the finalizer of the pair stays until the
+// copy has gone.
+func TestD5_ATerminatingOriginal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
+	b.run(t)
+	up := b.original("a", map[string]string{"k": "1"})
+	up.Finalizers = []string{"example.com/other"}
+	must(t, b.up.Create(t.Context(), up))
+	found := b.wait(t, "a", map[string]string{"k": "1"})
+	must(t, b.down.Patch(t.Context(), found, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/slow"]}}`))))
+	must(t, b.up.Delete(t.Context(), up))
+
+	ours := syncer.FinalizerOf(b.pair.Identity())
+	eventually(t, func() error {
+		if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
+			return err
+		}
+		if found.DeletionTimestamp.IsZero() {
+			return errors.New("the copy is not being deleted")
+		}
+		return nil
+	})
+	b.barrier(t, "waits")
+	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
+	if !slices.Contains(up.Finalizers, ours) {
+		t.Fatalf("the finalizer is removed while the copy exists: %v", up.Finalizers)
+	}
+
+	must(t, b.down.Patch(t.Context(), found, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	eventually(t, func() error {
+		if err := b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up); err != nil {
+			return err
+		}
+		if slices.Contains(up.Finalizers, ours) {
+			return errors.New("the finalizer is still there")
+		}
+		return nil
+	})
+	b.label(t, b.up, up, "edited", "1")
+	b.barrier(t, "released")
+	if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(found), found); !apierrors.IsNotFound(err) {
+		t.Errorf("the copy of an object that is being deleted is made again: %v", err)
+	}
+	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+// What happens when somebody else deletes a copy is a policy.
+func TestD6_DeletedCopies(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []syncer.DeletionPolicy{syncer.Recreate, syncer.Propagate} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			b.copies(t, syncer.Options[*corev1.ConfigMap]{OnDownstreamDeletion: policy})
+			b.run(t)
+			up := b.original("a", map[string]string{"k": "1"})
+			must(t, b.up.Create(t.Context(), up))
+			before := b.wait(t, "a", map[string]string{"k": "1"})
+			must(t, b.down.Delete(t.Context(), b.copyOf("a")))
+			if policy == syncer.Propagate {
+				waitGone(t, b.up, up)
+				waitGone(t, b.down, b.copyOf("a"))
+				return
+			}
+			if after := b.wait(t, "a", map[string]string{"k": "1"}); after.UID == before.UID {
+				eventually(t, func() error {
+					if b.wait(t, "a", map[string]string{"k": "1"}).UID == before.UID {
+						return errors.New("the copy is not deleted yet")
+					}
+					return nil
+				})
+			}
+			must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
+		})
+	}
+}
+
+// A copy that the pair itself deletes, because its original is not selected for a while, deletes no original.
+func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{OnDownstreamDeletion: syncer.Propagate, Select: func(up *corev1.ConfigMap) bool {
+		return up.Namespace == b.upNS && up.Labels["off"] != "yes" && up.Name != "kube-root-ca.crt"
+	}})
+	b.run(t)
+	up := b.original("a", nil)
+	must(t, b.up.Create(t.Context(), up))
+	b.wait(t, "a", nil)
+	b.label(t, b.up, up, "off", "yes")
+	waitGone(t, b.down, b.copyOf("a"))
+	b.label(t, b.up, up, "off", "no")
+	b.wait(t, "a", nil)
+	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
+	if !up.DeletionTimestamp.IsZero() {
+		t.Error("the original is deleted because the pair has deleted the copy")
+	}
+}
