@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -19,13 +20,23 @@ func TestDeclarationOf(t *testing.T) {
 	rule := func(resource string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}
 	}
+	configured := catalog.ConfigRules{
+		Remote: []rbacv1.PolicyRule{rule("secrets")},
+		Hub: []catalog.NamespacedRules{
+			{Rules: []rbacv1.PolicyRule{rule("nodes")}},
+			{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("secrets")}},
+			{Namespace: "more", Rules: []rbacv1.PolicyRule{rule("pods"), {NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}}}},
+		},
+	}
 	for name, c := range map[string]struct {
-		options ModuleOptions
-		want    permissions.Declaration
+		options    ModuleOptions
+		configured catalog.ConfigRules
+		want       permissions.Declaration
 	}{
 		"nothing": {want: permissions.Declaration{Remote: rbac.RemoteRules[Module]()}},
 		"all namespaces of the hub": {
 			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}},
+			catalog.ConfigRules{},
 			permissions.Declaration{
 				Remote: append(rbac.RemoteRules[Module](), rule("pods")),
 				Hub:    []rbac.NamespacedRules{{Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
@@ -33,14 +44,28 @@ func TestDeclarationOf(t *testing.T) {
 		},
 		"a namespace of the hub": {
 			ModuleOptions{HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
+			catalog.ConfigRules{},
 			permissions.Declaration{
-				Remote:       rbac.RemoteRules[Module](),
-				Hub:          []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
-				InNamespaces: true,
+				Remote:     rbac.RemoteRules[Module](),
+				Hub:        []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
+				Namespaces: []string{"own"},
+			},
+		},
+		"a configuration": {
+			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
+			configured,
+			permissions.Declaration{
+				Remote: append(rbac.RemoteRules[Module](), rule("pods"), rule("secrets")),
+				Hub: []rbac.NamespacedRules{
+					{Rules: []rbacv1.PolicyRule{rule("nodes"), {NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}}}},
+					{Namespace: "more", Rules: []rbacv1.PolicyRule{rule("pods")}},
+					{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps"), rule("secrets")}},
+				},
+				Namespaces: []string{"own", "more"},
 			},
 		},
 	} {
-		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner)); diff != "" {
+		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner, c.configured)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

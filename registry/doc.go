@@ -125,15 +125,15 @@ when the remote refuses the newest. It keeps the last accepted credential in mem
 
 The operator selects the modules of a remote: all modules that are on by default and whose Selector matches the labels of
 the Cluster, or the modules that spec.modules names. A selected module waits if the remote does not serve a kind that it
-requires, has a version that it excludes, or does not grant a permission that it declares (ModuleOptions.Rules): the app is
-built without it, the Status says why, and the other modules run. The selection is a pure function of the configuration,
-the version and the results of a preflight. The preflight asks the remote for the kinds and permissions in question: after
-the first successful probe, then every ten seconds while something is missing and every minute otherwise, less often after
-the fourth change within ten minutes, and at once for a kind that a watch no longer finds. The registry believes that
-something is gone after two results three seconds apart. Repeated changes take effect more and more slowly, since each one
-costs another app: a change that comes from the remote alone waits ten seconds after the change before, then twice as long,
-up to five minutes. A question without a response changes nothing; a kind that the remote was never seen to serve counts as
-missing.
+requires, has a version that it excludes, or does not grant a permission that it declares (ModuleOptions.Rules and RulesOf):
+the app is built without it, the Status says why, and the other modules run. The selection is a pure function of the
+configuration, the version and the results of a preflight. The preflight asks the remote for the kinds and permissions in
+question: after the first successful probe, then every ten seconds while something is missing and every minute otherwise,
+less often after the fourth change within ten minutes, and at once for a kind that a watch no longer finds. The registry
+believes that something is gone after two results three seconds apart. Repeated changes take effect more and more slowly,
+since each one costs another app: a change that comes from the remote alone waits ten seconds after the change before, then
+twice as long, up to five minutes. A question without a response changes nothing; a kind that the remote was never seen to
+serve counts as missing.
 
 So installing a CRD starts the modules that require it, and removing the CRD stops them. A kind that a module watches
 without requiring it keeps the whole app waiting instead.

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -48,6 +50,28 @@ func ExampleNewModule() {
 	})
 	fmt.Println(nodes.Name())
 	// Output: nodes
+}
+
+// The permissions of a module follow from its configuration: it reads Secrets in the namespace of the hub that the operator
+// names, and writes them in remotes.
+func ExampleRulesOf() {
+	type config struct {
+		Namespace string `json:"namespace"`
+	}
+	secrets := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}}
+	}
+	copies := registry.NewModule("copies", registry.ModuleOptions{
+		Config: registry.ConfigOf(func() config { return config{Namespace: "platform"} }),
+		RulesOf: registry.RulesOf(func(c config) registry.ConfigRules {
+			return registry.ConfigRules{
+				Remote: secrets("create", "update"),
+				Hub:    []rbac.NamespacedRules{{Namespace: c.Namespace, Rules: secrets("get", "list", "watch")}},
+			}
+		}),
+	})
+	fmt.Println(rbac.HubRules(copies)[0].Namespace)
+	// Output: platform
 }
 
 // Source calls a controller on the hub for every event of a remote.

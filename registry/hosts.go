@@ -76,6 +76,9 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 			},
 		},
 		Secrets: o.Secrets, HubCredential: hub, Hearts: o.Heartbeats,
+		Declared: func(run []catalog.Choice, labels map[string]string) func(string) (permissions.Declaration, bool) {
+			return declaredIn(modules, run, labels)
+		},
 		Modules: modules, Offered: r.offered, Middleware: inForce, Rulebook: permissions.New(declared),
 		HubTransport: r.hubTransportFor, Graph: r.graph, Explain: explanations(o.Explain),
 		NextEpoch: func() int64 { return epochs.Add(1) },

@@ -201,7 +201,7 @@ func validateHubParts(o Options, modules catalog.Catalog) error {
 		if e.Hub == nil {
 			continue
 		}
-		if err := fx.ValidateApp(o.HubPartGraph(Module{e.Module})); err != nil {
+		if err := fx.ValidateApp(o.HubPartGraph(Module{inner: e.Module})); err != nil {
 			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.Name, err))
 		}
 	}

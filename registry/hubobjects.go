@@ -34,10 +34,10 @@ func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
 // hubObjectsOf decorates the source of the hub's objects, so that it is the module's.
 func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) fx.Option {
 	return fx.Decorate(func(*hubobjects.Source) *hubobjects.Source {
-		declared := declarationOf(m.Module)
+		declared := declarationAt(m)
 		return hubobjects.New(hubobjects.Binding{
 			Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
-			Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: m.HubNamespaces, Hidden: g.credentials,
+			Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.Namespaces, Hidden: g.credentials,
 			Lacks: func(resource schema.GroupResource, namespace string) string {
 				return declared.LacksToWatch(resource, namespace)
 			},

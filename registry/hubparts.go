@@ -32,7 +32,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 		}
 		g := hubGraph{entry: e, modules: r.remotes.Modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
-			Name: e.Name, Rules: declarationOf(e.Module).Hub, Namespaces: e.HubNamespaces,
+			Name: e.Name, Rules: declarationOf(e.Module, allRules(e)).Hub, Namespaces: e.HubNamespaces,
 			Judge: func(log logr.Logger) func(*http.Request, int) {
 				return r.remotes.Rulebook.Judge(permissions.Requests{
 					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},

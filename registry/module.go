@@ -25,6 +25,10 @@ import (
 // the hub, or in both. Make one with NewModule.
 type Module struct {
 	inner catalog.Module
+	// entry has the operator's configuration, and rules are the permissions that follow from it, of a module that was configured
+	// with ConfigureModules. The zero values mean the defaults.
+	entry *catalog.Entry
+	rules *catalog.ConfigRules
 }
 
 // ModuleOptions are the parts of a module.
@@ -59,6 +63,9 @@ type ModuleOptions struct {
 	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
 	// kinds that have a namespace. Default: none, HubRules apply to all namespaces.
 	HubNamespaces []string
+	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules, so that the
+	// module is granted what its configuration needs. At a remote the overrides that apply there count. Default: none.
+	RulesOf RulesFunc
 	// Deletes are the limits of the objects that the module deletes; see package registry/deletes. Default: the limits
 	// of every module.
 	Deletes deletes.Limits
@@ -142,10 +149,10 @@ func NewModule(name string, o ModuleOptions) Module {
 	if o.Hub != nil && o.Config.hub != nil {
 		parts.Hub = fx.Options(o.Config.hub(name), o.Hub)
 	}
-	return Module{catalog.Module{
+	return Module{inner: catalog.Module{
 		Name: name, Description: o.Description, Parts: parts, Select: catalog.Selector(o.Select),
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
-		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces,
+		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces, RulesOf: o.RulesOf.inCatalog(o.Config),
 		Deletes: o.Deletes,
 	}}
 }
@@ -168,10 +175,13 @@ func (m Module) Description() string { return m.inner.Description }
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.inner.Hub != nil }
 
-// Rules returns the permissions that the module needs in a remote. Callers must not change them.
-func (m Module) Rules() []rbacv1.PolicyRule { return m.inner.Rules }
+// Rules returns the permissions that the module needs in a remote, with those that follow from its configuration; see
+// ConfigureModules. Callers must not change them.
+func (m Module) Rules() []rbacv1.PolicyRule {
+	return slices.Concat(m.inner.Rules, m.configRules().Remote)
+}
 
-// HubRules returns the permissions that the module needs in the hub. Callers must not change them.
+// HubRules returns the permissions that the module needs in the hub whatever its configuration is. Callers must not change them.
 func (m Module) HubRules() []rbacv1.PolicyRule { return m.inner.HubRules }
 
 // HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. Callers must not change
@@ -185,7 +195,8 @@ func (m Module) Option() fx.Option {
 }
 
 // SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
-// or, without names, those whose Selector the labels match. What the remote is like is not considered.
+// or, without names, those whose Selector the labels match. What the remote is like is not considered. Modules that were
+// configured with ConfigureModules have the permissions that follow from the configuration for these labels.
 func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
 	config := &state.Desired{Labels: labels}
 	if len(names) > 0 {
@@ -193,9 +204,14 @@ func SelectModules(modules []Module, labels map[string]string, names []string) [
 	}
 	var selected []Module
 	for _, m := range modules {
-		if m.inner.Wants(config) {
-			selected = append(selected, m)
+		if !m.inner.Wants(config) {
+			continue
 		}
+		if m.entry != nil {
+			rules := m.entry.RulesFor(labels)
+			m.rules = &rules
+		}
+		selected = append(selected, m)
 	}
 	return selected
 }
@@ -204,6 +220,8 @@ func SelectModules(modules []Module, labels map[string]string, names []string) [
 // means that the module has no configuration.
 type ConfigType struct {
 	remote catalog.ConfigType
+	// decode decodes layers of JSON on top of the defaults, and checks the result.
+	decode func(layers []json.RawMessage) (any, error)
 	// hub returns an option that provides the configuration to the hub part of the module.
 	hub func(module string) fx.Option
 }
@@ -212,7 +230,8 @@ type ConfigType struct {
 // values of the fields that the operator does not set. The operator's configuration is decoded strictly: an unknown
 // field is an error. If T or *T has a method Validate() error, a configuration for which it fails is refused, too;
 // the hub reports both when it starts. If T or *T has a method CacheFilters() []CacheFilter, the module has these
-// filters in addition to the filters of ModuleOptions.
+// filters in addition to the filters of ModuleOptions. ModuleOptions.RulesOf returns the permissions that a configuration
+// needs.
 //
 // The remote part of the module may ask for a T: it gets the configuration for its remote, with the overrides that
 // apply there. The hub part gets the configuration without overrides. The type is the module's own in either App: two
@@ -220,6 +239,7 @@ type ConfigType struct {
 func ConfigOf[T any](defaults func() T) ConfigType {
 	decode := func(layers []json.RawMessage) (T, error) { return catalog.Decode(defaults(), layers) }
 	return ConfigType{
+		decode: func(layers []json.RawMessage) (any, error) { return decode(layers) },
 		remote: catalog.ConfigType{
 			Provide: func(layers []json.RawMessage) (fx.Option, error) {
 				config, err := decode(layers)

@@ -59,8 +59,9 @@ reason SourceStale, as if an informer of the remote were stale.
 
 # Permissions
 
-The informers act as the hub, so a module gets only kinds that its HubRules allow it to get, list and watch, in the
-namespaces that its HubNamespaces allow. With registry.Options.Impersonate, too, the declaration of the module decides, and
+The informers act as the hub, so a module gets only kinds that it may get, list and watch in the hub: by its HubRules, in
+the namespaces that its HubNamespaces allow, or by the permissions that follow from its configuration for the remote (see
+RulesOf of registry.ModuleOptions). With registry.Options.Impersonate, too, the declaration of the module decides, and
 not the permissions of the remote's ServiceAccount: the module, which chooses its keys, is trusted to keep remotes apart.
 
 Secrets need a label selector, and an object in the namespace of the credentials of remotes is never delivered, whatever the

@@ -33,8 +33,8 @@ type Selection struct {
 	Object client.Object
 	// Labels select objects. Default: all objects; Secrets require a selector that asks for a label.
 	Labels labels.Selector
-	// Namespaces are the namespaces whose objects are selected. Default: those in which the HubRules of the module allow
-	// it to watch the kind.
+	// Namespaces are the namespaces whose objects are selected. Default: those in which the HubRules of the module, and the
+	// permissions that follow from its configuration, allow it to watch the kind.
 	Namespaces []string
 	// Route tells the key of each object. Required.
 	Route Route
@@ -76,7 +76,7 @@ type Binding struct {
 	Scheme  *runtime.Scheme
 	Mapper  meta.RESTMapper
 	// Lacks returns the permission to watch a resource in a namespace of the hub that the module does not declare;
-	// nothing if it declares it. Namespaces are its HubNamespaces.
+	// nothing if it declares it. Namespaces are those that it limits its permissions to.
 	Lacks      func(resource schema.GroupResource, namespace string) string
 	Namespaces []string
 	// Hidden is the namespace of the credentials; empty if it is not known.
@@ -246,8 +246,7 @@ func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, want
 		return nil, fmt.Errorf("%w: %s", errHidden, b.Hidden)
 	}
 	if len(wanted) == 0 {
-		wanted = slices.DeleteFunc(slices.Clone(b.Namespaces), func(one string) bool { return one == b.Hidden })
-		if len(wanted) == 0 {
+		if wanted = b.namespacesOf(resource); len(wanted) == 0 {
 			return nil, errHidden
 		}
 	}
@@ -259,12 +258,23 @@ func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, want
 	return slices.Compact(slices.Sorted(slices.Values(wanted))), nil
 }
 
+// namespacesOf returns the namespaces in which the module may watch a resource, but for the hidden one. If there are none, it
+// returns all namespaces of the module: the permission is missing there.
+func (b *Binding) namespacesOf(resource schema.GroupResource) []string {
+	all := slices.DeleteFunc(slices.Clone(b.Namespaces), func(one string) bool { return one == b.Hidden })
+	allowed := slices.DeleteFunc(slices.Clone(all), func(one string) bool { return b.Lacks(resource, one) != "" })
+	if len(allowed) == 0 {
+		return all
+	}
+	return allowed
+}
+
 // missing returns an error for a permission that the module does not declare.
 func (b *Binding) missing(permission string) error {
 	if permission == "" {
 		return nil
 	}
-	return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules", b.Module, permission)
+	return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules, or to those of RulesOf", b.Module, permission)
 }
 
 // emptyOf returns an empty object of a kind in the form of obj.

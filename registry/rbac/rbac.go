@@ -18,6 +18,9 @@ type Module interface {
 	Rules() []rbacv1.PolicyRule
 	HubRules() []rbacv1.PolicyRule
 	HubNamespaces() []string
+	// ConfigHubRules are the permissions in the hub that follow from the configuration of the module. HubNamespaces do not
+	// limit them.
+	ConfigHubRules() []NamespacedRules
 }
 
 // HubUser returns who the app of a remote is at the hub's API server where registry.Options.Impersonate is set: the
@@ -53,23 +56,30 @@ type NamespacedRules struct {
 }
 
 // HubRules returns the permissions that modules need in the hub: first the rules for the whole cluster, if there are
-// any, then the rules for each of their HubNamespaces, sorted by name.
+// any, then the rules for each of their namespaces, sorted by name. Rules on Clusters and on paths are for the whole cluster.
 func HubRules[M Module](modules ...M) []NamespacedRules {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
-	for _, m := range modules {
-		everywhere, namespaced := m.HubRules(), []rbacv1.PolicyRule(nil)
-		if len(m.HubNamespaces()) > 0 {
-			everywhere, namespaced = splitRules(m.HubRules())
-		}
-		if len(everywhere) > 0 {
-			byNamespace[""] = append(byNamespace[""], everywhere...)
-		}
-		for _, namespace := range slices.Compact(slices.Sorted(slices.Values(m.HubNamespaces()))) {
-			if len(namespaced) > 0 {
+	add := func(rules []rbacv1.PolicyRule, namespaces ...string) {
+		if len(namespaces) > 0 {
+			everywhere, namespaced := splitRules(rules)
+			for _, namespace := range slices.Compact(slices.Sorted(slices.Values(namespaces))) {
 				byNamespace[namespace] = append(byNamespace[namespace], namespaced...)
+			}
+			rules = everywhere
+		}
+		byNamespace[""] = append(byNamespace[""], rules...)
+	}
+	for _, m := range modules {
+		add(m.HubRules(), m.HubNamespaces()...)
+		for _, part := range m.ConfigHubRules() {
+			if part.Namespace == "" {
+				add(part.Rules)
+			} else {
+				add(part.Rules, part.Namespace)
 			}
 		}
 	}
+	maps.DeleteFunc(byNamespace, func(_ string, rules []rbacv1.PolicyRule) bool { return len(rules) == 0 })
 	var all []NamespacedRules
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		all = append(all, NamespacedRules{Namespace: namespace, Rules: byNamespace[namespace]})

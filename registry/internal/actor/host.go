@@ -42,9 +42,11 @@ type Host struct {
 	// Modules are the modules of the hub, Offered returns the values that hub parts share now.
 	Modules catalog.Catalog
 	Offered func() catalog.Offers
-	// Middleware are the middleware in force, Rulebook the permissions that modules declare.
+	// Middleware are the middleware in force, Rulebook the permissions that modules declare. Declared returns the permissions
+	// that the modules declare for an app with these modules, of a remote with these labels.
 	Middleware *middleware.Set
 	Rulebook   *permissions.Rulebook
+	Declared   func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
 	// HubTransport returns the connection to the hub's API server with the identity of a remote's app.
 	HubTransport func(state.ClusterName) http.RoundTripper
 	// Graph describes the graph of a new app.
@@ -107,9 +109,9 @@ type Leftover struct {
 
 // judges returns the functions that compare the refused requests of an app with the permissions that its modules
 // declare.
-func (h *Host) judges(log logr.Logger, modules []string) app.Judges {
+func (h *Host) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
 	judge := func(inHub bool, senders []string) func(*http.Request, int) {
-		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders})
+		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders, Declared: declared})
 	}
 	return app.Judges{Remote: judge(false, nil), Modules: judge(false, modules), Hub: judge(true, modules)}
 }

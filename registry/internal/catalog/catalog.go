@@ -28,6 +28,7 @@ type Entry struct {
 	overrides []override
 	shares    []Shared // the types that its hub part shares, without values
 	depends   []string // the modules whose hub parts share values that its remote part needs
+	known     *knownRules
 }
 
 // override is a part of a configuration that overrides the rest for some remotes.
@@ -65,7 +66,7 @@ func New(o Options) (Catalog, error) {
 		if err != nil {
 			return nil, errorIn(m.Name, fmt.Errorf("its hub part: %w", err))
 		}
-		all = append(all, Entry{Module: m, scheme: o.Scheme, shares: shares})
+		all = append(all, Entry{Module: m, scheme: o.Scheme, shares: shares, known: &knownRules{}})
 	}
 	return all, all.checkShared()
 }
@@ -107,7 +108,7 @@ func (e *Entry) with(overrides []int) Choice {
 	for _, i := range overrides {
 		layers = append(layers, e.overrides[i].config)
 	}
-	return Choice{Module: e.Module, layers: layers, overrides: overrides}
+	return Choice{Module: e.Module, layers: layers, overrides: overrides, known: e.known}
 }
 
 // overridesFor returns which overrides apply to a remote with these labels.

@@ -43,9 +43,13 @@ func (t ConfigType) provide(layers []json.RawMessage) (fx.Option, error) {
 }
 
 // ProvideConfig returns the option that provides the configuration to the remote part of the module. If several
-// overrides together make it invalid, the constructor that asks for it fails.
+// overrides together make it invalid, the constructor that asks for it fails, as does the app of a module with permissions that
+// follow from its configuration.
 func (c Choice) ProvideConfig() fx.Option {
 	config, _ := c.Config.provide(c.layers) // the option returns the error again
+	if _, err := c.ConfigRules(); err != nil {
+		return fx.Options(config, fx.Error(errorIn(c.Name, err)))
+	}
 	return config
 }
 

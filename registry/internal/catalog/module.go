@@ -28,7 +28,9 @@ type Module struct {
 	CacheFilters    []boundcache.Filter
 	Rules, HubRules []rbacv1.PolicyRule
 	HubNamespaces   []string
-	Deletes         deletes.Limits
+	// RulesOf returns the permissions that follow from a configuration; nil for none.
+	RulesOf func(layers []json.RawMessage) (ConfigRules, error)
+	Deletes deletes.Limits
 }
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
@@ -53,7 +55,11 @@ func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) 
 	if _, err := m.Config.provide(layers); err != nil {
 		return err
 	}
-	return boundcache.CheckFilters(scheme, m.filters(layers))
+	if err := boundcache.CheckFilters(scheme, m.filters(layers)); err != nil {
+		return err
+	}
+	_, err := m.rulesOf(layers)
+	return err
 }
 
 // filters returns the cache filters of the module with a configuration. It ignores an error of the configuration, which

@@ -30,6 +30,7 @@ type Choice struct {
 	layers    []json.RawMessage // the configuration
 	overrides []int             // which of the operator's overrides apply, in their order
 	lives     []int64           // of the hub parts that share values that it needs
+	known     *knownRules
 }
 
 // Filters returns the cache filters of the module in the app of the remote.
@@ -79,7 +80,7 @@ func (all Catalog) Select(c *state.Desired, known Facts) Selection {
 			continue
 		}
 		missing := known.Preflight.MissingFor(e.Name)
-		asked = asked || len(e.Rules) > 0
+		asked = asked || len(e.rulesFor(c.Labels)) > 0
 		if len(missing) > 0 {
 			lacking = append(lacking, "module "+e.Name+": "+strings.Join(missing, ", "))
 		}
@@ -159,8 +160,8 @@ func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
 			continue
 		}
 		q.Kinds = append(q.Kinds, e.Select.Requires...)
-		if len(e.Rules) > 0 {
-			q.Rules = append(q.Rules, preflight.ModuleRules{Module: e.Name, Rules: e.Rules})
+		if rules := e.rulesFor(c.Labels); len(rules) > 0 {
+			q.Rules = append(q.Rules, preflight.ModuleRules{Module: e.Name, Rules: rules})
 		}
 	}
 	if len(q.Kinds) == 0 && len(q.Rules) == 0 {

@@ -24,8 +24,8 @@ type Declaration struct {
 	Remote []rbacv1.PolicyRule
 	// Hub are the rules for the hub.
 	Hub []rbac.NamespacedRules
-	// InNamespaces says that the module limits its rules for the hub to some namespaces.
-	InNamespaces bool
+	// Namespaces are the namespaces that the module limits some or all of its rules for the hub to.
+	Namespaces []string
 }
 
 // hubRules returns the rules for requests to a namespace of the hub.
@@ -106,7 +106,7 @@ func (a access) undeclaredIn(d Declaration, inHub bool) string {
 	declared, place := d.Remote, ""
 	if inHub {
 		declared = d.hubRules(a.namespace)
-		if d.InNamespaces {
+		if len(d.Namespaces) > 0 {
 			place = cmp.Or(a.namespace, "all namespaces")
 		}
 	}

@@ -24,7 +24,7 @@ func TestAccess(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"own"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
-		Hub: []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{core("configmaps", "list")}}}, InNamespaces: true,
+		Hub: []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{core("configmaps", "list")}}}, Namespaces: []string{"own"},
 	}
 	const apply = "application/apply-patch+yaml"
 	for request, c := range map[string]struct {

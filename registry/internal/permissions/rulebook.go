@@ -61,6 +61,9 @@ type Requests struct {
 	InHub bool
 	// Senders are the modules that may have sent a request which carries no module.
 	Senders []string
+	// Declared returns the rules of a module for this App, and reports whether the hub has the module. Default: the rules of
+	// the module for all remotes together.
+	Declared func(module string) (Declaration, bool)
 	// Log receives each undeclared permission that is found in these requests first.
 	Log logr.Logger
 	// Explain completes a message for the log with advice on its problem.
@@ -93,15 +96,15 @@ func (b *Rulebook) find(of Requests, r *http.Request) []state.UndeclaredAccess {
 		needed.verbs = []string{"list", "watch"} // An informer needs both.
 		var found []state.UndeclaredAccess
 		for _, user := range informer.Users() {
-			found = append(found, b.lackedBy(needed, of.InHub, user)...)
+			found = append(found, b.lackedBy(needed, of, user)...)
 		}
 		informer.Explain(explanationOf(found))
 		return found
 	}
 	if guard := contain.GuardOf(r.Context()); guard != nil {
-		return b.lackedBy(needed, of.InHub, guard.Module)
+		return b.lackedBy(needed, of, guard.Module)
 	}
-	return b.lackedBy(needed, of.InHub, of.Senders...)
+	return b.lackedBy(needed, of, of.Senders...)
 }
 
 // explanationOf returns why a request of an informer was refused; empty if the modules declare the permission.
@@ -113,19 +116,22 @@ func explanationOf(found []state.UndeclaredAccess) (string, state.Problem) {
 }
 
 // lackedBy returns the permission for a request that all its possible senders lack.
-func (b *Rulebook) lackedBy(needed access, inHub bool, senders ...string) []state.UndeclaredAccess {
-	right := ""
+func (b *Rulebook) lackedBy(needed access, of Requests, senders ...string) []state.UndeclaredAccess {
+	declared, right := of.Declared, ""
+	if declared == nil {
+		declared = b.declared
+	}
 	for _, name := range senders {
-		declaration, known := b.declared(name)
+		declaration, known := declared(name)
 		if !known {
 			return nil
 		}
-		if right = needed.undeclaredIn(declaration, inHub); right == "" {
+		if right = needed.undeclaredIn(declaration, of.InHub); right == "" {
 			return nil
 		}
 	}
 	if right == "" {
 		return nil
 	}
-	return []state.UndeclaredAccess{{Module: strings.Join(senders, " or "), Right: right, InHub: inHub}}
+	return []state.UndeclaredAccess{{Module: strings.Join(senders, " or "), Right: right, InHub: of.InHub}}
 }

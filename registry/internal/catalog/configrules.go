@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+)
+
+// ConfigRules are the permissions that follow from a configuration. See registry.ConfigRules, which explains the fields.
+type ConfigRules struct {
+	Remote []rbacv1.PolicyRule
+	Hub    []NamespacedRules
+}
+
+// NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
+type NamespacedRules struct {
+	Namespace string
+	Rules     []rbacv1.PolicyRule
+}
+
+// check reports the rules that grant nothing, and invalid names of namespaces.
+func (r ConfigRules) check() error {
+	problems := []error{checkRules(r.Remote)}
+	for _, part := range r.Hub {
+		problems = append(problems, checkRules(part.Rules))
+		if part.Namespace != "" {
+			problems = append(problems, CheckNamespaces(part.Namespace))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// add adds the rules of another configuration, except those that are there already.
+func (r *ConfigRules) add(other ConfigRules) {
+	r.Remote = appendNew(r.Remote, other.Remote)
+	for _, part := range other.Hub {
+		i := slices.IndexFunc(r.Hub, func(known NamespacedRules) bool { return known.Namespace == part.Namespace })
+		if i < 0 {
+			i = len(r.Hub)
+			r.Hub = append(r.Hub, NamespacedRules{Namespace: part.Namespace})
+		}
+		r.Hub[i].Rules = appendNew(r.Hub[i].Rules, part.Rules)
+	}
+}
+
+func appendNew(to, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for _, rule := range rules {
+		if !slices.ContainsFunc(to, func(known rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(known, rule) }) {
+			to = append(to, rule)
+		}
+	}
+	return to
+}
+
+// rulesOf returns the permissions that follow from a configuration of the module, which it checks.
+func (m *Module) rulesOf(layers []json.RawMessage) (ConfigRules, error) {
+	if m.RulesOf == nil {
+		return ConfigRules{}, nil
+	}
+	rules, err := m.RulesOf(layers)
+	if err == nil {
+		err = rules.check()
+	}
+	if err != nil {
+		return ConfigRules{}, fmt.Errorf("the permissions that follow from the configuration: %w", err)
+	}
+	return rules, nil
+}
+
+// DefaultRules returns the permissions that follow from the defaults of the module's configuration.
+func (m *Module) DefaultRules() (ConfigRules, error) { return m.rulesOf(nil) }
+
+// knownRules has the permissions that follow from the configurations of a module, by the overrides that apply. So the
+// function of the module is not called for each remote, and a remote gets equal rules each time.
+type knownRules struct {
+	mu  sync.Mutex // protects the field
+	all map[string]configured
+}
+
+type configured struct {
+	rules ConfigRules
+	err   error
+}
+
+// maxKnownRules limits the results that are kept: a module has one for each set of overrides that some remote has.
+const maxKnownRules = 1024
+
+// of returns the result for some overrides, and calls ask if it is not known.
+func (k *knownRules) of(overrides []int, ask func() (ConfigRules, error)) (ConfigRules, error) {
+	if k == nil {
+		return ask()
+	}
+	name := fmt.Sprint(overrides)
+	k.mu.Lock()
+	one, known := k.all[name]
+	k.mu.Unlock()
+	if known {
+		return one.rules, one.err
+	}
+	one.rules, one.err = ask() // without the lock: it calls a function of the module
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil || len(k.all) >= maxKnownRules {
+		k.all = map[string]configured{}
+	}
+	if first, known := k.all[name]; known {
+		return first.rules, first.err
+	}
+	k.all[name] = one
+	return one.rules, one.err
+}
+
+// ConfigRules returns the permissions that follow from the configuration of the module for the remote.
+func (c Choice) ConfigRules() (ConfigRules, error) {
+	return c.known.of(c.overrides, func() (ConfigRules, error) { return c.rulesOf(c.layers) })
+}
+
+// RulesFor returns the permissions that follow from the configuration of the module for a remote with these labels: none if
+// several overrides together make it invalid, with which the app of the remote fails.
+func (e *Entry) RulesFor(labels map[string]string) ConfigRules {
+	if e.RulesOf == nil {
+		return ConfigRules{}
+	}
+	rules, _ := e.with(e.overridesFor(labels)).ConfigRules() // Choice.ProvideConfig returns the error.
+	return rules
+}
+
+// rulesFor returns the permissions that the module needs in a remote with these labels.
+func (e *Entry) rulesFor(labels map[string]string) []rbacv1.PolicyRule {
+	return slices.Concat(e.Rules, e.RulesFor(labels).Remote)
+}
+
+// AllRules returns the permissions that follow from the configuration without overrides and with each of them alone.
+func (e *Entry) AllRules() (ConfigRules, error) {
+	if e.RulesOf == nil {
+		return ConfigRules{}, nil
+	}
+	var all ConfigRules
+	var problems []error
+	for i := -1; i < len(e.overrides); i++ {
+		one := e.Plain()
+		if i >= 0 {
+			one = e.with([]int{i})
+		}
+		rules, err := one.ConfigRules()
+		problems = append(problems, err)
+		all.add(rules)
+	}
+	return all, errors.Join(problems...)
+}
+
+// Configured returns the module with the operator's configuration for tools that grant permissions. It reports what is wrong
+// with the permissions that follow from the configuration, and nothing else; New and Configure check the rest.
+func Configured(m Module, c moduleconfig.Config) (*Entry, error) {
+	e := &Entry{Module: m, base: c.Config, known: &knownRules{}}
+	for i, o := range c.Overrides {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
+		if err != nil {
+			return nil, errorIn(m.Name, fmt.Errorf("overrides[%d]: %w", i, err))
+		}
+		e.overrides = append(e.overrides, override{selector, o.Config, o.Deletes})
+	}
+	if _, err := e.AllRules(); err != nil {
+		return nil, errorIn(m.Name, err)
+	}
+	return e, nil
+}
