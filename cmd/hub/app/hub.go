@@ -12,6 +12,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
@@ -25,10 +26,14 @@ func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.proce
 // them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
 // error, because it may grant more. The client acts as an administrator, and its scheme has the kinds of Kubernetes.
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
+	modules, err := registry.ConfigureModules(o.Modules, o.Registry.ModuleConfigs)
+	if err != nil {
+		return err
+	}
 	roles := roles.Hub{
 		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),
 		LeaseNamespace: o.Election.Namespace,
 		Impersonate:    o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
 	}
-	return roles.Grant(ctx, admin, o.Modules, account)
+	return roles.Grant(ctx, admin, modules, account)
 }

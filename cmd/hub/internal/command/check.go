@@ -47,6 +47,7 @@ type checkFlags struct {
 	remote  access.RemoteFlags
 	policy  kubeconfig.Policy
 	lease   string
+	config  string
 	format  output.Format
 	session *session
 }
@@ -74,6 +75,7 @@ func newCheck(p Program) *cobra.Command {
 	set.Var((*hubconfig.CIDRs)(&f.policy.DenyCIDRs), "deny-cidr", "As the hub's flag of the same name. Repeatable (default none)")
 	set.BoolVar(&f.policy.AllowProxyURL, "allow-proxy-url", false, "As the hub's flag of the same name (default false)")
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
+	bindConfig(set, &f.config)
 	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
 	f.session = p.newSession(cmd)
@@ -180,13 +182,17 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	needs, err := f.needs(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
 	t := diagnose.Target{
 		Cluster: remote, Policy: f.policy, Kind: "The credentials of the context",
 		Renewal: "log in again, or use a context with other credentials",
 		Endpoint: kubeconfig.Endpoint{
 			Server: entry.Server, TLSServerName: entry.TLSServerName, ProxyURL: entry.ProxyURL, Insecure: entry.InsecureSkipTLSVerify,
 		},
-		Rights: append(f.needs(nil), diagnose.Needs{By: "register", Rules: enroll.Rules()}),
+		Rights: append(needs, diagnose.Needs{By: "register", Rules: enroll.Rules()}),
 	}
 	config := rest.CopyConfig(remote.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -224,7 +230,11 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	if err != nil {
 		return nil, hub.Explain(err)
 	}
-	t := diagnose.Target{Policy: f.policy, Rights: f.needs(cluster), Renewal: "put new ones into Secret " + key.String()}
+	needs, err := f.needs(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	t := diagnose.Target{Policy: f.policy, Rights: needs, Renewal: "put new ones into Secret " + key.String()}
 	options := kubeconfig.Options{}
 	own := ""
 	if cluster != nil {
@@ -295,18 +305,29 @@ func listed(clusters []hubv1.Cluster, name, annotation string) string {
 
 // needs returns the permissions that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
 // is one.
-func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
-	modules := f.session.program.Modules
-	if cluster != nil {
-		modules = registry.SelectModules(modules, cluster.Labels, cluster.Spec.Modules)
+func (f *checkFlags) needs(ctx context.Context, cluster *hubv1.Cluster) ([]diagnose.Needs, error) {
+	selected := func(modules []registry.Module) []registry.Module {
+		if cluster == nil {
+			return modules
+		}
+		return registry.SelectModules(modules, cluster.Labels, cluster.Spec.Modules)
 	}
+	modules, err := f.session.modules(ctx, f.config, selected(f.session.program.Modules))
+	switch {
+	case err == nil:
+	case cluster != nil || f.config != "":
+		return nil, err
+	default: // that there is no hub yet is no problem
+		modules = f.session.program.Modules
+	}
+	modules = selected(modules)
 	all := []diagnose.Needs{{By: "the hub", Rules: rbac.RemoteRules[registry.Module]()}}
 	for _, m := range modules {
 		if len(m.Rules()) > 0 {
 			all = append(all, diagnose.Needs{By: "module " + m.Name(), Rules: m.Rules()})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // print prints the report.

@@ -23,24 +23,19 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
 // with the tag nodev, as images are, has neither the command nor its dependencies: the fleet, and kind.
 func newDev(p Program) []*cobra.Command {
 	return []*cobra.Command{dev.Command(dev.Program{
-		Name: p.name(), Hub: p.prepareDev, Modules: p.Modules, Grant: p.grantDev, Stdout: p.Stdout, Stderr: p.Stderr,
+		Name: p.name(), Hub: p.prepareDev, Stdout: p.Stdout, Stderr: p.Stderr,
 	})}
 }
 
 // devHasSaid reports whether an error of the command dev has been printed already.
 func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
-
-// grantDev gives an account the permissions of the hub that prepareDev prepares.
-func (p Program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
-	hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
-	return hub.Grant(ctx, admin, p.Modules, account)
-}
 
 // devOwn are the flags that dev sets by itself: the connection, the addresses and the identity of the hub.
 func devOwn() []string {
@@ -75,7 +70,15 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 				"leave it out of the file for dev", denied))
 		}
 	}
-	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
+	modules, err := registry.ConfigureModules(p.Modules, o.Registry.ModuleConfigs)
+	if err != nil {
+		return dev.Hub{}, err
+	}
+	grant := func(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
+		hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
+		return hub.Grant(ctx, admin, modules, account)
+	}
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Run: func(ctx context.Context, config *rest.Config) error {
 		o.Config = config
 		return process.Run(ctx, o)
 	}}, nil

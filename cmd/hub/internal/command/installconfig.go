@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 )
 
@@ -36,7 +37,7 @@ func (f *installFlags) keepConfig(p Program, installed install.Installed) error 
 
 // takeConfig checks the text of a configuration file and adds it to the options.
 func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
-	file, err := hubconfig.CheckText(path, text, p.Modules)
+	modules, file, err := p.configured(path, text)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
 	if len(text) > install.MaxConfigBytes {
 		return fmt.Errorf("%s: it has %d bytes, and a ConfigMap holds %d; make it smaller", path, len(text), install.MaxConfigBytes)
 	}
-	f.options.Config = string(text)
+	f.options.Config, f.options.Rules = string(text), roles.OfHub(modules, roles.Lease)
 	return f.checkFits(p, file)
 }
 

@@ -4,12 +4,14 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,12 +31,16 @@ const rbacExample = `  # All roles
   # The permissions of the hub's user in each remote, for two of the modules
   %s rbac --in remote --modules inventory,podcount | kubectl --context my-remote apply -f -
 
+  # For the modules as they are configured, and with the flags in the file
+  %s rbac --config hub.yaml
+
   # The roles of a hub whose apps act as users of their own
   %s rbac --in hub --impersonate-apps | kubectl apply -f -`
 
 // rbacFlags are the flags of the command rbac.
 type rbacFlags struct {
 	side, format string
+	config       string
 	modules      []string
 	hub          roles.Hub
 }
@@ -47,23 +53,33 @@ func newRBAC(p Program) *cobra.Command {
 		Long: "Print the roles that this hub needs in its own cluster and in every remote: the permissions of the hub\n" +
 			"itself, and the permissions that its modules declare. Bind them to the hub's ServiceAccount, and to the\n" +
 			"user of the kubeconfigs. It reads no cluster.\n\n" +
+			"The permissions of a module may follow from its configuration. --config names the configuration file of the hub:\n" +
+			"the roles then have the permissions for all remotes, with and without each override, and the flags in the file\n" +
+			"apply, too. register grants the permissions for one remote.\n\n" +
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
 			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
 			rbac.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
 			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),
 		Args:    arguments.None,
-		RunE: func(*cobra.Command, []string) error {
-			roles, err := f.roles(p.Modules)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			modules, err := f.configured(p, cmd.Flags())
 			if err != nil {
 				return err
 			}
+			roles, err := f.roles(modules)
+			if err != nil {
+				return err
+			}
+			f.warn(p)
 			return printObjects(p.Stdout, f.format, roles)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote. Default: both")
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
+	flags.StringVar(&f.config, hubconfig.ConfigFlag, "",
+		"File of kind "+hubconfig.Kind+" of the hub, as run --config reads it. Default: none, the defaults of the modules")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
 	flags.StringVar(&f.hub.Lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
@@ -71,6 +87,34 @@ func newRBAC(p Program) *cobra.Command {
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	return cmd
+}
+
+// configured returns the modules with the configuration in the file of --config, and applies the flags in the file that rbac has,
+// too.
+func (f *rbacFlags) configured(p Program, set *pflag.FlagSet) ([]registry.Module, error) {
+	if f.config == "" {
+		return p.Modules, nil
+	}
+	modules, file, err := p.configuredBy(f.config)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	set.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed && file.InFile(flag.Name) {
+			problems = append(problems, flag.Value.Set(file.Value(flag.Name)))
+		}
+	})
+	return modules, errors.Join(problems...)
+}
+
+// warn prints which of the printed permissions are those of a default configuration.
+func (f *rbacFlags) warn(p Program) {
+	picked, err := pick(p.Modules, f.modules)
+	if depend := withConfigRules(picked); err == nil && f.config == "" && len(depend) > 0 {
+		_, _ = fmt.Fprintf(p.Stderr, "Warning: the permissions of %s follow from the configuration of the hub, and are those of the defaults here; "+
+			"name the file of the hub with --%s\n", moduleNames(depend), hubconfig.ConfigFlag)
+	}
 }
 
 func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {

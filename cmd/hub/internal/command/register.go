@@ -47,6 +47,7 @@ type registerFlags struct {
 	token   string
 	format  output.Format
 	dry     string
+	config  string
 	wait    bool
 	session *session
 }
@@ -64,6 +65,8 @@ func newRegister(p Program) *cobra.Command {
 			"The ClusterRole does not follow changes by itself. When the labels or spec.modules of the Cluster have\n" +
 			"changed, the condition Authorized names the missing permissions, and the same command updates the\n" +
 			"ClusterRole: it adds the permissions that the Cluster now needs and removes all others.\n\n" +
+			"The permissions of a module may follow from its configuration for the labels of the Cluster. For such modules,\n" +
+			"register reads the configuration file of the installed hub, or that of --config.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
 		Args:    arguments.Name("a name for the Cluster"),
@@ -77,6 +80,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&r.Server, "cluster-server", "", "URL at which the hub reaches the remote. Default: the URL in the kubeconfig")
 	set.StringToStringVarP(&r.Labels, "labels", "l", nil, "Labels of the Cluster, as in region=eu,tier=edge")
 	set.StringSliceVar(&r.Modules, "modules", nil, "Run only these modules, and grant only their permissions. Default: all modules that select the Cluster")
+	bindConfig(set, &f.config)
 	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
 	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
@@ -122,7 +126,11 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if _, err := pick(f.session.program.Modules, names); err != nil {
 		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
 	}
-	r.Account.Rules = rbac.RemoteRules(registry.SelectModules(f.session.program.Modules, labels, names)...)
+	modules, err := f.session.modules(ctx, f.config, registry.SelectModules(f.session.program.Modules, labels, names))
+	if err != nil {
+		return err
+	}
+	r.Account.Rules = rbac.RemoteRules(registry.SelectModules(modules, labels, names)...)
 	if mode == dryRunClient {
 		return f.print(r)
 	}

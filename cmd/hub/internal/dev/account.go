@@ -30,7 +30,7 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
 	credential, err := d.hub.MintToken(ctx, user)
 	if err == nil {
-		err = d.program.Grant(ctx, d.client, rbacv1.Subject{
+		err = d.prepared.Grant(ctx, d.client, rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
 		})
 	}
@@ -45,7 +45,7 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
 		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
-		Rules: rbac.RemoteRules(registry.SelectModules(d.program.Modules, labels, nil)...),
+		Rules: rbac.RemoteRules(registry.SelectModules(d.prepared.Modules, labels, nil)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)

@@ -24,10 +24,6 @@ type Program struct {
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
 	// anything else in the process may log.
 	Hub func(log io.Writer, config string) (Hub, error)
-	// Modules are the modules of the hub.
-	Modules []registry.Module
-	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
-	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error
 	// Stdout gets results, Stderr progress.
 	Stdout, Stderr io.Writer
 }
@@ -39,6 +35,10 @@ type RunHub func(ctx context.Context, config *rest.Config) error
 type Hub struct {
 	// Run runs it.
 	Run RunHub
+	// Modules are its modules, with their configuration.
+	Modules []registry.Module
+	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
+	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error
 	// Policy is the policy of its flags.
 	Policy kubeconfig.Policy
 	// Unused are the flags in the configuration file that a hub in dev does not use.
