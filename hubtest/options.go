@@ -92,7 +92,7 @@ func Clusters(changes ...func(*hubv1.Cluster)) Option {
 }
 
 // Rules are the permissions of the hub in every remote. Default: the permissions that the modules declare, which "hub
-// rbac" prints:
+// rbac" prints for their configuration:
 //
 //	hubtest.Rules(rbac.RemoteRules(podcount.Module)...)
 //

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
@@ -56,7 +57,12 @@ func (s *site) rules() []rbacv1.PolicyRule {
 	if s.options.rules != nil {
 		return s.options.rules
 	}
-	return rbac.RemoteRules(s.process.options(&run{}).Modules...)
+	o := s.process.options(&run{})
+	modules, err := registry.ConfigureModules(o.Modules, o.Registry.ModuleConfigs)
+	if err != nil {
+		s.tb.Fatalf("hubtest: configure the modules: %v", err)
+	}
+	return rbac.RemoteRules(modules...)
 }
 
 // open takes a server of each role from the pool, or starts it, and connects to it.
