@@ -26,7 +26,7 @@ func OfNamespaced(name, namespace, tenant string) []string {
 		return nil
 	}
 	unique := UniqueNamespaced(name, namespace, tenant)
-	if !unambiguous(name + separator + namespace + separator + tenant) {
+	if !unambiguous("", name+separator+namespace+separator, tenant) {
 		return []string{unique}
 	}
 	return candidates(Namespaced(name, namespace, tenant), unique)
@@ -39,7 +39,7 @@ func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
 		return nil
 	}
 	unique := UniqueClusterScoped(prefix, name, hostNamespace, tenant)
-	if !unambiguous(prefix + "-" + name + separator + hostNamespace + separator + tenant) {
+	if !unambiguous(prefix, "-"+name+separator+hostNamespace+separator, tenant) {
 		return []string{unique}
 	}
 	return candidates(ClusterScoped(prefix, name, hostNamespace, tenant), unique)
@@ -54,21 +54,20 @@ func candidates(published, unique string) []string {
 }
 
 // unambiguous reports whether the concatenation of a published name can be split in one way only, and has no text that Concat
-// removes.
-func unambiguous(joined string) bool {
-	return separators(joined) == inserted && (len(joined) > MaxLength || !strings.Contains(joined, ".-"))
+// removes. The prefix and the tenant are known to whoever splits it, and may therefore have separators of their own.
+func unambiguous(prefix, middle, tenant string) bool {
+	joined := prefix + middle + tenant
+	return separators(joined)-separators(prefix)-separators(tenant) == inserted &&
+		(len(joined) > MaxLength || !strings.Contains(joined, ".-"))
 }
 
 // separators counts the separators in a text, including those that overlap.
 func separators(text string) int {
 	count := 0
-	for i := strings.Index(text, separator); i >= 0; {
-		count++
-		next := strings.Index(text[i+1:], separator)
-		if next < 0 {
-			break
+	for i := range len(text) {
+		if strings.HasPrefix(text[i:], separator) {
+			count++
 		}
-		i += 1 + next
 	}
 	return count
 }

@@ -31,8 +31,9 @@ has the digits of a namespaced object. The result is a DNS label of at most 63 b
 
 OfNamespaced and OfClusterScoped return the names that the copy of an object may have, in the order in which a caller tries
 them. The published form is the first one, but only if its concatenation can be split in one way: the separator -x- occurs in
-it exactly as often as it was inserted. Occurrences that overlap are counted separately; a-x-x-b has two. The unique form is
-the last one, and the only one for all other objects.
+it exactly as often as it was inserted. Occurrences that overlap are counted separately; a-x-x-b has two. The prefix and the
+tenant are known, so separators within them do not count. The unique form is the last one, and the only one for all other
+objects.
 
 Two objects of one tenant therefore have the same first name only if their published names are hashed and the hashes collide.
 The caller recognizes that by the marks of the object that it finds, and tries the next name. A unique form has another form

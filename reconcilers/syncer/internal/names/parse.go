@@ -8,15 +8,13 @@ import "strings"
 // copy. ok is false if the name is not of that tenant, or is hashed, or can be split in several ways. The result is for people:
 // only the marks of an object prove whose copy it is, since anyone may choose such a name.
 func ParseReadable(downstream, tenant string) (name, namespace string, ok bool) {
-	if len(downstream) > MaxLength || separators(downstream) != inserted {
-		return "", "", false
-	}
 	rest, ok := strings.CutSuffix(downstream, separator+tenant)
 	if !ok {
 		return "", "", false
 	}
-	name, namespace, ok = strings.Cut(rest, separator)
-	if !ok || name == "" || namespace == "" {
+	name, namespace, _ = strings.Cut(rest, separator)
+	ok = name != "" && namespace != "" && readableAs(downstream, OfNamespaced(name, namespace, tenant))
+	if !ok {
 		return "", "", false
 	}
 	return name, namespace, true
@@ -25,13 +23,16 @@ func ParseReadable(downstream, tenant string) (name, namespace string, ok bool) 
 // ParseClusterScoped returns the name of the original of an object without a namespace, from the published name of its copy.
 // It has the limits of ParseReadable.
 func ParseClusterScoped(prefix, downstream, hostNamespace, tenant string) (name string, ok bool) {
-	if len(downstream) > MaxLength || separators(downstream) != inserted {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(downstream, separator+hostNamespace+separator+tenant)
+	rest, ok := strings.CutSuffix(downstream, separator+hostNamespace+separator+tenant)
 	if !ok {
 		return "", false
 	}
-	name, ok = strings.CutPrefix(name, prefix+"-")
-	return name, ok && name != ""
+	name, ok = strings.CutPrefix(rest, prefix+"-")
+	if !ok || !readableAs(downstream, OfClusterScoped(prefix, name, hostNamespace, tenant)) {
+		return "", false
+	}
+	return name, true
 }
+
+// readableAs reports whether a name is the published form among candidates.
+func readableAs(name string, all []string) bool { return len(all) > 1 && all[0] == name }
