@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+)
+
+func identity() translate.Identity {
+	return translate.Identity{Tenant: "vc1", TargetNamespace: "host-ns"}
+}
+
+func bound(t *testing.T, id translate.Identity, o translate.Options) translate.Translator[*corev1.ConfigMap] {
+	t.Helper()
+	return bind(t, translate.NewNamespaced[*corev1.ConfigMap](id, o), id)
+}
+
+func bind(t *testing.T, tr translate.Translator[*corev1.ConfigMap], id translate.Identity) translate.Translator[*corev1.ConfigMap] {
+	t.Helper()
+	tr, err := translate.Bind(tr, id, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func original() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "nginx", Namespace: "default", UID: "1", ResourceVersion: "2", Generation: 3, GenerateName: "g", SelfLink: "s",
+		Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, CreationTimestamp: metav1.Now(),
+		Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "1", "b": "2"},
+	}, Data: map[string]string{"k": "v"}}
+}
+
+// copied returns the copy of an object.
+func copied(tr translate.Translator[*corev1.ConfigMap], up *corev1.ConfigMap) *corev1.ConfigMap {
+	return tr.Metadata(up, tr.ToDownstream(types.NamespacedName{Namespace: up.Namespace, Name: up.Name})[0])
+}
+
+func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	const p = translate.DefaultKeyPrefix + "/"
+	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "nginx-x-default-x-vc1", Namespace: "host-ns",
+		Labels: map[string]string{"app": "web", p + "managed-by": "vc1", p + "namespace": "default"},
+		Annotations: map[string]string{
+			"a": "1", "b": "2", p + "managed-annotations": "a\nb", p + "managed-labels": "app",
+			p + "object-name": "nginx", p + "object-namespace": "default", p + "object-uid": "1",
+			p + "object-kind": "/v1, Kind=ConfigMap", p + "object-host-name": "nginx-x-default-x-vc1", p + "object-host-namespace": "host-ns",
+		},
+	}, Data: map[string]string{"k": "v"}}
+	if diff := cmp.Diff(want, copied(bound(t, identity(), translate.Options{}), original())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The marks of a tenant cannot be forged from upstream: they are reserved.
+func TestMetadata_KeysThatAreNotCopied(t *testing.T) {
+	t.Parallel()
+	tr := bound(t, identity(), translate.Options{
+		ExcludedAnnotations: []string{"excluded"}, Reserved: func(key string) bool { return strings.HasPrefix(key, "reserved/") },
+	})
+	keys, up := identity().Keys(), original()
+	want := copied(tr, up)
+	for _, key := range []string{keys.HostName, keys.ObjectUID, keys.ManagedBy, keys.Fields, translate.DefaultKeyPrefix + "/other", "reserved/a"} {
+		up.Labels[key], up.Annotations[key] = "forged", "forged"
+	}
+	up.Annotations["excluded"], up.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "1", "{}"
+	if diff := cmp.Diff(want, copied(tr, up)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The owner owns copies in its own namespace only: Kubernetes deletes objects whose owner is in another namespace.
+func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
+	t.Parallel()
+	id := identity()
+	id.Owner = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "9"}
+	if got := copied(bound(t, id, translate.Options{}), original()).OwnerReferences; len(got) != 1 || got[0].Name != "owner" {
+		t.Errorf("owners of a copy in the target namespace: %v", got)
+	}
+	id.TargetNamespace = ""
+	mirror := bind(t, translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), id)
+	if got := copied(mirror, original()).OwnerReferences; len(got) != 0 {
+		t.Errorf("owners of a copy in another namespace: %v", got)
+	}
+	cluster := bind(t, translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), id)
+	if got := copied(cluster, original()).OwnerReferences; len(got) != 0 {
+		t.Errorf("owners of a copy without a namespace: %v", got)
+	}
+}
+
+// The rules (a) to (d) of the three-way merge.
+func TestMetadataUpdate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		up, down     func(*corev1.ConfigMap)
+		annotations  map[string]string // nil: unchanged
+		labels       map[string]string
+		wantsChanged bool
+	}{
+		{name: "nothing"},
+		{name: "a: a changed value", up: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "9", "db" },
+			annotations: map[string]string{"a": "9", "b": "2"}, labels: map[string]string{"app": "db"}, wantsChanged: true},
+		{name: "a: a new key", up: func(o *corev1.ConfigMap) { o.Annotations["c"], o.Labels["l"] = "3", "4" },
+			annotations: map[string]string{"a": "1", "b": "2", "c": "3"}, labels: map[string]string{"app": "web", "l": "4"}, wantsChanged: true},
+		{name: "b: an excluded annotation of the copy stays", up: func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "up" },
+			down: func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "down" }, annotations: map[string]string{"a": "1", "b": "2", "excluded": "down"}},
+		{name: "c: upstream wins", down: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "theirs", "theirs" }, wantsChanged: true},
+		{name: "c: a key that upstream loses is dropped", up: func(o *corev1.ConfigMap) { delete(o.Annotations, "a"); delete(o.Labels, "app") },
+			annotations: map[string]string{"b": "2"}, labels: map[string]string{}, wantsChanged: true},
+		{name: "d: keys of the copy stay", down: func(o *corev1.ConfigMap) { o.Annotations["host"], o.Labels["host"] = "1", "2" },
+			annotations: map[string]string{"a": "1", "b": "2", "host": "1"}, labels: map[string]string{"app": "web", "host": "2"}},
+		{name: "the marks are restored", down: func(o *corev1.ConfigMap) { delete(o.Annotations, identity().Keys().ObjectUID) }, wantsChanged: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tr := bound(t, identity(), translate.Options{ExcludedAnnotations: []string{"excluded"}})
+			up := original()
+			down := copied(tr, up)
+			if c.up != nil {
+				c.up(up)
+			}
+			if c.down != nil {
+				c.down(down)
+			}
+			changed, annotations, labels := tr.MetadataUpdate(up, down)
+			if changed != c.wantsChanged {
+				t.Errorf("changed is %v", changed)
+			}
+			if c.annotations == nil {
+				c.annotations = map[string]string{"a": "1", "b": "2"}
+			}
+			if c.labels == nil {
+				c.labels = map[string]string{"app": "web"}
+			}
+			if diff := cmp.Diff(c.annotations, withoutMarks(annotations)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.labels, withoutMarks(labels)); diff != "" {
+				t.Error(diff)
+			}
+			down.Annotations, down.Labels = annotations, labels
+			if again, _, _ := tr.MetadataUpdate(up, down); again {
+				t.Error("a second update changes something")
+			}
+		})
+	}
+}
+
+func withoutMarks(all map[string]string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(key, _ string) bool { return identity().Keys().Has(key) })
+	return all
+}
+
+// The hash of the applied fields and a controller of the copy survive an update.
+func TestMetadataUpdate_KeepsWhatTheTranslatorDoesNotSet(t *testing.T) {
+	t.Parallel()
+	tr, keys := bound(t, identity(), translate.Options{}), identity().Keys()
+	down := copied(tr, original())
+	down.Annotations[keys.Fields], down.Labels[keys.ControlledBy] = "hash", "somebody"
+	changed, annotations, labels := tr.MetadataUpdate(original(), down)
+	if changed || annotations[keys.Fields] != "hash" || labels[keys.ControlledBy] != "somebody" {
+		t.Errorf("changed %v: %v, %v", changed, annotations, labels)
+	}
+}
+
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	keys := identity().Keys()
+	set := func(m func(*corev1.ConfigMap) map[string]string, key, value string) func(*corev1.ConfigMap) {
+		return func(o *corev1.ConfigMap) {
+			m(o)[key] = value
+		}
+	}
+	notes := func(o *corev1.ConfigMap) map[string]string { return o.Annotations }
+	labels := func(o *corev1.ConfigMap) map[string]string { return o.Labels }
+	for _, c := range []struct {
+		name   string
+		change func(*corev1.ConfigMap)
+		uid    types.UID
+		want   translate.Ownership
+	}{
+		{"the copy", nil, "1", translate.Ours},
+		{"the copy of an absent object", nil, "", translate.Ours},
+		{"the copy of an earlier object", nil, "2", translate.Stale},
+		{"of another tenant", set(labels, keys.ManagedBy, "vc2"), "1", translate.Foreign},
+		{"without labels", func(o *corev1.ConfigMap) { o.Labels = nil }, "1", translate.Foreign},
+		{"without annotations", func(o *corev1.ConfigMap) { o.Annotations = nil }, "1", translate.Copied},
+		{"copied under another name", func(o *corev1.ConfigMap) { o.Name = "other" }, "1", translate.Copied},
+		{"copied into another namespace", func(o *corev1.ConfigMap) { o.Namespace = "other" }, "1", translate.Copied},
+		{"of another kind", set(notes, keys.ObjectKind, "/v1, Kind=Secret"), "1", translate.Foreign},
+		{"of an object that cannot have this name", set(notes, keys.ObjectName, "other"), "1", translate.Foreign},
+		{"of no object", set(notes, keys.ObjectName, ""), "1", translate.Foreign},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tr := bound(t, identity(), translate.Options{})
+			down := copied(tr, original())
+			if c.change != nil {
+				c.change(down)
+			}
+			if got := tr.Owner(down, c.uid); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			up, ours := tr.ToUpstream(down)
+			if wantOurs := c.want == translate.Ours || c.want == translate.Stale; ours != wantOurs {
+				t.Errorf("is mapped back to %v, %v", up, ours)
+			}
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	t.Parallel()
+	s := metav1.LabelSelector{
+		MatchLabels:      map[string]string{"app": "web"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}},
+	}
+	if diff := cmp.Diff(s, translate.Selector(bound(t, identity(), translate.Options{}), s)); diff != "" {
+		t.Error(diff)
+	}
+	id := identity()
+	id.KeyPrefix = "vcluster.loft.sh"
+	const key = "vcluster.loft.sh/label-vc1-x-a172cedcae" // the vector of vcluster
+	want := metav1.LabelSelector{
+		MatchLabels:      map[string]string{key: "web"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}},
+	}
+	if diff := cmp.Diff(want, translate.Selector(bound(t, id, translate.Options{HashLabels: true}), s)); diff != "" {
+		t.Error(diff)
+	}
+	if s.MatchLabels["app"] != "web" || s.MatchExpressions[0].Key != "app" {
+		t.Errorf("the selector of the caller is changed: %v", s)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for _, id := range []translate.Identity{
+		{}, {Tenant: "A"}, {Tenant: "a.b"}, {Tenant: "a", TargetNamespace: "B"}, {Tenant: "a", KeyPrefix: "a/b"},
+		{Tenant: "a", NamePrefix: "-"}, {Tenant: strings.Repeat("a", 64)},
+	} {
+		if _, err := id.WithDefaults(); !errors.Is(err, translate.ErrInvalidIdentity) {
+			t.Errorf("%+v: %v", id, err)
+		}
+	}
+	full, err := translate.Identity{Tenant: "a"}.WithDefaults()
+	if err != nil || full.KeyPrefix != translate.DefaultKeyPrefix || full.NamePrefix != translate.DefaultNamePrefix {
+		t.Errorf("the defaults are %+v, %v", full, err)
+	}
+}
+
+func TestBind_RefusesAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	other := translate.Identity{Tenant: "vc2", TargetNamespace: "host-ns"}
+	for name, err := range map[string]error{
+		"tenant": second(translate.Bind(translate.NewNamespaced[*corev1.ConfigMap](other, translate.Options{}), identity(), kind)),
+		"no namespace": second(translate.Bind(
+			translate.NewNamespaced[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), translate.Identity{Tenant: "vc1"}, kind)),
+		"invalid": second(translate.Bind(translate.NewMirror[*corev1.ConfigMap](translate.Identity{}, translate.Options{}), translate.Identity{}, kind)),
+	} {
+		if !errors.Is(err, translate.ErrInvalidIdentity) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestToDownstream(t *testing.T) {
+	t.Parallel()
+	id := identity()
+	key := types.NamespacedName{Namespace: "default", Name: "pv1"}
+	for name, c := range map[string]struct {
+		translator translate.Translator[*corev1.ConfigMap]
+		key        types.NamespacedName
+		want       string
+	}{
+		"namespaced": {translate.NewNamespaced[*corev1.ConfigMap](id, translate.Options{}), key, "host-ns/pv1-x-default-x-vc1"},
+		"cluster":    {translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), types.NamespacedName{Name: "pv1"}, "/vcluster-pv1-x-host-ns-x-vc1"},
+		"mirror":     {translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), key, "host-ns/pv1"},
+		"mirror of all namespaces": {
+			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), key, "default/pv1"},
+	} {
+		if got := c.translator.ToDownstream(c.key)[0].String(); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	if got := translate.ManagedBy(translate.NewCluster[*corev1.ConfigMap](id, translate.Options{})); got != "host-ns-x-vc1" {
+		t.Errorf("objects without a namespace are managed by %s", got)
+	}
+	if got := fmt.Sprint(translate.Copied, translate.Foreign, translate.Ours, translate.Stale); got != "Copied Foreign Ours Stale" {
+		t.Error(got)
+	}
+}
