@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package syncing holds the tests of reconcilers/syncer that need several real clusters, faults, or a whole hub.
+
+# Usage
+
+	go test ./e2e/syncing                          a fast part
+	CLUSTERFX_FAULTS=all go test ./e2e/syncing     everything
+
+CLUSTERFX_SEED repeats the random choices of TestModel.
+
+# What is shown where
+
+	what must hold                                                test
+	the process ends before and after each of its writes          TestModel/every_write
+	three writers, outages of both sides, 50 ends at random       TestModel/random
+	no write to an object without marks, from the audit log       TestModel
+
+# How it works
+
+The process of a pair runs in the process of the test, with clients whose transport ends it: from then on each request fails.
+A witness watches the downstream namespace and has each state of each object. The audit log has each write of the pair with
+the resourceVersion that the write requires, so the test finds the very state that the write has changed, and its marks.
+*/
+package syncing

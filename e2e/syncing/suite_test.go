@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncing_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(8)
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+// everything reports whether the whole suite runs, as in make test-faults.
+func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
+
+// patience is how long a test waits for a state. It is reached only if the test fails.
+const patience = 2 * time.Minute
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until check returns nil.
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%v: %v", err, last)
+	}
+}
+
+// clusters starts API servers with an audit log.
+func clusters(t *testing.T, names ...string) []*fleet.Cluster {
+	t.Helper()
+	f := fleettest.New(t, fleet.Options{Audit: true})
+	all, errs := make([]*fleet.Cluster, len(names)), make([]error, len(names))
+	var starting sync.WaitGroup
+	for i, name := range names {
+		starting.Go(func() { all[i], errs[i] = f.Create(t.Context(), name) })
+	}
+	starting.Wait()
+	for _, err := range errs {
+		must(t, err)
+	}
+	return all
+}
+
+// clientFor returns a client of a person, without limits.
+func clientFor(t testing.TB, config *rest.Config) client.WithWatch {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	c, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient})
+	must(t, err)
+	return c
+}
+
+func namespace(t testing.TB, c client.Client, name string) {
+	t.Helper()
+	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+}
