@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+)
+
+// definition returns a CustomResourceDefinition of widgets in a group of the test.
+func (b *bench) definition(status bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	group := b.upNS + ".example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group, Labels: map[string]string{"l": "1"}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+		},
+	}
+	keep := true
+	for i, version := range versions {
+		v := apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: i == 0,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: &keep,
+			}},
+		}
+		if status {
+			v.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+		}
+		crd.Spec.Versions = append(crd.Spec.Versions, v)
+	}
+	return crd
+}
+
+// install creates a definition, and waits until the kind is served.
+func install(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	t.Helper()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	must(t, err)
+	must(t, c.Create(t.Context(), &unstructured.Unstructured{Object: object}))
+	kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	eventually(t, func() error { return c.List(t.Context(), list) })
+	return kind
+}
+
+func read(t *testing.T, c client.Client, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, u); err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	return crd, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
+}
+
+// A status comes back to the original, whether the kind has a status subresource or not.
+func TestApplyStatus(t *testing.T) {
+	t.Parallel()
+	for _, subresource := range []bool{true, false} {
+		t.Run(fmt.Sprint("subresource ", subresource), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			crd := b.definition(subresource, "v1")
+			kind := install(t, b.up, crd.DeepCopy())
+			install(t, b.down, crd.DeepCopy())
+			c := &syncer.Copy[*unstructured.Unstructured]{Called: "widgets", Status: true}
+			translator := syncer.NewMirror[*unstructured.Unstructured](b.pair.Identity(), syncer.TranslatorOptions{})
+			must(t, syncer.Register(b.pair, c, translator, syncer.Options[*unstructured.Unstructured]{Kind: kind}))
+			b.run(t)
+			up := widget(kind, b.upNS, map[string]any{"size": int64(1)})
+			must(t, b.up.Create(t.Context(), up))
+			down := widget(kind, b.downNS, nil)
+			eventually(t, func() error { return b.down.Get(t.Context(), client.ObjectKeyFromObject(down), down) })
+			for _, state := range []string{"Starting", "Ready"} {
+				b.setStatus(t, down, subresource, state)
+				eventually(t, func() error {
+					if err := b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up); err != nil {
+						return err
+					}
+					got, _, _ := unstructured.NestedMap(up.Object, "status")
+					if diff := cmp.Diff(map[string]any{"state": state}, got); diff != "" {
+						return errors.New(diff)
+					}
+					return nil
+				})
+			}
+			if size, _, _ := unstructured.NestedInt64(up.Object, "spec", "size"); size != 1 || len(up.GetFinalizers()) != 1 {
+				t.Errorf("the original has lost something: %v", up.Object)
+			}
+			must(t, b.up.Delete(t.Context(), up))
+			waitGone(t, b.down, down)
+			waitGone(t, b.up, up)
+		})
+	}
+}
+
+func widget(kind schema.GroupVersionKind, ns string, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(ns)
+	u.SetName("w")
+	return u
+}
+
+func (b *bench) setStatus(t *testing.T, obj *unstructured.Unstructured, subresource bool, state string) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"state":"`+state+`"}}`))
+	if subresource {
+		must(t, b.down.Status().Patch(t.Context(), obj, patch))
+		return
+	}
+	must(t, b.down.Patch(t.Context(), obj, patch))
+}
+
+// A kind that only the upstream cluster serves is brought downstream with the wanted version and nothing else.
+func TestEnsureCRD_BringsTheWantedVersion(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	crd := b.definition(true, "v2", "v1")
+	kind := install(t, b.up, crd)
+	kind.Version = "v1"
+	source, err := read(t, b.up, crd.Name)
+	must(t, err)
+	must(t, syncer.EnsureCRD(t.Context(), b.pair, kind))
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	must(t, b.down.List(t.Context(), list)) // It is served when EnsureCRD returns.
+	found, err := read(t, b.down, crd.Name)
+	must(t, err)
+	if len(found.Spec.Versions) != 1 || found.Spec.Versions[0].Name != "v1" || !found.Spec.Versions[0].Storage || found.Labels["l"] != "" {
+		t.Errorf("downstream: %v", found)
+	}
+	must(t, syncer.EnsureCRD(t.Context(), b.pair, kind)) // There is nothing to do.
+	again, err := read(t, b.down, crd.Name)
+	must(t, err)
+	after, err := read(t, b.up, crd.Name)
+	must(t, err)
+	if again.ResourceVersion != found.ResourceVersion || after.ResourceVersion != source.ResourceVersion {
+		t.Error("a definition that exists is written")
+	}
+}
+
+// A definition goes down only; a kind that the upstream cluster does not serve is an error.
+func TestEnsureCRD_NeverUpwards(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	crd := b.definition(true, "v1")
+	kind := install(t, b.down, crd)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := syncer.EnsureCRD(ctx, b.pair, kind); err == nil {
+		t.Error("a kind that the upstream cluster does not serve")
+	}
+	if _, err := read(t, b.up, crd.Name); !apierrors.IsNotFound(err) {
+		t.Errorf("the definition upstream: %v", err)
+	}
+}
+
+// A definition without the wanted version belongs to somebody else, and is not changed.
+func TestEnsureCRD_AnotherVersionExists(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	kind := install(t, b.up, b.definition(true, "v1"))
+	install(t, b.down, b.definition(true, "v9"))
+	before, err := read(t, b.down, "widgets."+kind.Group)
+	must(t, err)
+	if err := syncer.EnsureCRD(t.Context(), b.pair, kind); err == nil {
+		t.Error("a definition without the version is accepted")
+	}
+	after, err := read(t, b.down, "widgets."+kind.Group)
+	must(t, err)
+	if before.ResourceVersion != after.ResourceVersion {
+		t.Error("the definition is changed")
+	}
+}
