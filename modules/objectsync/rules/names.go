@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+)
+
+// ErrNamespace is the error of a template that yields no namespace which may be used.
+var ErrNamespace = errors.New("the name of the cluster yields no namespace that a rule may use")
+
+// hubTenant begins the tenants of rules from the hub.
+const hubTenant = "hub-"
+
+// Tenant names the source of a rule in the target: rules from the hub are one tenant for all remotes, and rules from remotes one
+// for each. A hash keeps the names of clusters and rules apart.
+func (r Rule) Tenant(cluster string) string {
+	if r.From == FromHub {
+		return hubTenant + r.Name
+	}
+	const readable, digits = 20, 20
+	sum := sha256.Sum256([]byte(cluster + "/" + r.Name))
+	return strings.Trim(cluster[:min(len(cluster), readable)], "-") + "-" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// Identity returns the marks of the copies for one cluster.
+func (r Rule) Identity(cluster string) syncer.Identity {
+	id := syncer.Identity{Tenant: r.Tenant(cluster)}
+	if r.IsNamespaced() {
+		id.TargetNamespace = expand(r.To.Namespace, cluster)
+	}
+	return id
+}
+
+// Finalizer returns the finalizer of the originals of a rule that is one-to-one.
+func (r Rule) Finalizer(cluster string) string { return syncer.FinalizerOf(r.Identity(cluster)) }
+
+// RuleOfFinalizer returns the name of the rule from the hub whose finalizer this is, and false for any other finalizer.
+func RuleOfFinalizer(finalizer string) (string, bool) {
+	return strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)
+}
+
+// Translator returns the translator of the names and metadata for one cluster.
+func (r Rule) Translator(cluster string) syncer.Translator[*unstructured.Unstructured] {
+	id, o := r.Identity(cluster), syncer.TranslatorOptions{Reserved: IsReserved}
+	switch {
+	case r.To.Names == Mirror:
+		return syncer.NewMirror[*unstructured.Unstructured](id, o)
+	case r.IsNamespaced():
+		return syncer.NewNamespaced[*unstructured.Unstructured](id, o)
+	}
+	return syncer.NewCluster[*unstructured.Unstructured](id, o)
+}
+
+// CheckNamespaces returns an error that wraps ErrNamespace if a template of the rule yields no namespace that may be used for a
+// cluster. It concerns the names of clusters, which Validate does not know.
+func (r Rule) CheckNamespaces(cluster string) error {
+	for _, template := range []string{r.Namespaces.Template, r.To.Namespace} {
+		name := expand(template, cluster)
+		if name != "" && (len(validation.IsDNS1123Label(name)) > 0 || !mayUse(name)) {
+			return fmt.Errorf("%w: %s", ErrNamespace, name)
+		}
+	}
+	return nil
+}
+
+// mayUse reports whether objects of a namespace are copied, in either direction.
+func mayUse(namespace string) bool { return namespace != hubv1.DefaultNamespace }
+
+// SourceNamespaces returns the namespaces of the originals for a cluster; none for a rule that selects them by labels.
+func (r Rule) SourceNamespaces(cluster string) []string {
+	if r.Namespaces.Template != "" {
+		return []string{expand(r.Namespaces.Template, cluster)}
+	}
+	return r.Namespaces.Names
+}
+
+// ClusterOf returns the name of the cluster to which a namespace of the hub belongs, for a rule with a template.
+func (r Rule) ClusterOf(namespace string) (string, bool) {
+	before, after, ok := strings.Cut(r.Namespaces.Template, clusterName)
+	rest, isBefore := strings.CutPrefix(namespace, before)
+	name, isAfter := strings.CutSuffix(rest, after)
+	return name, ok && isBefore && isAfter && name != ""
+}
+
+// IsReserved reports whether a key of a label or an annotation is never copied, because controllers of Kubernetes and of
+// clusterfx trust it. The marks of copies are not copied in any case.
+func IsReserved(key string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	for _, domain := range []string{hubv1.GroupName, "kubernetes.io", "k8s.io"} {
+		if prefix == domain || strings.HasSuffix(prefix, "."+domain) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+)
+
+// ErrPatch is the error of a patch that does not fit an object. Its text contains nothing of the object, which may be a Secret.
+var ErrPatch = errors.New("the patch does not fit the object")
+
+// Cluster is what patches know of a Cluster.
+type Cluster struct {
+	// Name is the name of the Cluster.
+	Name string
+	// Labels are the labels of the Cluster.
+	Labels map[string]string
+}
+
+const (
+	// maxCost bounds the work of an expression for one object, in units of CEL.
+	maxCost = 1_000_000
+	// checkEvery is the number of iterations after which an expression looks at its context.
+	checkEvery = 100
+)
+
+// Patcher applies the patches of a rule that are meant for one Cluster. It may be used by several goroutines.
+type Patcher struct {
+	steps   []func(ctx context.Context, obj map[string]any) (map[string]any, error)
+	cluster Cluster
+}
+
+// Patcher returns the patches of the rule for a Cluster.
+func (r Rule) Patcher(c Cluster) (*Patcher, error) {
+	p := &Patcher{cluster: c}
+	for i, patch := range r.Patches {
+		if !labels.SelectorFromSet(patch.When.MatchLabels).Matches(labels.Set(c.Labels)) {
+			continue
+		}
+		step, err := p.step(patch)
+		if err != nil {
+			return nil, fmt.Errorf("patches[%d]: %w", i, err)
+		}
+		p.steps = append(p.steps, func(ctx context.Context, obj map[string]any) (map[string]any, error) {
+			patched, err := step(ctx, obj)
+			if err != nil {
+				return nil, fmt.Errorf("patches[%d]: %w", i, err)
+			}
+			return patched, nil
+		})
+	}
+	return p, nil
+}
+
+// Apply changes a copy. The error wraps ErrPatch, or is that of the context.
+func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) error {
+	for _, step := range p.steps {
+		patched, err := step(ctx, copied.Object)
+		if err != nil {
+			return err
+		}
+		copied.Object = patched
+	}
+	return nil
+}
+
+func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	if patch.CEL != "" {
+		return p.expression(patch)
+	}
+	operations, err := patch.operations()
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, obj map[string]any) (map[string]any, error) {
+		before, err := json.Marshal(obj)
+		if err != nil {
+			return nil, ErrPatch
+		}
+		after, err := operations.ApplyWithOptions(before, options())
+		if err != nil {
+			return nil, ErrPatch // The cause may repeat values.
+		}
+		var patched map[string]any
+		if err := utiljson.Unmarshal(after, &patched); err != nil {
+			return nil, ErrPatch
+		}
+		return patched, nil
+	}, nil
+}
+
+// options are those of RFC 6902, with a limit for what a patch may add.
+func options() *jsonpatch.ApplyOptions {
+	o := jsonpatch.NewApplyOptions()
+	o.AccumulatedCopySizeLimit = 1 << 20
+	return o
+}
+
+func (p Patch) operations() (jsonpatch.Patch, error) {
+	text, err := json.Marshal(p.JSONPatch)
+	if err != nil {
+		return nil, fmt.Errorf("jsonPatch: %w", err)
+	}
+	return jsonpatch.DecodePatch(text)
+}
+
+// expression returns the step of a patch with an expression.
+func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	program, err := compile(patch.CEL)
+	if err != nil {
+		return nil, err
+	}
+	clusterLabels := map[string]any{}
+	for key, value := range p.cluster.Labels {
+		clusterLabels[key] = value
+	}
+	cluster := map[string]any{"name": p.cluster.Name, "labels": clusterLabels}
+	steps := pointer(patch.Path)
+	return func(ctx context.Context, obj map[string]any) (map[string]any, error) {
+		result, _, err := program.ContextEval(ctx, map[string]any{"cluster": cluster, "object": obj})
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err != nil {
+			return nil, ErrPatch // The cause may repeat values.
+		}
+		value, err := asJSON(result)
+		if err != nil || !set(obj, steps, value) {
+			return nil, ErrPatch
+		}
+		return obj, nil
+	}, nil
+}
+
+// compile returns the program of an expression.
+func compile(expression string) (cel.Program, error) {
+	env, err := cel.NewEnv(
+		cel.Variable("cluster", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("object", cel.DynType),
+		ext.Strings(), ext.Encoders(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("cel: %w", err)
+	}
+	checked, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("cel: %w", issues.Err())
+	}
+	return env.Program(checked, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
+}
+
+// asJSON returns the result of an expression as a value of an unstructured object.
+func asJSON(result ref.Val) (value any, err error) {
+	native, err := result.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(native)
+	if err != nil {
+		return nil, err
+	}
+	return value, utiljson.Unmarshal(text, &value)
+}
+
+// set sets a field of an object, and makes the maps that lead to it. It does not reach into lists.
+func set(obj map[string]any, steps []string, value any) bool {
+	for _, step := range steps[:len(steps)-1] {
+		next, ok := obj[step].(map[string]any)
+		if !ok && obj[step] != nil {
+			return false
+		}
+		if !ok {
+			next = map[string]any{}
+			obj[step] = next
+		}
+		obj = next
+	}
+	obj[steps[len(steps)-1]] = value
+	return true
+}
+
+// check reports what is wrong with a patch.
+func (p Patch) check() error {
+	isJSON, isCEL := len(p.JSONPatch) > 0, p.Path != "" || p.CEL != ""
+	if isJSON == isCEL {
+		return errors.New("use either jsonPatch, or path and cel")
+	}
+	if isCEL {
+		if p.CEL == "" || !mayChange(p.Path) {
+			return fmt.Errorf("path: %q is no JSON pointer to a field that a patch may change, or cel is missing", p.Path)
+		}
+		_, err := compile(p.CEL)
+		return err
+	}
+	for _, one := range p.JSONPatch {
+		if err := one.check(); err != nil {
+			return err
+		}
+	}
+	_, err := p.operations()
+	return err
+}
+
+func (o Operation) check() error {
+	kinds := map[string]struct{ from, value bool }{
+		"add": {value: true}, "replace": {value: true}, "test": {value: true}, "remove": {},
+		"move": {from: true}, "copy": {from: true},
+	}
+	kind, known := kinds[o.Op]
+	switch {
+	case !known:
+		return fmt.Errorf("jsonPatch: op is one of %s", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	case kind.value && len(o.Value) == 0:
+		return fmt.Errorf("jsonPatch: %s requires a value", o.Op)
+	case kind.from && !isPointer(o.From), o.Op == "move" && !mayChange(o.From):
+		return fmt.Errorf("jsonPatch: from %q is no JSON pointer to a field that a patch may read or move", o.From)
+	case o.Op != "test" && !mayChange(o.Path), !isPointer(o.Path):
+		return fmt.Errorf("jsonPatch: path %q is no JSON pointer to a field that a patch may change", o.Path)
+	}
+	return nil
+}
+
+// isPointer reports whether a text is a JSON pointer (RFC 6901) to a field.
+func isPointer(text string) bool {
+	return len(text) > 1 && strings.HasPrefix(text, "/") && !strings.HasSuffix(text, "/")
+}
+
+// pointer returns the steps of a JSON pointer.
+func pointer(text string) []string {
+	steps := strings.Split(text[1:], "/")
+	for i, step := range steps {
+		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+	}
+	return steps
+}
+
+// mayChange reports whether a rule may change a field of copies or leave it out: of the metadata, single labels and annotations
+// that are no marks; and all other fields except those that say what the object is.
+func mayChange(text string) bool {
+	if !isPointer(text) {
+		return false
+	}
+	steps := pointer(text)
+	switch steps[0] {
+	case "apiVersion", "kind", "status":
+		return false
+	case "metadata":
+		isOne := len(steps) == 3 && (steps[1] == "labels" || steps[1] == "annotations")
+		return isOne && !(syncer.Identity{}).Keys().Has(steps[2])
+	}
+	return true
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
+)
+
+// Permissions returns the permissions that the rules need, and no others. Recording events in remotes is granted to every module.
+func Permissions(c Config) registry.ConfigRules {
+	var found registry.ConfigRules
+	for _, r := range c.Complete() {
+		if r.From == FromHub {
+			found.Remote = append(found.Remote, r.asTarget()...)
+			found.Hub = append(found.Hub, r.hubAsSource()...)
+			continue
+		}
+		found.Remote = append(found.Remote, r.asSource()...)
+		for _, namespace := range r.hubNamespaces() {
+			found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: namespace, Rules: r.asTarget()})
+		}
+		if r.OnTargetDeletion == Propagate && !isServedByKubernetes(r.GVK().Group) {
+			found.Hub = append(found.Hub, everywhere(definitions("get")))
+		}
+	}
+	return found
+}
+
+// isServedByKubernetes reports whether a group belongs to Kubernetes itself, so that its kinds have no definitions.
+func isServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
+
+// Resource returns the resource of the objects, in the regular plural.
+func (r Rule) Resource() string {
+	plural, _ := meta.UnsafeGuessKindToResource(r.GVK())
+	return plural.Resource
+}
+
+func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{r.GVK().Group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// asSource returns the permissions for the originals.
+func (r Rule) asSource() []rbacv1.PolicyRule {
+	verbs := []string{"get", "list", "watch"}
+	if r.IsOneToOne() && r.Mode == Enforce {
+		verbs = append(verbs, "patch")
+	}
+	if r.OnTargetDeletion == Propagate && r.Mode == Enforce {
+		verbs = append(verbs, "delete")
+	}
+	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
+	if r.Status && r.Mode == Enforce {
+		all = append(all, r.rule(r.Resource()+"/status", "patch"))
+	}
+	if r.From == FromRemote && r.Namespaces.Selector != nil {
+		all = append(all, namespaces("list", "watch"))
+	}
+	return all
+}
+
+// asTarget returns the permissions for the copies.
+func (r Rule) asTarget() []rbacv1.PolicyRule {
+	verbs := []string{"get", "list", "watch"}
+	if r.Mode == Enforce {
+		verbs = append(verbs, "create", "patch", "delete")
+	}
+	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
+	if r.BringCRD && r.Mode == Enforce {
+		all = append(all, definitions("get", "create"))
+	}
+	return all
+}
+
+// hubAsSource returns the permissions in the hub of a rule from there.
+func (r Rule) hubAsSource() []rbac.NamespacedRules {
+	var all []rbac.NamespacedRules
+	for _, namespace := range r.hubNamespaces() {
+		all = append(all, rbac.NamespacedRules{Namespace: namespace, Rules: r.asSource()})
+	}
+	for _, namespace := range r.eventNamespaces() {
+		record := rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}}
+		all = append(all, rbac.NamespacedRules{Namespace: namespace, Rules: []rbacv1.PolicyRule{record}})
+	}
+	if !isServedByKubernetes(r.GVK().Group) {
+		all = append(all, everywhere(definitions("get")))
+	}
+	if r.Namespaces.Selector != nil {
+		all = append(all, everywhere(namespaces("get", "list", "watch")))
+	}
+	if r.IsOneToOne() && r.Mode == Enforce {
+		all = append(all, everywhere(rbacv1.PolicyRule{
+			APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"},
+		}))
+	}
+	return all
+}
+
+// hubNamespaces returns the namespaces of the hub in which the rule works; "" stands for all.
+func (r Rule) hubNamespaces() []string {
+	switch {
+	case r.From == FromRemote && r.To.Namespace != "" && !isTemplate(r.To.Namespace):
+		return []string{r.To.Namespace}
+	case r.From == FromRemote && r.To.Namespace != "":
+		return []string{metav1.NamespaceAll}
+	case len(r.Namespaces.Names) > 0:
+		return slices.Sorted(slices.Values(r.Namespaces.Names))
+	}
+	return []string{metav1.NamespaceAll}
+}
+
+// eventNamespaces returns the namespaces of the hub in which events about originals are recorded.
+func (r Rule) eventNamespaces() []string {
+	if !r.IsNamespaced() {
+		return []string{metav1.NamespaceDefault}
+	}
+	return r.hubNamespaces()
+}
+
+func namespaces(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: verbs}
+}
+
+func definitions(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, Verbs: verbs,
+	}
+}
+
+func everywhere(rule rbacv1.PolicyRule) rbac.NamespacedRules {
+	return rbac.NamespacedRules{Rules: []rbacv1.PolicyRule{rule}}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+const (
+	maxName    = 32
+	maxRules   = 64
+	maxObjects = 100_000
+	maxBytes   = 1 << 30
+)
+
+// problems collects what is wrong.
+type problems []error
+
+func (p *problems) refuse(bad bool, format string, args ...any) {
+	if bad {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
+// Validate is called when the hub starts, and for each remote whose overrides change the configuration.
+func (c Config) Validate() error {
+	var p problems
+	p.refuse(len(c.Rules) > maxRules, "rules: use at most %d", maxRules)
+	p.refuse(c.Limits.Objects < 1 || c.Limits.Objects > maxObjects, "limits.objects: use 1 to %d", maxObjects)
+	bytes, err := resource.ParseQuantity(c.Limits.Bytes)
+	p.refuse(err != nil || bytes.Value() < 1 || bytes.Value() > maxBytes, "limits.bytes: use a quantity such as 10Mi, of at most 1Gi")
+	after, err := time.ParseDuration(c.AbandonAfter)
+	p.refuse(c.AbandonAfter != "" && (err != nil || after < time.Minute),
+		"abandonAfter: use a duration of at least a minute, such as 72h, or leave it out for never")
+	seen := map[string]bool{}
+	for i, r := range c.Complete() {
+		where := fmt.Sprintf("rules[%d]", i)
+		if r.Name != "" {
+			where += " " + r.Name
+		}
+		p.refuse(seen[r.Name], "%s: another rule has this name", where)
+		seen[r.Name] = true
+		for _, problem := range r.problems() {
+			p = append(p, fmt.Errorf("%s: %w", where, problem))
+		}
+	}
+	return errors.Join(p...)
+}
+
+// problems returns what is wrong with a rule.
+func (r Rule) problems() problems {
+	var p problems
+	p.refuse(len(validation.IsDNS1123Label(r.Name)) > 0 || len(r.Name) > maxName,
+		"name: use lower-case letters, digits and '-', at most %d characters", maxName)
+	p.refuse(r.From != FromHub && r.From != FromRemote, "from: use Hub or Remote")
+	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.names: use Mirror or Translated")
+	p.refuse(r.OnTargetDeletion != Recreate && r.OnTargetDeletion != Propagate, "onTargetDeletion: use Recreate or Propagate")
+	p.refuse(r.OnDeregister != Keep && r.OnDeregister != Delete, "onDeregister: use Keep or Delete")
+	p.refuse(r.Adopt != Never && r.Adopt != IfEqual, "adopt: use Never or IfEqual")
+	p.refuse(r.Mode != Enforce && r.Mode != Observe, "mode: use Enforce or Observe")
+	p.refuse(r.Status && !r.IsOneToOne(),
+		"status: an object of the hub has a copy in each remote, and only one status; use namespaces.template, or leave status out")
+	p.refuse(r.BringCRD && r.From != FromHub, "bringCRD: a definition is brought only from the hub to remotes")
+	p.refuse(r.OnTargetDeletion == Propagate && !r.IsOneToOne(),
+		"onTargetDeletion: a deletion in one remote would delete the copies in all others; use namespaces.template, or Recreate")
+	r.checkKind(&p)
+	r.checkNamespaces(&p)
+	r.checkTarget(&p)
+	r.checkObjects(&p)
+	for _, pointer := range r.Exclude {
+		p.refuse(!mayChange(pointer), "exclude: %q is no JSON pointer to a field that a rule may leave out", pointer)
+	}
+	for i, patch := range r.Patches {
+		if err := patch.check(); err != nil {
+			p = append(p, fmt.Errorf("patches[%d]: %w", i, err))
+		}
+	}
+	return p
+}
+
+// checkKind refuses kinds that are never copied.
+func (r Rule) checkKind(p *problems) {
+	kind, err := schema.ParseGroupVersion(r.Kind.APIVersion)
+	if err != nil || r.Kind.APIVersion == "" || r.Kind.Kind == "" || kind.Version == "" {
+		p.refuse(true, "kind: use the apiVersion and the kind of an object, such as v1 and Secret")
+		return
+	}
+	group := kind.Group
+	p.refuse(group == hubv1.GroupName || strings.HasSuffix(group, "."+hubv1.GroupName),
+		"kind: objects of the group %s are never copied", hubv1.GroupName)
+	p.refuse(r.Kind.Kind == "Event" && (group == "" || group == "events.k8s.io"),
+		"kind: Events are not copied, since the module itself records Events")
+	p.refuse(r.BringCRD && clientgoscheme.Scheme.IsGroupRegistered(group), "bringCRD: the group %q has no CustomResourceDefinitions", group)
+	if r.From != FromRemote {
+		return
+	}
+	p.refuse(slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace",
+		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
+}
+
+// deputies are the groups whose objects grant permissions, change the API server, or carry the name of their creator.
+func deputies() []string {
+	return []string{
+		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
+		"certificates.k8s.io",
+	}
+}
+
+// checkNamespaces checks the namespaces of the originals.
+func (r Rule) checkNamespaces(p *problems) {
+	n, set := r.Namespaces, 0
+	for _, one := range []bool{len(n.Names) > 0, n.Selector != nil, n.Template != ""} {
+		if one {
+			set++
+		}
+	}
+	p.refuse(set > 1, "namespaces: use one of names, selector and template")
+	for i, name := range n.Names {
+		p.refuse(len(validation.IsDNS1123Label(name)) > 0, "namespaces.names: %q is not the name of a namespace", name)
+		p.refuse(name == hubv1.DefaultNamespace, "namespaces.names: objects of the namespace of the credentials, %s, are never copied", name)
+		p.refuse(slices.Contains(n.Names[:i], name), "namespaces.names: %s is there twice", name)
+	}
+	_, err := metav1.LabelSelectorAsSelector(n.Selector)
+	p.refuse(err != nil, "namespaces.selector: %v", err)
+	p.refuse(n.Template != "" && !isTemplate(n.Template), "namespaces.template: use a name with %s, such as tenant-%[1]s", clusterName)
+}
+
+// checkTarget checks the names and the namespace of the copies.
+func (r Rule) checkTarget(p *problems) {
+	to := r.To.Namespace
+	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
+	p.refuse(to == "" && r.IsNamespaced() && r.To.Names == Translated, "to.namespace: copies with translated names share one namespace; name it")
+	p.refuse(to != "" && !isTemplate(to) && len(validation.IsDNS1123Label(to)) > 0, "to.namespace: %q is not the name of a namespace", to)
+	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
+	p.refuse(to != "" && r.To.Names == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
+		"to.names: names of several namespaces collide in to.namespace; use Translated")
+	p.refuse(to == "" && r.From == FromRemote && r.Namespaces.Selector != nil,
+		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
+}
+
+// checkObjects checks the selector of the originals.
+func (r Rule) checkObjects(p *problems) {
+	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
+	p.refuse(err != nil, "objects: %v", err)
+	if err != nil || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+		return
+	}
+	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub selects them by a label that they must have")
+}
+
+// asksForLabel reports whether a selector leaves out the objects without some label.
+func asksForLabel(s labels.Selector) bool {
+	all, selectable := s.Requirements()
+	return selectable && slices.ContainsFunc(all, func(r labels.Requirement) bool {
+		switch r.Operator() {
+		case selection.NotEquals, selection.NotIn, selection.DoesNotExist:
+			return false
+		}
+		return true
+	})
+}
+
+// clusterName stands for the name of the cluster.
+const clusterName = "{{cluster}}"
+
+// isTemplate reports whether a text becomes the name of a namespace with the name of a cluster.
+func isTemplate(text string) bool {
+	return strings.Count(text, clusterName) == 1 && len(validation.IsDNS1123Label(strings.Replace(text, clusterName, "a", 1))) == 0
+}
+
+// expand returns the name of a namespace for a cluster. The name of a cluster may contain dots, which a namespace cannot have.
+func expand(text, cluster string) string { return strings.Replace(text, clusterName, cluster, 1) }
