@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// pageSize is the number of objects in one page of a list.
+const pageSize = 500
+
+// cleanup returns the step for a remote whose Cluster is deleted: it deletes the copies of rules with onDeregister: Delete, and
+// removes the finalizers from the originals in the remote, since no pair would do that later.
+func cleanup(p Params) registry.CleanupStep {
+	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
+		var all []error
+		for _, r := range p.Config.Complete() {
+			c := cleaner{rule: r, cluster: string(p.Name), params: p}
+			if err := c.run(ctx); err != nil {
+				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))
+			}
+		}
+		return errors.Join(all...)
+	}}
+}
+
+// cleaner cleans up after one rule in one remote.
+type cleaner struct {
+	rule    rules.Rule
+	cluster string
+	params  Params
+}
+
+func (c cleaner) run(ctx context.Context) error {
+	var all []error
+	if c.rule.OnDeregister == rules.Delete {
+		target, live := c.params.Client, c.params.APIReader
+		if c.rule.From == rules.FromRemote {
+			target, live = c.params.HubClient, c.params.HubClient
+		}
+		copies := client.MatchingLabels{c.rule.Identity(c.cluster).Keys().ManagedBy: c.rule.Tenant(c.cluster)}
+		all = append(all, c.each(ctx, live, []client.ListOption{copies}, func(one *metav1.PartialObjectMetadata) error {
+			if !rules.IsCopy(one) {
+				return nil
+			}
+			return client.IgnoreNotFound(target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))
+		}))
+	}
+	if c.rule.From == rules.FromRemote {
+		all = append(all, c.each(ctx, c.params.APIReader, nil, func(one *metav1.PartialObjectMetadata) error {
+			return release(ctx, c.params.Client, c.rule, one, c.rule.Finalizer(c.cluster))
+		}))
+	}
+	return errors.Join(all...)
+}
+
+// each calls f for each object of the rule's kind, in pages. An object that cannot be changed does not keep f from the others.
+func (c cleaner) each(
+	ctx context.Context, reader client.Reader, o []client.ListOption, f func(*metav1.PartialObjectMetadata) error,
+) error {
+	var all []error
+	for token, more := "", true; more && ctx.Err() == nil; {
+		page := &metav1.PartialObjectMetadataList{}
+		gvk := c.rule.GVK()
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := reader.List(ctx, page, append(o, client.Limit(pageSize), client.Continue(token))...); err != nil {
+			return fmt.Errorf("list the objects: %w", err)
+		}
+		for i := range page.Items {
+			page.Items[i].SetGroupVersionKind(gvk)
+			if err := f(&page.Items[i]); err != nil {
+				all = append(all, err)
+			}
+		}
+		token, more = page.Continue, page.Continue != ""
+	}
+	return errors.Join(append(all, ctx.Err())...)
+}
+
+// release removes a finalizer from an object.
+func release(ctx context.Context, c client.Client, r rules.Rule, one *metav1.PartialObjectMetadata, finalizer string) error {
+	if !slices.Contains(one.Finalizers, finalizer) {
+		return nil
+	}
+	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
+	// The UID and the resourceVersion are preconditions: another object, or one that has changed, is not written.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
+	}})
+	if err != nil {
+		return err
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(r.GVK())
+	target.Namespace, target.Name = one.Namespace, one.Name
+	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(finalizer))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of %s: %w", client.ObjectKeyFromObject(one), err)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+)
+
+const (
+	// labelTimeout bounds a read of a Namespace from memory, which waits for the first list.
+	labelTimeout = 10 * time.Second
+	// countAgain is how old a count of the copies may be when a limit is exceeded, and how soon an original beyond it is tried
+	// again.
+	countAgain = time.Minute
+	// reasonOverLimit is the reason of the event of an original that has no copy because of a limit.
+	reasonOverLimit = "OverLimit"
+)
+
+// limit bounds the copies of a rule that come from one remote. It counts what it admits, and counts the copies in the hub when
+// that is too much.
+type limit struct {
+	objects int
+	bytes   int64
+	copies  *hubobjects.Objects
+	rule    *ruleInApp
+
+	mu      sync.Mutex // protects the fields below
+	sizes   map[types.NamespacedName]int64
+	total   int64
+	counted time.Time
+}
+
+// newLimit returns the limit of a rule.
+func newLimit(r *ruleInApp) (*limit, error) {
+	id := r.Identity(r.cluster)
+	key := id.Keys().ManagedBy
+	exists, err := labels.NewRequirement(key, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(r.GVK())
+	copies, err := r.params.HubObjects.Watch(hubobjects.Selection{
+		Object: empty, Labels: labels.NewSelector().Add(*exists), Route: hubobjects.ByLabel(key),
+	}, id.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	return &limit{
+		objects: int(r.params.Config.Limits.Objects), bytes: r.params.Config.MaxBytes(), copies: copies, rule: r,
+		sizes: map[types.NamespacedName]int64{},
+	}, nil
+}
+
+// check admits the copy of an original, or returns how long to wait for the next try.
+func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
+	size, err := sizeOf(up)
+	if err != nil {
+		return 0, err
+	}
+	if l.admit(s.Target(), size) {
+		return 0, nil
+	}
+	if err := l.count(ctx); err != nil {
+		return 0, err
+	}
+	if l.admit(s.Target(), size) {
+		return 0, nil
+	}
+	return countAgain, s.Event(ctx, corev1.EventTypeWarning, reasonOverLimit, fmt.Sprintf(
+		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
+		l.rule.Name, l.objects, l.bytes))
+}
+
+func sizeOf(obj object) (int64, error) {
+	data, err := json.Marshal(obj.Object)
+	return int64(len(data)), err
+}
+
+// admit adds a copy if the limits allow it.
+func (l *limit) admit(name types.NamespacedName, size int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, known := l.sizes[name]
+	count := len(l.sizes)
+	if !known {
+		count++
+	}
+	if count > l.objects || l.total-before+size > l.bytes {
+		return false
+	}
+	l.sizes[name] = size
+	l.total += size - before
+	return true
+}
+
+// count counts the copies in the hub, unless it has done so lately.
+func (l *limit) count(ctx context.Context) error {
+	if !l.isDue(time.Now()) {
+		return nil
+	}
+	all := &unstructured.UnstructuredList{}
+	gvk := l.rule.GVK()
+	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := l.copies.List(ctx, all); err != nil {
+		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
+	}
+	sizes, total := map[types.NamespacedName]int64{}, int64(0)
+	for i := range all.Items {
+		one := &all.Items[i]
+		size, err := sizeOf(one)
+		if err != nil {
+			return err
+		}
+		if rules.IsCopy(one) {
+			sizes[types.NamespacedName{Namespace: one.GetNamespace(), Name: one.GetName()}] = size
+			total += size
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sizes, l.total = sizes, total
+	return nil
+}
+
+func (l *limit) isDue(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.counted) < countAgain {
+		return false
+	}
+	l.counted = now
+	return true
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/modules/objectsync"
+)
+
+func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
+
+const secrets = `
+config:
+  rules:
+  - name: pull-secrets
+    from: Hub
+    kind: {apiVersion: v1, kind: Secret}
+    namespaces: {names: [default]}
+    objects: {matchLabels: {sync: everywhere}}
+    to: {names: Mirror}
+    onDeregister: Delete
+  - name: orders
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {template: "tenant-{{cluster}}"}
+    objects: {matchLabels: {order: "true"}}
+    to: {names: Mirror, namespace: default}
+  - name: reports
+    from: Remote
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [default]}
+    objects: {matchLabels: {report: "true"}}
+    to: {names: Translated, namespace: default}
+`
+
+func newHub(t *testing.T) *hubtest.Hub {
+	t.Helper()
+	return hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(objectsync.Module),
+		hubtest.ModuleConfig("sync", secrets), hubtest.DeclaredHubRights(),
+		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
+}
+
+func meta(namespace, name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+}
+
+// A Secret of the hub is copied into all remotes, follows its original, and is deleted with it; with the permissions that hub rbac
+// prints. Reserved annotations are not copied.
+func TestFromHub(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	original := &corev1.Secret{ObjectMeta: meta("default", "pull", map[string]string{"sync": "everywhere"}), Data: map[string][]byte{"k": []byte("1")}}
+	original.Annotations = map[string]string{"clusterfx.dev/observe": "true", "node.kubernetes.io/x": "y", "example.com/kept": "z"}
+	hub.Create(original)
+	hub.Create(&corev1.Secret{ObjectMeta: meta("default", "other", nil)})
+	has := func(value string) {
+		t.Helper()
+		for _, name := range []string{"a", "b"} {
+			found := &corev1.Secret{ObjectMeta: meta("default", "pull", nil)}
+			hub.Remote(name).WaitFor(found, func() error {
+				switch {
+				case string(found.Data["k"]) != value:
+					return errors.New("the copy has another value")
+				case found.Annotations["clusterfx.dev/observe"] != "", found.Annotations["node.kubernetes.io/x"] != "":
+					return errors.New("the copy has a reserved annotation")
+				case found.Annotations["example.com/kept"] != "z":
+					return errors.New("the copy lacks an annotation")
+				}
+				return nil
+			})
+		}
+	}
+	has("1")
+	original.Data["k"] = []byte("2")
+	if err := hub.Client().Update(t.Context(), original); err != nil {
+		t.Fatal(err)
+	}
+	has("2")
+	hub.Delete(original)
+	for _, name := range []string{"a", "b"} {
+		hub.Remote(name).WaitGone(&corev1.Secret{ObjectMeta: meta("default", "pull", nil)})
+	}
+	if len(original.Finalizers) > 0 {
+		t.Error("an original with many copies has a finalizer")
+	}
+}
+
+// A copy of the remote in the hub has a name that cannot collide; an object of somebody else with the name of a copy is not
+// touched, and the original gets an event.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	a := hub.Remote("a")
+	foreign := &corev1.Secret{ObjectMeta: meta("default", "pull", nil), Data: map[string][]byte{"k": []byte("theirs")}}
+	a.Create(foreign)
+	hub.Create(&corev1.Secret{ObjectMeta: meta("default", "pull", map[string]string{"sync": "everywhere"}), Data: map[string][]byte{"k": []byte("1")}})
+	hub.Eventually(func() error {
+		var all eventsv1.EventList
+		if err := hub.Client().List(t.Context(), &all, client.InNamespace("default")); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Reason == "NameConflict" && e.Regarding.Name == "pull" {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event of %d", len(all.Items))
+	})
+	now := &corev1.Secret{}
+	if err := a.Client().Get(t.Context(), client.ObjectKeyFromObject(foreign), now); err != nil || now.ResourceVersion != foreign.ResourceVersion {
+		t.Errorf("the foreign object was changed: %v", err)
+	}
+	a.Delete(foreign)
+	found := &corev1.Secret{ObjectMeta: meta("default", "pull", nil)}
+	a.WaitFor(found, func() error {
+		if string(found.Data["k"]) != "1" {
+			return errors.New("no copy")
+		}
+		return nil
+	})
+}
+
+// Objects of remotes are copied into the hub.
+func TestFromRemote(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	a := hub.Remote("a")
+	original := &corev1.ConfigMap{ObjectMeta: meta("default", "report", map[string]string{"report": "true"}), Data: map[string]string{"k": "1"}}
+	a.Create(original)
+	var all corev1.ConfigMapList
+	copies := func(want int) {
+		t.Helper()
+		hub.Eventually(func() error {
+			if err := hub.Client().List(t.Context(), &all, client.InNamespace("default"), client.HasLabels{"sync.clusterfx.dev/managed-by"}); err != nil {
+				return err
+			}
+			if len(all.Items) != want {
+				return fmt.Errorf("%d copies", len(all.Items))
+			}
+			return nil
+		})
+	}
+	copies(1)
+	if all.Items[0].Data["k"] != "1" {
+		t.Errorf("the copy has %v", all.Items[0].Data)
+	}
+	a.Delete(original)
+	copies(0)
+	a.WaitGone(original)
+}
+
+// An original with one copy has a finalizer. It can be deleted while the remote is away, when the Cluster has been deleted.
+func TestOneToOne(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	hub.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-a"}})
+	a := hub.Remote("a")
+	for _, name := range []string{"one", "two"} {
+		hub.Create(&corev1.ConfigMap{ObjectMeta: meta("tenant-a", name, map[string]string{"order": "true"})})
+		a.WaitFor(&corev1.ConfigMap{ObjectMeta: meta("default", name, nil)}, func() error { return nil })
+	}
+	one, two := &corev1.ConfigMap{ObjectMeta: meta("tenant-a", "one", nil)}, &corev1.ConfigMap{ObjectMeta: meta("tenant-a", "two", nil)}
+	hub.Delete(one)
+	a.WaitGone(&corev1.ConfigMap{ObjectMeta: meta("default", "one", nil)})
+	hub.WaitGone(one)
+
+	a.Refuse()
+	a.WaitNotReady(hubv1.ReasonUnreachable)
+	a.Deregister()
+	hub.Delete(two)
+	hub.WaitGone(two)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+)
+
+// object is a copy or an original.
+type object = *unstructured.Unstructured
+
+// SetUp adds the pairs of all rules to the app of a remote.
+func SetUp(l fx.Lifecycle, p Params) error {
+	for _, r := range p.Config.Complete() {
+		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name)}
+		if err := one.setUp(); err != nil {
+			return fmt.Errorf("rule %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// ruleInApp is a rule in the app of one remote.
+type ruleInApp struct {
+	rules.Rule
+	params  Params
+	cluster string
+	patcher *rules.Patcher
+	limit   *limit // nil for a rule from the hub
+	// namespaces are the Namespaces of the hub, and originals its objects, for a rule from the hub that selects namespaces.
+	namespaces, originals *hubobjects.Objects
+}
+
+func (r *ruleInApp) setUp() (err error) {
+	if err := r.CheckNamespaces(r.cluster); err != nil {
+		return err
+	}
+	if r.patcher, err = r.Patcher(rules.Cluster{Name: r.cluster, Labels: r.params.Status.Labels}); err != nil {
+		return err
+	}
+	if err := r.watchNamespaces(); err != nil {
+		return err
+	}
+	p := r.params
+	options := syncer.PairOptions{
+		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(r.cluster), OneToOne: r.IsOneToOne(),
+		Upstream: syncer.OfHub(p.Remote, r.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
+		Quote: p.Quote, Metrics: p.Metrics,
+	}
+	if r.From == rules.FromRemote {
+		options.Upstream, options.Downstream = options.Downstream, options.Upstream
+		if r.limit, err = newLimit(r); err != nil {
+			return err
+		}
+	}
+	pair, err := syncer.NewPair(options)
+	if err != nil {
+		return err
+	}
+	if r.BringCRD {
+		return p.Manager.Add(&bringer{pair: pair, rule: r})
+	}
+	return r.register(pair)
+}
+
+// register adds the controller of the rule.
+func (r *ruleInApp) register(pair *syncer.Pair) error {
+	selector := r.Selector(r.cluster, r.labelsOf)
+	return syncer.Register(pair, syncer.Syncer[object](&copier{rule: r, Copy: syncer.Copy[object]{
+		Called: "copies", Status: r.Status, Mutate: r.mutate, Adopt: r.adopts,
+	}}), r.Translator(r.cluster), syncer.Options[object]{
+		Kind: r.GVK(), Exclude: r.Exclude, Observe: r.Mode == rules.Observe,
+		Select:               func(up object) bool { return selector.Selects(up) },
+		OnDownstreamDeletion: syncer.DeletionPolicy(r.OnTargetDeletion),
+	})
+}
+
+// hubSelection returns the selection of the originals in the hub. It is the same in all apps, which share an informer.
+func (r *ruleInApp) hubSelection() syncer.HubSelection {
+	s := syncer.HubSelection{Labels: r.ObjectLabels(), Route: hubobjects.All()}
+	if named := r.SourceNamespaces(r.cluster); len(named) > 0 {
+		s.Route, s.Keys, s.Namespaces = hubobjects.ByNamespace(), named, r.Namespaces.Names
+	}
+	return s
+}
+
+// watchNamespaces watches the Namespaces of the hub for a rule that selects them by labels.
+func (r *ruleInApp) watchNamespaces() (err error) {
+	if r.From != rules.FromHub || r.NamespaceLabels() == nil {
+		return nil
+	}
+	r.namespaces, err = r.params.HubObjects.Watch(hubobjects.Selection{Object: namespaceMetadata(), Route: hubobjects.All()})
+	if err != nil {
+		return err
+	}
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(r.GVK())
+	r.originals, err = r.params.HubObjects.Watch(hubobjects.Selection{Object: empty, Labels: r.ObjectLabels(), Route: hubobjects.All()})
+	return err
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+}
+
+// labelsOf returns the labels of a namespace of the source, from memory.
+func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
+	found := namespaceMetadata()
+	ctx, cancel := context.WithTimeout(context.Background(), labelTimeout) //nolint:forbidigo // A read from memory has no caller's context.
+	defer cancel()
+	var reader client.Reader = r.params.Cache
+	if r.namespaces != nil {
+		reader = r.namespaces
+	}
+	if err := reader.Get(ctx, types.NamespacedName{Name: namespace}, found); err != nil {
+		return nil, false
+	}
+	return found.Labels, true
+}
+
+// mutate changes a copy as the patches of the rule say.
+func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error { return r.patcher.Apply(ctx, copied) }
+
+// adopts reports whether an object that has the name of the copy becomes the copy.
+func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
+	if r.Adopt != rules.IfEqual {
+		return false
+	}
+	copied := up.DeepCopy()
+	return r.patcher.Apply(ctx, copied) == nil && rules.IsEqual(copied, down)
+}
+
+// copier is the syncer of a rule.
+type copier struct {
+	syncer.Copy[object]
+	rule *ruleInApp
+}
+
+var _ syncer.ControllerModifier = (*copier)(nil)
+
+// SyncDown makes the copy, unless the remote has brought too many.
+func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
+	if c.rule.limit != nil {
+		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
+			return reconcile.Result{RequeueAfter: again}, err
+		}
+	}
+	return c.Copy.SyncDown(ctx, e)
+}
+
+// Sync keeps the copy in step, unless it grows beyond the limit.
+func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
+	if c.rule.limit != nil {
+		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
+			return reconcile.Result{RequeueAfter: again}, err
+		}
+	}
+	return c.Copy.Sync(ctx, e)
+}
+
+// ModifyController requests the originals in a namespace when the labels of the namespace change.
+func (c *copier) ModifyController(
+	_ *syncer.Pair, b *registry.ControllerBuilder[reconcile.Request],
+) (*registry.ControllerBuilder[reconcile.Request], error) {
+	r := c.rule
+	if r.NamespaceLabels() == nil {
+		return b, nil
+	}
+	if r.namespaces != nil {
+		return b.WatchesRawSource(hubobjects.Map(r.namespaces, r.requestsIn(r.originals))), nil
+	}
+	return b.WatchesRawSource(source.Kind(r.params.Cache, client.Object(namespaceMetadata()),
+		handler.TypedEnqueueRequestsFromMapFunc(r.requestsIn(r.params.Cache)))), nil
+}
+
+// requestsIn returns a function that requests the originals in a namespace.
+func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(r.GVK().GroupVersion().WithKind(r.GVK().Kind + "List"))
+		if err := reader.List(ctx, all, client.InNamespace(namespace.GetName())); err != nil {
+			r.params.Logger.Error(err, "Failed to list the originals in a namespace whose labels have changed", "rule", r.Name)
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(all.Items))
+		for i := range all.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+		return requests
+	}
+}
+
+// bringer brings the definition of the kind into the remote, and then adds the controller of the rule.
+type bringer struct {
+	pair *syncer.Pair
+	rule *ruleInApp
+}
+
+// Start waits until the remote serves the kind.
+func (b *bringer) Start(ctx context.Context) error {
+	if err := syncer.EnsureCRD(ctx, b.pair, b.rule.GVK()); err != nil {
+		return err
+	}
+	if err := b.rule.register(b.pair); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
