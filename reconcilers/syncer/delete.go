@@ -73,6 +73,10 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 	case s.facts.ownership == Stale:
 		return ctx, string(found.GetUID()) != s.down.GetAnnotations()[r.keys.ObjectUID], nil
 	}
+	// Hooks may add what Select needs.
+	if found, err = r.hooks().get(ctx, upstreamSide, found); err != nil {
+		return ctx, false, err
+	}
 	return ctx, !s.isSelected(found), nil
 }
 
@@ -116,6 +120,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
+	case state == present && s.facts.imported && !s.claims(found): // Now it is for another upstream object.
 	case state == present:
 		r.memory.exists(s.key, s.name)
 		return errBehind

@@ -36,7 +36,7 @@ type UpSyncer[T client.Object] interface {
 	UpstreamName(down T) (types.NamespacedName, bool)
 	// SyncUp is called for such a downstream object while its upstream object does not exist. It makes the object with
 	// Session.CreateUpstream. From then on Sync is called for both, with Both.Imported set; when the downstream object has
-	// gone, the pair deletes the upstream object.
+	// gone, or UpstreamName returns another name for it, the pair deletes the upstream object.
 	SyncUp(ctx context.Context, e Up[T]) (reconcile.Result, error)
 }
 

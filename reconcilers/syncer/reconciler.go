@@ -131,7 +131,9 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	}
 	_, s.facts.upSyncer = r.syncer.(UpSyncer[T])
 	if s.name, s.facts.imported = s.importedFrom(); s.facts.imported {
-		err = s.readDown(ctx, s.name)
+		if err = s.readDown(ctx, s.name); s.facts.down != absent && !s.claims(s.down) {
+			s.facts.down = absent // It is for another upstream object now.
+		}
 	} else {
 		err = s.find(ctx)
 	}
@@ -152,11 +154,16 @@ func (s *Session[T]) observe(ctx context.Context) error {
 
 // isSource reports whether an UpSyncer makes the upstream object for the downstream object.
 func (s *Session[T]) isSource() bool {
+	return s.facts.down != absent && s.claims(s.down)
+}
+
+// claims reports whether an UpSyncer makes the upstream object for a downstream object.
+func (s *Session[T]) claims(down T) bool {
 	u, ok := s.of.syncer.(UpSyncer[T])
-	if !ok || s.facts.down == absent {
+	if !ok {
 		return false
 	}
-	up, wanted := u.UpstreamName(s.down)
+	up, wanted := u.UpstreamName(down)
 	return wanted && up == s.key
 }
 

@@ -24,6 +24,9 @@ type Access struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
+	// Indexer adds indexes to the cache, for IndexRegisterer. The hub, as an app reaches it, and a leased remote have none:
+	// Indexer is nil.
+	Indexer client.FieldIndexer
 	// Config is the configuration for further clients. The hub, as an app reaches it, has none: Config is nil.
 	Config *rest.Config
 }
@@ -68,7 +71,9 @@ func OfRemote(p registry.Remote) Side { return Side{&clusterSide{cluster: p.Clus
 type clusterSide struct{ cluster cluster.Cluster }
 
 func (s *clusterSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
-	return f(ctx, accessTo(s.cluster))
+	a := accessTo(s.cluster)
+	a.Indexer = s.cluster.GetFieldIndexer()
+	return f(ctx, a)
 }
 
 func accessTo(c cluster.Cluster) Access {

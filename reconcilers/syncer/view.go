@@ -27,7 +27,8 @@ type clusterView struct {
 	seen    *tombstones
 }
 
-func (v *clusterView) reader(a Access) client.Reader { return a.Client }
+// reader returns the cache, because the client reads unstructured objects from the API server.
+func (v *clusterView) reader(Access) client.Reader { return v.cluster.GetCache() }
 
 func (v *clusterView) requests(observe observer) source.TypedSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Related returns the names of the upstream objects to reconcile for an event of an object of another kind.
+type Related func(ctx context.Context, obj client.Object) []types.NamespacedName
+
+// WatchUpstream returns a source of requests for the events of upstream objects of another kind, for a ControllerModifier.
+func (p *Pair) WatchUpstream(obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
+	return watchRelated(p.options.Upstream, obj, f)
+}
+
+// WatchDownstream returns a source of requests for the events of downstream objects of another kind, for a ControllerModifier.
+// A hub as the downstream side delivers all objects of the kind.
+func (p *Pair) WatchDownstream(obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
+	return watchRelated(p.options.Downstream, obj, f)
+}
+
+func watchRelated(on Side, obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
+	v, err := on.inner.open(want{object: obj})
+	if err != nil {
+		return nil, fmt.Errorf("watch %T: %w", obj, err)
+	}
+	return v.requests(func(ctx context.Context, obj client.Object, _ bool) []types.NamespacedName { return f(ctx, obj) }), nil
+}
