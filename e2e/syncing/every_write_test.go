@@ -83,13 +83,19 @@ func (w *world) story(t *testing.T) {
 	foreign.Data = map[string]string{"precious": "yes"}
 	for i, do := range []func() error{
 		func() error { return up.Create(ctx, a.DeepCopy()) },
-		func() error { return up.Patch(ctx, a.DeepCopy(), merge(`{"data":{"k":"2","l":null},"metadata":{"labels":{"x":"1"}}}`)) },
+		func() error {
+			return up.Patch(ctx, a.DeepCopy(), merge(`{"data":{"k":"2","l":null},"metadata":{"labels":{"x":"1"}}}`))
+		},
 		func() error { return down.Patch(ctx, nameOf(a), merge(`{"data":{"k":"theirs","extra":"3"}}`)) },
 		func() error { return down.Delete(ctx, nameOf(a)) },
 		func() error { return up.Delete(ctx, a.DeepCopy()) },
 		func() error { return w.createAgain(a) },
-		func() error { return up.Patch(ctx, a.DeepCopy(), merge(`{"metadata":{"labels":{"`+unselected+`":"yes"}}}`)) },
-		func() error { return up.Patch(ctx, a.DeepCopy(), merge(`{"metadata":{"labels":{"`+unselected+`":null}}}`)) },
+		func() error {
+			return up.Patch(ctx, a.DeepCopy(), merge(`{"metadata":{"labels":{"`+unselected+`":"yes"}}}`))
+		},
+		func() error {
+			return up.Patch(ctx, a.DeepCopy(), merge(`{"metadata":{"labels":{"`+unselected+`":null}}}`))
+		},
 		func() error { return down.Create(ctx, foreign.DeepCopy()) },
 		func() error { return up.Create(ctx, b.DeepCopy()) },
 		func() error { return down.Delete(ctx, foreign.DeepCopy()) },
@@ -109,7 +115,9 @@ func (w *world) story(t *testing.T) {
 	}
 }
 
-func merge(patch string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(patch)) }
+func merge(patch string) client.Patch {
+	return client.RawPatch("application/merge-patch+json", []byte(patch))
+}
 
 func (w *world) original(namespace int, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{

@@ -175,7 +175,7 @@ func (w *world) ownedBy(down *corev1.ConfigMap) (o ownership, err error) {
 				Annotations map[string]json.RawMessage `json:"f:annotations"`
 			} `json:"f:metadata"`
 		}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return o, err
 		}
 		return ownership{keysOf(fields.Data), keysOf(fields.Metadata.Labels), keysOf(fields.Metadata.Annotations)}, nil

@@ -42,7 +42,9 @@ type life struct {
 	ended  chan struct{}
 }
 
-func newLife(end moment, b *bodies) *life { return &life{end: end, bodies: b, ended: make(chan struct{})} }
+func newLife(end moment, b *bodies) *life {
+	return &life{end: end, bodies: b, ended: make(chan struct{})}
+}
 
 func (l *life) stop() { l.once.Do(func() { close(l.ended) }) }
 
