@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldset
+
+import "encoding/base64"
+
+// Prune removes from an object what apply does not send: the status, the metadata that an API server sets, and nulls, which
+// typed objects have for times and lists that are not set. Nulls in lists stay, since they have an index. The stringData of a
+// Secret become its data, as they do in an API server, which never returns them.
+func Prune(obj map[string]any) {
+	delete(obj, "status")
+	if metadata, ok := obj["metadata"].(map[string]any); ok {
+		for _, key := range []string{
+			"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion",
+			"selfLink", "uid",
+		} {
+			delete(metadata, key)
+		}
+	}
+	if obj["kind"] == "Secret" && obj["apiVersion"] == "v1" {
+		mergeStringData(obj)
+	}
+	pruneNulls(obj)
+}
+
+func mergeStringData(secret map[string]any) {
+	text, ok := secret["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	delete(secret, "stringData")
+	data, ok := secret["data"].(map[string]any)
+	if !ok {
+		data = map[string]any{}
+		secret["data"] = data
+	}
+	for key, value := range text {
+		if s, ok := value.(string); ok {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+	}
+}
+
+func pruneNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, one := range v {
+			if one == nil {
+				delete(v, key)
+				continue
+			}
+			pruneNulls(one)
+		}
+	case []any:
+		for _, one := range v {
+			pruneNulls(one)
+		}
+	}
+}

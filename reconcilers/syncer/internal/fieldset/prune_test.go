@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldset_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+)
+
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	const before = `{spec: {replicas: 2, list: [a, b, c], nested: [{x: 1, q: 1}, {x: 2}]}, metadata: {annotations: {a/b: x, c~d: y}}, "": {"": 1}, "0": z}`
+	for _, test := range []struct {
+		what     string
+		pointers []string
+		want     string
+	}{
+		{"nothing", nil, before},
+		{"a field", []string{"/spec/replicas", "/spec/nested", "/metadata/annotations", "/", "/0"}, `{spec: {list: [a, b, c]}, metadata: {}}`},
+		{"an escaped slash", []string{"/metadata/annotations/a~1b"}, `{spec: {replicas: 2, list: [a, b, c], nested: [{x: 1, q: 1}, {x: 2}]}, metadata: {annotations: {c~d: y}}, "": {"": 1}, "0": z}`},
+		{"an escaped tilde", []string{"/metadata/annotations/c~0d", "/spec"}, `{metadata: {annotations: {a/b: x}}, "": {"": 1}, "0": z}`},
+		{"empty keys", []string{"//", "/spec"}, `{metadata: {annotations: {a/b: x, c~d: y}}, "": {}, "0": z}`},
+		{"elements of a list", []string{"/spec/list/0", "/spec/list/2", "/spec/nested/1", "/spec/nested/0/q"}, `{spec: {replicas: 2, list: [b], nested: [{x: 1}]}, metadata: {annotations: {a/b: x, c~d: y}}, "": {"": 1}, "0": z}`},
+		{"fields that are absent", []string{"/x", "/spec/x/q", "/spec/replicas/x", "/spec/list/3", "/spec/list/-", "/spec/list/00", "/spec/list/-1", "/spec/list/x", "/spec/list/0/x", "/metadata/annotations/a~01b"}, before},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			obj := object(t, before)
+			if err := fieldset.Without(obj, test.pointers); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, pointer := range []string{"", "spec", "spec/replicas", "#/spec", "/spec~", "/a~2b", "/a~/b", "/~~1", "/kind", "/apiVersion", "/metadata", "/metadata/name", "/metadata/namespace"} {
+		obj := object(t, before)
+		if err := fieldset.Without(obj, []string{"/spec", pointer}); !errors.Is(err, fieldset.ErrPointer) {
+			t.Errorf("%q: got the error %v", pointer, err)
+		}
+		if diff := cmp.Diff(object(t, before), obj); diff != "" {
+			t.Errorf("%q: the object has changed (-want +got):\n%s", pointer, diff)
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ what, before, want string }{
+		{"null", `{a: null, b: {c: null, d: 1}, e: [null, {f: null, g: 1}]}`, `{b: {d: 1}, e: [null, {g: 1}]}`},
+		{"status", `{spec: {status: x}, status: {a: 1}}`, `{spec: {status: x}}`},
+		{
+			"metadata", `{metadata: {name: a, uid: u, resourceVersion: "1", generation: 1, selfLink: l, creationTimestamp: null,
+			deletionTimestamp: t, deletionGracePeriodSeconds: 1, managedFields: [{}], labels: {uid: u}}, spec: {metadata: {uid: u}}}`,
+			`{metadata: {name: a, labels: {uid: u}}, spec: {metadata: {uid: u}}}`,
+		},
+		{"a Secret", `{apiVersion: v1, kind: Secret, stringData: {a: x}}`, `{apiVersion: v1, kind: Secret, data: {a: eA==}}`},
+		{
+			"a Secret with both", `{apiVersion: v1, kind: Secret, stringData: {a: x}, data: {a: eQ==, b: eg==}}`,
+			`{apiVersion: v1, kind: Secret, data: {a: eA==, b: eg==}}`,
+		},
+		{"a Secret of others", `{apiVersion: x/v1, kind: Secret, stringData: {a: x}}`, `{apiVersion: x/v1, kind: Secret, stringData: {a: x}}`},
+		{"no metadata", `{metadata: x}`, `{metadata: x}`},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			obj := object(t, test.before)
+			fieldset.Prune(obj)
+			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPruneTyped tests that nothing is left of a typed object without content but what JSON has of it.
+func TestPruneTyped(t *testing.T) {
+	t.Parallel()
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fieldset.Prune(obj)
+	if diff := cmp.Diff(map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}, obj); diff != "" {
+		t.Errorf("object (-want +got):\n%s", diff)
+	}
+	if path, ok := fieldset.Contains(map[string]any{}, obj); !ok {
+		t.Errorf("an object without fields lacks %s", path)
+	}
+}
