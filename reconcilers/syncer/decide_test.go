@@ -96,7 +96,7 @@ func TestDecide_NothingIsLeft(t *testing.T) {
 		next, why := decide(f), ""
 		switch {
 		case f.imported:
-		case f.wanted() && f.down == absent && !(f.lost && f.propagates) && next != stepSyncDown:
+		case f.wanted() && f.down == absent && (!f.lost || !f.propagates) && next != stepSyncDown:
 			why = "a selected object without a copy gets one"
 		case f.wanted() && f.theirs() && next != stepConflict:
 			why = "a name that is taken is reported"

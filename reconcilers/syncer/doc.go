@@ -115,7 +115,7 @@ are held for a few instructions.
 # Why it is built this way
 
 vcluster's package wrote whole objects, had one identity for the process, took names apart, deleted what a cache did not
-have, and overwrote objects of others; its defects are tests in flaws_test.go, each named after its number. Its
+have, and overwrote objects of others; its defects are tests in the files flaws*_test.go, each named after its number. Its
 records of names were a store of its own; here the copies are the record, so that a restart, a restored backup and a second
 process see the same.
 

@@ -37,7 +37,7 @@ func bind(t *testing.T, tr translate.Translator[*corev1.ConfigMap], id translate
 
 func original() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "nginx", Namespace: "default", UID: "1", ResourceVersion: "2", Generation: 3, GenerateName: "g", SelfLink: "s",
+		Name: "nginx", Namespace: "default", UID: "1", ResourceVersion: "2", Generation: 3, GenerateName: "g",
 		Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, CreationTimestamp: metav1.Now(),
 		Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "1", "b": "2"},
@@ -113,18 +113,35 @@ func TestMetadataUpdate(t *testing.T) {
 		wantsChanged bool
 	}{
 		{name: "nothing"},
-		{name: "a: a changed value", up: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "9", "db" },
-			annotations: map[string]string{"a": "9", "b": "2"}, labels: map[string]string{"app": "db"}, wantsChanged: true},
-		{name: "a: a new key", up: func(o *corev1.ConfigMap) { o.Annotations["c"], o.Labels["l"] = "3", "4" },
-			annotations: map[string]string{"a": "1", "b": "2", "c": "3"}, labels: map[string]string{"app": "web", "l": "4"}, wantsChanged: true},
-		{name: "b: an excluded annotation of the copy stays", up: func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "up" },
-			down: func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "down" }, annotations: map[string]string{"a": "1", "b": "2", "excluded": "down"}},
-		{name: "c: upstream wins", down: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "theirs", "theirs" }, wantsChanged: true},
-		{name: "c: a key that upstream loses is dropped", up: func(o *corev1.ConfigMap) { delete(o.Annotations, "a"); delete(o.Labels, "app") },
-			annotations: map[string]string{"b": "2"}, labels: map[string]string{}, wantsChanged: true},
-		{name: "d: keys of the copy stay", down: func(o *corev1.ConfigMap) { o.Annotations["host"], o.Labels["host"] = "1", "2" },
-			annotations: map[string]string{"a": "1", "b": "2", "host": "1"}, labels: map[string]string{"app": "web", "host": "2"}},
-		{name: "the marks are restored", down: func(o *corev1.ConfigMap) { delete(o.Annotations, identity().Keys().ObjectUID) }, wantsChanged: true},
+		{
+			name: "a: a changed value", up: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "9", "db" },
+			annotations: map[string]string{"a": "9", "b": "2"}, labels: map[string]string{"app": "db"}, wantsChanged: true,
+		},
+		{
+			name: "a: a new key", up: func(o *corev1.ConfigMap) { o.Annotations["c"], o.Labels["l"] = "3", "4" },
+			annotations: map[string]string{"a": "1", "b": "2", "c": "3"}, labels: map[string]string{"app": "web", "l": "4"}, wantsChanged: true,
+		},
+		{
+			name: "b: an excluded annotation of the copy stays", up: func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "up" },
+			down:        func(o *corev1.ConfigMap) { o.Annotations["excluded"] = "down" },
+			annotations: map[string]string{"a": "1", "b": "2", "excluded": "down"},
+		},
+		{
+			name: "c: upstream wins", down: func(o *corev1.ConfigMap) { o.Annotations["a"], o.Labels["app"] = "theirs", "theirs" },
+			wantsChanged: true,
+		},
+		{
+			name: "c: a key that upstream loses is dropped", up: func(o *corev1.ConfigMap) { delete(o.Annotations, "a"); delete(o.Labels, "app") },
+			annotations: map[string]string{"b": "2"}, labels: map[string]string{}, wantsChanged: true,
+		},
+		{
+			name: "d: keys of the copy stay", down: func(o *corev1.ConfigMap) { o.Annotations["host"], o.Labels["host"] = "1", "2" },
+			annotations: map[string]string{"a": "1", "b": "2", "host": "1"}, labels: map[string]string{"app": "web", "host": "2"},
+		},
+		{
+			name: "the marks are restored", down: func(o *corev1.ConfigMap) { delete(o.Annotations, identity().Keys().ObjectUID) },
+			wantsChanged: true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -252,8 +269,13 @@ func TestSelector(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	for _, id := range []translate.Identity{
-		{}, {Tenant: "A"}, {Tenant: "a.b"}, {Tenant: "a", TargetNamespace: "B"}, {Tenant: "a", KeyPrefix: "a/b"},
-		{Tenant: "a", NamePrefix: "-"}, {Tenant: strings.Repeat("a", 64)},
+		{},
+		{Tenant: "A"},
+		{Tenant: "a.b"},
+		{Tenant: "a", TargetNamespace: "B"},
+		{Tenant: "a", KeyPrefix: "a/b"},
+		{Tenant: "a", NamePrefix: "-"},
+		{Tenant: strings.Repeat("a", 64)},
 	} {
 		if _, err := id.WithDefaults(); !errors.Is(err, translate.ErrInvalidIdentity) {
 			t.Errorf("%+v: %v", id, err)
@@ -296,7 +318,8 @@ func TestToDownstream(t *testing.T) {
 		"cluster":    {translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), types.NamespacedName{Name: "pv1"}, "/vcluster-pv1-x-host-ns-x-vc1"},
 		"mirror":     {translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), key, "host-ns/pv1"},
 		"mirror of all namespaces": {
-			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), key, "default/pv1"},
+			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), key, "default/pv1",
+		},
 	} {
 		if got := c.translator.ToDownstream(c.key)[0].String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
