@@ -16,6 +16,11 @@ CLUSTERFX_SEED repeats the random choices of TestModel.
 	the process ends before and after each of its writes          TestModel/every_write
 	three writers, outages of both sides, 50 ends at random       TestModel/random
 	no write to an object without marks, from the audit log       TestModel
+	two pairs with one target namespace, colliding tenants        TestHard/neighbours
+	a chain of two pairs through two clusters                     TestHard/nested_tenants
+	10 000 objects, and no write after a restart                  TestHard/many_objects (1 000 in the fast part)
+	kinds without a status subresource                            TestHard/no_status_subresource
+	admission that rejects or mutates: bounded writes, an event   TestHard/rejecting_webhook, TestHard/mutating_webhook
 
 # How it works
 

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 // patience is how long a test waits for a state. It is reached only if the test fails.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func must(t testing.TB, err error) {
 	t.Helper()

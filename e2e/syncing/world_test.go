@@ -43,10 +43,17 @@ const (
 // in the other one have the same name downstream in the scheme of vcluster.
 func newWorld(t testing.TB, all []*fleet.Cluster, id string) *world {
 	t.Helper()
-	w := &world{t: t, downstream: all[below]}
-	w.namespaces, w.target = []string{id + "-x-q" + id, "q" + id}, "t"+id
-	w.identity = syncer.Identity{Tenant: id, TargetNamespace: w.target}
-	w.bodies, w.register, w.oneToOne = &bodies{all: map[string][]byte{}}, configMaps, true
+	return newWorldOf(t, all, setting{
+		namespaces: []string{id + "-x-q" + id, "q" + id}, target: "t" + id, oneToOne: true, identity: syncer.Identity{Tenant: id},
+	})
+}
+
+// newWorldOf makes the namespaces of a setting. The pair copies ConfigMaps.
+func newWorldOf(t testing.TB, all []*fleet.Cluster, s setting) *world {
+	t.Helper()
+	w := &world{t: t, downstream: all[below], setting: s}
+	w.identity.TargetNamespace = w.target
+	w.bodies, w.register = &bodies{all: map[string][]byte{}}, configMaps
 	for i, c := range all {
 		w.people[i] = clientFor(t, c.Config())
 		p, err := fault.New(c.Server())
