@@ -21,6 +21,9 @@ CLUSTERFX_SEED repeats the random choices of TestModel.
 	10 000 objects, and no write after a restart                  TestHard/many_objects (1 000 in the fast part)
 	kinds without a status subresource                            TestHard/no_status_subresource
 	admission that rejects or mutates: bounded writes, an event   TestHard/rejecting_webhook, TestHard/mutating_webhook
+	a Secret for five remotes: one list, one watch, no write      TestHub/one_Secret_for_all_remotes
+	the hub loses its data: the guard, and nothing by hand        TestHub/the_hub_loses_its_data
+	remotes that are dead, paused or deregistered                 TestHub/remotes_that_are_away
 
 # How it works
 
