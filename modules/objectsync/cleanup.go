@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,23 +45,40 @@ type cleaner struct {
 }
 
 func (c cleaner) run(ctx context.Context) error {
+	if c.rule.Mode == rules.Observe {
+		return nil
+	}
 	var all []error
 	if c.rule.OnDeregister == rules.Delete {
-		target, live := c.params.Client, c.params.APIReader
-		if c.rule.From == rules.FromRemote {
-			target, live = c.params.HubClient, c.params.HubClient
+		all = append(all, c.deleteCopies(ctx))
+	}
+	if c.rule.From == rules.FromRemote {
+		all = append(all, c.each(ctx, c.params.APIReader, nil, func(one *metav1.PartialObjectMetadata) error {
+			return release(ctx, c.params.Client, one, c.rule.Finalizer(c.cluster))
+		}))
+	}
+	return errors.Join(all...)
+}
+
+// deleteCopies deletes the copies of the rule that belong to the remote. In the hub it lists only namespaces in which the module
+// may do so.
+func (c cleaner) deleteCopies(ctx context.Context) error {
+	target, live, namespaces := c.params.Client, c.params.APIReader, []string{metav1.NamespaceAll}
+	if c.rule.From == rules.FromRemote {
+		target, live = c.params.HubClient, c.params.HubClient
+		if known := c.rule.HubNamespaces(); len(known) > 0 {
+			namespaces = known
 		}
-		copies := client.MatchingLabels{c.rule.Identity(c.cluster).Keys().ManagedBy: c.rule.Tenant(c.cluster)}
-		all = append(all, c.each(ctx, live, []client.ListOption{copies}, func(one *metav1.PartialObjectMetadata) error {
+	}
+	copies := client.MatchingLabels{c.rule.Identity(c.cluster).Keys().ManagedBy: c.rule.Tenant(c.cluster)}
+	var all []error
+	for _, namespace := range namespaces {
+		in := []client.ListOption{copies, client.InNamespace(namespace)}
+		all = append(all, c.each(ctx, live, in, func(one *metav1.PartialObjectMetadata) error {
 			if !rules.IsCopy(one) {
 				return nil
 			}
 			return client.IgnoreNotFound(target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))
-		}))
-	}
-	if c.rule.From == rules.FromRemote {
-		all = append(all, c.each(ctx, c.params.APIReader, nil, func(one *metav1.PartialObjectMetadata) error {
-			return release(ctx, c.params.Client, c.rule, one, c.rule.Finalizer(c.cluster))
 		}))
 	}
 	return errors.Join(all...)
@@ -75,7 +93,11 @@ func (c cleaner) each(
 		page := &metav1.PartialObjectMetadataList{}
 		gvk := c.rule.GVK()
 		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := reader.List(ctx, page, append(o, client.Limit(pageSize), client.Continue(token))...); err != nil {
+		err := reader.List(ctx, page, append(slices.Clone(o), client.Limit(pageSize), client.Continue(token))...)
+		if meta.IsNoMatchError(err) {
+			return nil // There are none of that kind.
+		}
+		if err != nil {
 			return fmt.Errorf("list the objects: %w", err)
 		}
 		for i := range page.Items {
@@ -89,8 +111,8 @@ func (c cleaner) each(
 	return errors.Join(append(all, ctx.Err())...)
 }
 
-// release removes a finalizer from an object.
-func release(ctx context.Context, c client.Client, r rules.Rule, one *metav1.PartialObjectMetadata, finalizer string) error {
+// release removes a finalizer from an object, whose kind is set.
+func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, finalizer string) error {
 	if !slices.Contains(one.Finalizers, finalizer) {
 		return nil
 	}
@@ -103,7 +125,7 @@ func release(ctx context.Context, c client.Client, r rules.Rule, one *metav1.Par
 		return err
 	}
 	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(r.GVK())
+	target.SetGroupVersionKind(one.GroupVersionKind())
 	target.Namespace, target.Name = one.Namespace, one.Name
 	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(finalizer))
 	if client.IgnoreNotFound(err) != nil {

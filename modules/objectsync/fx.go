@@ -24,7 +24,7 @@ type HubParams struct {
 }
 
 // Module is the module. It runs in the remotes whose Cluster names it in spec.modules.
-var Module = registry.NewModule("sync", registry.ModuleOptions{
+var Module = registry.NewModule(Name, registry.ModuleOptions{
 	Description: "Copies objects between the hub and remotes by rules.",
 	Select:      registry.Selector{OnRequest: true},
 	Config:      registry.ConfigOf(rules.Defaults),

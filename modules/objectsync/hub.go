@@ -6,13 +6,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,76 +31,173 @@ const (
 	ReasonCopyLeftBehind = "CopyLeftBehind"
 	// lookAgain is how often the hub part looks for the Cluster of an object that is being deleted.
 	lookAgain = 15 * time.Second
+	// unselectedAfter is how long the pair of a remote has for an object that is deleted and no longer selected.
+	unselectedAfter = time.Minute
 )
 
-// SetUpHub adds a controller for each rule from the hub that is one-to-one: it releases originals that are being deleted and whose
-// cluster is gone.
-func SetUpHub(_ fx.Lifecycle, p HubParams) error {
-	for _, r := range p.Config.Complete() {
-		if r.From != rules.FromHub || !r.IsOneToOne() {
-			continue
+// SetUpHub adds a controller for each kind with rules from the hub that are one-to-one: it releases originals that are being
+// deleted and whose copy no pair will delete.
+func SetUpHub(p HubParams) error {
+	all, err := newBook(p.Config, p.Options.ModuleConfigs)
+	if err != nil {
+		return err
+	}
+	byKind := map[schema.GroupVersionKind][]rules.Rule{}
+	for _, r := range all.holding() {
+		byKind[r.GVK()] = append(byKind[r.GVK()], r)
+	}
+	for kind, of := range byKind {
+		one := &releaser{kind: kind, rules: of, book: all, params: p}
+		if rules.IsServedByKubernetes(kind.Group) {
+			err = one.add()
+		} else {
+			err = p.Manager.Add(one)
 		}
-		empty := &metav1.PartialObjectMetadata{}
-		empty.SetGroupVersionKind(r.GVK())
-		one := &releaser{rule: r, params: p}
-		err := registry.ControllerManagedBy(p.Manager).Named("sync-release-"+r.Name).
-			For(empty, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(one.isHeld))).Complete(one)
 		if err != nil {
-			return fmt.Errorf("rule %s: %w", r.Name, err)
+			return fmt.Errorf("kind %s: %w", kind.Kind, err)
 		}
 	}
 	return nil
 }
 
-// releaser releases the originals of one rule.
+// releaser releases the originals of one kind.
 type releaser struct {
-	rule   rules.Rule
+	kind   schema.GroupVersionKind
+	rules  []rules.Rule // of all clusters
+	book   book
 	params HubParams
 }
 
-// isHeld reports whether an object is being deleted and waits for its copy.
-func (r *releaser) isHeld(obj client.Object) bool {
-	return !obj.GetDeletionTimestamp().IsZero() && slices.Contains(obj.GetFinalizers(), r.rule.Finalizer(""))
+// Start adds the controller when the hub serves the kind.
+func (r *releaser) Start(ctx context.Context) error {
+	ticker := time.NewTicker(kindAgain)
+	defer ticker.Stop()
+	for {
+		_, err := r.params.RESTMapper.RESTMapping(r.kind.GroupKind(), r.kind.Version)
+		if err == nil {
+			break
+		}
+		if !meta.IsNoMatchError(err) {
+			r.params.Logger.V(1).Info("Failed to find a kind", "kind", r.kind.Kind, "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+	if err := r.add(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
-// Reconcile releases one object, if nobody else will.
+// add adds the controller.
+func (r *releaser) add() error {
+	name := strings.ReplaceAll("sync-release-"+strings.ToLower(r.kind.GroupKind().String()), ".", "-")
+	return registry.ControllerManagedBy(r.params.Manager).Named(name).
+		For(r.empty(), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).Complete(r)
+}
+
+func (r *releaser) empty() *metav1.PartialObjectMetadata {
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(r.kind)
+	return empty
+}
+
+// isHeld reports whether an object is being deleted and waits for the copy of a rule.
+func isHeld(obj client.Object) bool {
+	return !obj.GetDeletionTimestamp().IsZero() && len(held(obj)) > 0
+}
+
+// held returns the names of the rules whose finalizers an object has.
+func held(obj client.Object) []string {
+	var names []string
+	for _, finalizer := range obj.GetFinalizers() {
+		if name, ok := rules.RuleOfFinalizer(finalizer); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Reconcile releases one object if no pair will.
 func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(r.rule.GVK())
+	obj := r.empty()
 	if err := r.params.APIReader.Get(ctx, req.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	obj.SetGroupVersionKind(r.rule.GVK())
-	if !r.isHeld(obj) {
+	obj.SetGroupVersionKind(r.kind)
+	if !isHeld(obj) {
 		return reconcile.Result{}, nil
 	}
-	cluster, ok := r.rule.ClusterOf(obj.Namespace)
-	if !ok {
-		return reconcile.Result{}, nil
+	for _, name := range held(obj) {
+		why, err := r.abandoned(ctx, obj, name)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if why == "" {
+			continue
+		}
+		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
+		// One at a time: the object has changed, and its watch requests it again.
+		return reconcile.Result{}, release(ctx, r.params.Client, obj, rules.Rule{Name: name, From: rules.FromHub}.Finalizer(""))
 	}
-	why, err := r.abandoned(ctx, cluster)
-	if err != nil || why == "" {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
-	}
-	r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonCopyLeftBehind, "Release",
-		"Released although its copy in the cluster %s may still exist: %s.", cluster, why)
-	return reconcile.Result{}, release(ctx, r.params.Client, r.rule, obj, r.rule.Finalizer(cluster))
+	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
 
-// abandoned returns why the copies in a cluster are given up, or nothing if they are not.
-func (r *releaser) abandoned(ctx context.Context, cluster string) (string, error) {
+// abandoned returns why the copy of an object is given up, or nothing if it is not.
+func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, name string) (string, error) {
+	cluster, known := "", false
+	for _, one := range r.rules {
+		if one.Name == name && !known {
+			cluster, known = one.ClusterOf(obj.Namespace)
+		}
+	}
+	if !known {
+		return "the rule does not exist, or no longer has copies of this namespace", nil
+	}
 	var c hubv1.Cluster
 	err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "the Cluster does not exist", nil
+		return "the Cluster " + cluster + " does not exist", nil
 	case err != nil:
 		return "", fmt.Errorf("read the Cluster %s: %w", cluster, err)
+	case !slices.Contains(c.Spec.Modules, Name):
+		return "the Cluster " + cluster + " does not run the module " + Name, nil
+	}
+	return r.away(obj, name, &c), nil
+}
+
+// away returns why a Cluster that runs the module will not release an object.
+func (r *releaser) away(obj *metav1.PartialObjectMetadata, name string, c *hubv1.Cluster) string {
+	all := r.book.of(c.Labels)
+	i := slices.IndexFunc(all, func(one rules.Rule) bool { return one.Name == name && one.GVK() == r.kind && holds(one) })
+	if i < 0 {
+		return "the rule does not exist for the Cluster " + c.Name
+	}
+	selector := all[i].ObjectLabels()
+	if selector != nil && !selector.Matches(labels.Set(obj.Labels)) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
+		return "the rule does not select the object any longer"
 	}
 	after, ok := r.params.Config.Abandon()
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if ok && ready != nil && ready.Status != metav1.ConditionTrue && time.Since(ready.LastTransitionTime.Time) > after {
-		return "the Cluster was not Ready for " + after.String(), nil
+		return "the Cluster " + c.Name + " was not Ready for " + after.String()
 	}
-	return "", nil
+	return ""
+}
+
+// Left returns the text of the event about an object that is released although its copy may still exist.
+func Left(rule string, obj client.Object, why string) string {
+	return fmt.Sprintf("The copy that rule %s has made of %s/%s may still exist, and is not deleted: %s.",
+		rule, obj.GetNamespace(), obj.GetName(), why)
+}
+
+// Release removes the finalizer of a rule from an object of the hub, whose kind is set, as hub sync release does. A copy that
+// exists stays. An object that has changed since it was read is not written: the error is a conflict.
+func Release(ctx context.Context, c client.Client, obj *metav1.PartialObjectMetadata, finalizer string) error {
+	return release(ctx, c, obj, finalizer)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
@@ -26,6 +27,8 @@ const (
 	// countAgain is how old a count of the copies may be when a limit is exceeded, and how soon an original beyond it is tried
 	// again.
 	countAgain = time.Minute
+	// tellAgain is how often an event about the limit of a rule is recorded.
+	tellAgain = 10 * time.Minute
 	// reasonOverLimit is the reason of the event of an original that has no copy because of a limit.
 	reasonOverLimit = "OverLimit"
 )
@@ -38,10 +41,13 @@ type limit struct {
 	copies  *hubobjects.Objects
 	rule    *ruleInApp
 
+	counting sync.Mutex // held while the copies are counted, which reads memory
+
 	mu      sync.Mutex // protects the fields below
 	sizes   map[types.NamespacedName]int64
 	total   int64
 	counted time.Time
+	told    time.Time
 }
 
 // newLimit returns the limit of a rule.
@@ -72,6 +78,10 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 	if err != nil {
 		return 0, err
 	}
+	// The copies of an earlier app are counted before the first one is admitted.
+	if err := l.countOnce(ctx); err != nil {
+		return 0, err
+	}
 	if l.admit(s.Target(), size) {
 		return 0, nil
 	}
@@ -80,6 +90,9 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 	}
 	if l.admit(s.Target(), size) {
 		return 0, nil
+	}
+	if !l.tells(time.Now()) {
+		return wait.Jitter(countAgain, 1), nil
 	}
 	return countAgain, s.Event(ctx, corev1.EventTypeWarning, reasonOverLimit, fmt.Sprintf(
 		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
@@ -108,8 +121,33 @@ func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	return true
 }
 
+// tells reports whether an event about the limit is due: one for many originals, since a remote that has too many of them shall
+// not cost an event for each.
+func (l *limit) tells(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.told) < tellAgain {
+		return false
+	}
+	l.told = now
+	return true
+}
+
+// countOnce counts the copies in the hub, unless they were counted. Only one worker counts, and the others wait for it.
+func (l *limit) countOnce(ctx context.Context) error {
+	l.mu.Lock()
+	known := !l.counted.IsZero()
+	l.mu.Unlock()
+	if known {
+		return nil
+	}
+	return l.count(ctx)
+}
+
 // count counts the copies in the hub, unless it has done so lately.
 func (l *limit) count(ctx context.Context) error {
+	l.counting.Lock()
+	defer l.counting.Unlock()
 	if !l.isDue(time.Now()) {
 		return nil
 	}
@@ -133,16 +171,12 @@ func (l *limit) count(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sizes, l.total = sizes, total
+	l.sizes, l.total, l.counted = sizes, total, time.Now()
 	return nil
 }
 
 func (l *limit) isDue(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.counted) < countAgain {
-		return false
-	}
-	l.counted = now
-	return true
+	return now.Sub(l.counted) >= countAgain
 }

@@ -4,11 +4,12 @@ package objectsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,16 +20,22 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // object is a copy or an original.
 type object = *unstructured.Unstructured
 
 // SetUp adds the pairs of all rules to the app of a remote.
-func SetUp(l fx.Lifecycle, p Params) error {
+func SetUp(p Params) error {
 	for _, r := range p.Config.Complete() {
 		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name)}
-		if err := one.setUp(); err != nil {
+		err := one.setUp()
+		if errors.Is(err, rules.ErrNamespace) { // The other rules work for this cluster.
+			p.Logger.Error(err, "Failed to set up a rule for this cluster", "rule", r.Name)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("rule %s: %w", r.Name, err)
 		}
 	}
@@ -47,39 +54,62 @@ type ruleInApp struct {
 }
 
 func (r *ruleInApp) setUp() (err error) {
-	if err := r.CheckNamespaces(r.cluster); err != nil {
+	if err := r.checkNamespaces(); err != nil {
 		return err
 	}
 	if r.patcher, err = r.Patcher(rules.Cluster{Name: r.cluster, Labels: r.params.Status.Labels}); err != nil {
-		return err
-	}
-	if err := r.watchNamespaces(); err != nil {
 		return err
 	}
 	p := r.params
 	options := syncer.PairOptions{
 		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(r.cluster), OneToOne: r.IsOneToOne(),
 		Upstream: syncer.OfHub(p.Remote, r.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
-		Quote: p.Quote, Metrics: p.Metrics,
+		Quote: r.quoteFor(), Metrics: p.Metrics,
 	}
 	if r.From == rules.FromRemote {
 		options.Upstream, options.Downstream = options.Downstream, options.Upstream
-		if r.limit, err = newLimit(r); err != nil {
-			return err
-		}
 	}
 	pair, err := syncer.NewPair(options)
 	if err != nil {
 		return err
 	}
-	if r.BringCRD {
-		return p.Manager.Add(&bringer{pair: pair, rule: r})
+	if rules.IsServedByKubernetes(r.GVK().Group) {
+		return r.register(pair)
 	}
-	return r.register(pair)
+	return p.Manager.Add(&waiter{pair: pair, rule: r})
+}
+
+// checkNamespaces refuses a namespace that only the name of the cluster makes known: that of the credentials in the hub, too.
+func (r *ruleInApp) checkNamespaces() error {
+	if err := r.CheckNamespaces(r.cluster); err != nil {
+		return err
+	}
+	into := r.Identity(r.cluster).TargetNamespace
+	if r.From == rules.FromRemote && r.params.HubObjects.IsHidden(into) {
+		return fmt.Errorf("%w: %s has the credentials", rules.ErrNamespace, into)
+	}
+	return nil
+}
+
+// quoteFor returns the function that makes texts of the target fit for events, or nil if events repeat none of them: the hub's
+// own, and those about Secrets, which might contain their values.
+func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
+	if r.From == rules.FromRemote || r.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return nil
+	}
+	return r.params.Quote
 }
 
 // register adds the controller of the rule.
-func (r *ruleInApp) register(pair *syncer.Pair) error {
+func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
+	if err := r.watchNamespaces(); err != nil {
+		return err
+	}
+	if r.From == rules.FromRemote {
+		if r.limit, err = newLimit(r); err != nil {
+			return err
+		}
+	}
 	selector := r.Selector(r.cluster, r.labelsOf)
 	return syncer.Register(pair, syncer.Syncer[object](&copier{rule: r, Copy: syncer.Copy[object]{
 		Called: "copies", Status: r.Status, Mutate: r.mutate, Adopt: r.adopts,
@@ -90,8 +120,12 @@ func (r *ruleInApp) register(pair *syncer.Pair) error {
 	})
 }
 
-// hubSelection returns the selection of the originals in the hub. It is the same in all apps, which share an informer.
+// hubSelection returns the selection of the objects in the hub: the originals, or the namespace of the copies. It is the same in
+// all apps, which share an informer.
 func (r *ruleInApp) hubSelection() syncer.HubSelection {
+	if r.From == rules.FromRemote {
+		return syncer.HubSelection{Namespaces: r.HubNamespaces()}
+	}
 	s := syncer.HubSelection{Labels: r.ObjectLabels(), Route: hubobjects.All()}
 	if named := r.SourceNamespaces(r.cluster); len(named) > 0 {
 		s.Route, s.Keys, s.Namespaces = hubobjects.ByNamespace(), named, r.Namespaces.Names
@@ -134,7 +168,9 @@ func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
 }
 
 // mutate changes a copy as the patches of the rule say.
-func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error { return r.patcher.Apply(ctx, copied) }
+func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
+	return r.patcher.Apply(ctx, copied)
+}
 
 // adopts reports whether an object that has the name of the copy becomes the copy.
 func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
@@ -203,22 +239,4 @@ func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, clien
 		}
 		return requests
 	}
-}
-
-// bringer brings the definition of the kind into the remote, and then adds the controller of the rule.
-type bringer struct {
-	pair *syncer.Pair
-	rule *ruleInApp
-}
-
-// Start waits until the remote serves the kind.
-func (b *bringer) Start(ctx context.Context) error {
-	if err := syncer.EnsureCRD(ctx, b.pair, b.rule.GVK()); err != nil {
-		return err
-	}
-	if err := b.rule.register(b.pair); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
 }

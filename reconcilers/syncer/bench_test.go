@@ -175,7 +175,12 @@ func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop f
 	ctx, cancel := context.WithCancel(tb.Context())
 	done := make(chan error, 1)
 	go func() { done <- copies.Start(ctx) }()
-	return func() { cancel(); <-done }
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Error(err)
+		}
+	}
 }
 
 // BenchmarkInitial copies objects that exist, with a pair and with the baseline in turn, five times after a warm-up.
@@ -301,7 +306,7 @@ func edit(tb testing.TB, way string, pairs, edits int) []float64 {
 		}
 	}
 	go func() {
-		for range arrived { //nolint:revive // It drains what the watches still report.
+		for range arrived {
 		}
 	}()
 	for _, stop := range slices.Backward(stops) {

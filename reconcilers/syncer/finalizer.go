@@ -39,6 +39,25 @@ func (s *Session[T]) release(ctx context.Context) error {
 	return client.IgnoreNotFound(s.setFinalizers(ctx, without))
 }
 
+// releaseUnseen removes the finalizer from an upstream object that exists and that the view does not have, as one that has lost
+// the labels of the selection. Its copy has gone.
+func (s *Session[T]) releaseUnseen(ctx context.Context) error {
+	r := s.of
+	if !r.pair.options.OneToOne {
+		return nil
+	}
+	found := newObject[T](r.kind)
+	state, err := presenceOf(found, s.upstream.Live.Get(ctx, s.key, found))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
+	case state == absent, !slices.Contains(found.GetFinalizers(), r.finalizer), s.isSelected(found):
+		return nil
+	}
+	s.up = found
+	return s.release(ctx)
+}
+
 // setFinalizers replaces the finalizers of the upstream object, unless the object has changed since it was read.
 func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 	r := s.of

@@ -75,6 +75,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	if s.facts.up == absent && s.facts.down == absent {
 		r.memory.forget(s.key)
 		r.fights.Forget(s.key)
+		return reconcile.Result{}, s.releaseUnseen(ctx)
 	}
 	return reconcile.Result{}, nil
 }

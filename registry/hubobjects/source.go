@@ -144,6 +144,11 @@ func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
 	return made, nil
 }
 
+// IsHidden reports whether a namespace of the hub has the credentials of remotes: no module reads or writes there for a remote.
+func (s *Source) IsHidden(namespace string) bool {
+	return s.binding.Hidden != "" && namespace == s.binding.Hidden
+}
+
 func (s *Source) known(name string) *Objects {
 	s.mu.Lock()
 	defer s.mu.Unlock()

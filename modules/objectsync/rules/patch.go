@@ -154,7 +154,7 @@ func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any)
 func compile(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("cluster", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("object", cel.DynType),
-		ext.Strings(), ext.Encoders(),
+		cel.OptionalTypes(), ext.Strings(), ext.Encoders(),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)

@@ -26,18 +26,18 @@ func Permissions(c Config) registry.ConfigRules {
 			continue
 		}
 		found.Remote = append(found.Remote, r.asSource()...)
-		for _, namespace := range r.hubNamespaces() {
+		for _, namespace := range r.hubScopes() {
 			found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: namespace, Rules: r.asTarget()})
 		}
-		if r.OnTargetDeletion == Propagate && !isServedByKubernetes(r.GVK().Group) {
+		if r.OnTargetDeletion == Propagate && !IsServedByKubernetes(r.GVK().Group) {
 			found.Hub = append(found.Hub, everywhere(definitions("get")))
 		}
 	}
 	return found
 }
 
-// isServedByKubernetes reports whether a group belongs to Kubernetes itself, so that its kinds have no definitions.
-func isServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
+// IsServedByKubernetes reports whether a group belongs to Kubernetes itself, so that its kinds have no definitions.
+func IsServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
 // Resource returns the resource of the objects, in the regular plural.
 func (r Rule) Resource() string {
@@ -84,14 +84,14 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 // hubAsSource returns the permissions in the hub of a rule from there.
 func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	var all []rbac.NamespacedRules
-	for _, namespace := range r.hubNamespaces() {
+	for _, namespace := range r.hubScopes() {
 		all = append(all, rbac.NamespacedRules{Namespace: namespace, Rules: r.asSource()})
 	}
 	for _, namespace := range r.eventNamespaces() {
 		record := rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}}
 		all = append(all, rbac.NamespacedRules{Namespace: namespace, Rules: []rbacv1.PolicyRule{record}})
 	}
-	if !isServedByKubernetes(r.GVK().Group) {
+	if !IsServedByKubernetes(r.GVK().Group) {
 		all = append(all, everywhere(definitions("get")))
 	}
 	if r.Namespaces.Selector != nil {
@@ -105,15 +105,22 @@ func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	return all
 }
 
-// hubNamespaces returns the namespaces of the hub in which the rule works; "" stands for all.
-func (r Rule) hubNamespaces() []string {
+// HubNamespaces returns the namespaces of the hub in which the rule works for all clusters; none if they are not known, or the
+// kind has no namespaces.
+func (r Rule) HubNamespaces() []string {
 	switch {
-	case r.From == FromRemote && r.To.Namespace != "" && !isTemplate(r.To.Namespace):
-		return []string{r.To.Namespace}
+	case r.From == FromRemote && isTemplate(r.To.Namespace):
+		return nil
 	case r.From == FromRemote && r.To.Namespace != "":
-		return []string{metav1.NamespaceAll}
-	case len(r.Namespaces.Names) > 0:
-		return slices.Sorted(slices.Values(r.Namespaces.Names))
+		return []string{r.To.Namespace}
+	}
+	return slices.Sorted(slices.Values(r.Namespaces.Names))
+}
+
+// hubScopes returns HubNamespaces, or "" for all of them.
+func (r Rule) hubScopes() []string {
+	if known := r.HubNamespaces(); len(known) > 0 {
+		return known
 	}
 	return []string{metav1.NamespaceAll}
 }
@@ -123,7 +130,7 @@ func (r Rule) eventNamespaces() []string {
 	if !r.IsNamespaced() {
 		return []string{metav1.NamespaceDefault}
 	}
-	return r.hubNamespaces()
+	return r.hubScopes()
 }
 
 func namespaces(verbs ...string) rbacv1.PolicyRule {

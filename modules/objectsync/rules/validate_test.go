@@ -89,7 +89,12 @@ func TestConfig_Accepted(t *testing.T) {
 	t.Parallel()
 	remote, template := "from: Remote", `namespaces: {template: "tenant-{{cluster}}"}`
 	for _, lines := range [][]string{
-		{}, {remote}, {template}, {template, "status: true"}, {remote, "status: true"}, {template, "onTargetDeletion: Propagate"},
+		{},
+		{remote},
+		{template},
+		{template, "status: true"},
+		{remote, "status: true"},
+		{template, "onTargetDeletion: Propagate"},
 		{"namespaces: {selector: {}}"},
 		{"namespaces: {names: [a, b]}", "to: {names: Translated, namespace: c}"},
 		{remote, "namespaces: {selector: {}}", "to: {names: Translated, namespace: c}"},

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+)
+
+// Name is the name of the module.
+const Name = "sync"
+
+// book has the rules of all clusters.
+type book struct {
+	base      []rules.Rule
+	overrides []override
+}
+
+// override has the rules of the clusters with some labels.
+type override struct {
+	clusters labels.Selector
+	rules    []rules.Rule
+}
+
+// newBook returns the rules of a configuration and its overrides, which the hub has checked. An override without rules changes
+// none.
+func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
+	b := book{base: base.Complete()}
+	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
+	if i < 0 {
+		return b, nil
+	}
+	for _, o := range configs[i].Overrides {
+		var c struct {
+			Rules *[]rules.Rule `json:"rules"`
+		}
+		if len(o.Config) > 0 {
+			if err := json.Unmarshal(o.Config, &c); err != nil {
+				return b, fmt.Errorf("decode an override: %w", err)
+			}
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
+		if err != nil {
+			return b, fmt.Errorf("decode an override: %w", err)
+		}
+		if c.Rules != nil {
+			b.overrides = append(b.overrides, override{selector, rules.Config{Rules: *c.Rules}.Complete()})
+		}
+	}
+	return b, nil
+}
+
+// of returns the rules of a cluster with these labels.
+func (b book) of(cluster map[string]string) []rules.Rule {
+	found := b.base
+	for _, o := range b.overrides {
+		if o.clusters.Matches(labels.Set(cluster)) {
+			found = o.rules
+		}
+	}
+	return found
+}
+
+// holding returns the rules of all clusters whose originals in the hub have a finalizer.
+func (b book) holding() []rules.Rule {
+	all := slices.Clone(b.base)
+	for _, o := range b.overrides {
+		all = append(all, o.rules...)
+	}
+	return slices.DeleteFunc(all, func(r rules.Rule) bool { return !holds(r) })
+}
+
+// holds reports whether the originals of a rule in the hub have a finalizer.
+func holds(r rules.Rule) bool {
+	return r.From == rules.FromHub && r.IsOneToOne() && r.Mode == rules.Enforce
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/modules/objectsync"
+)
+
+// hubWith starts a hub with one remote, a, and a configuration of the module.
+func hubWith(t *testing.T, config string, more ...hubtest.Option) *hubtest.Hub {
+	t.Helper()
+	return hubtest.New(t, append([]hubtest.Option{
+		hubtest.Remotes("a"), hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", config),
+		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }),
+	}, more...)...)
+}
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func configMap(namespace, name string, labels map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, labels), Data: map[string]string{"k": name}}
+}
+
+// exists waits until an object exists on a server.
+func exists(s interface {
+	WaitFor(object client.Object, check func() error)
+}, obj client.Object,
+) {
+	s.WaitFor(obj, func() error { return nil })
+}
+
+// copiesIn returns the number of copies in a namespace, by name of the original.
+func copiesIn(t *testing.T, c client.Client, namespace string) map[string]int {
+	t.Helper()
+	var all corev1.ConfigMapList
+	if err := c.List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{"sync.clusterfx.dev/managed-by"}); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, one := range all.Items {
+		found[one.Annotations["sync.clusterfx.dev/object-name"]]++
+	}
+	return found
+}
+
+// hasEvent waits for an event about an object.
+func hasEvent(t *testing.T, s *hubtest.Server, obj client.Object, reason string) {
+	t.Helper()
+	s.Eventually(func() error {
+		var all eventsv1.EventList
+		if err := s.Client().List(t.Context(), &all, client.InNamespace(obj.GetNamespace())); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Reason == reason && e.Regarding.Name == obj.GetName() {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d events is %s", len(all.Items), reason)
+	})
+}
+
+const fromRemote = `
+config:
+  rules:
+  - name: reports
+    from: Remote
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {selector: {matchLabels: {reports: "true"}}}
+    objects: {matchLabels: {report: "true"}}
+    to: {names: Translated, namespace: inbox}
+    onDeregister: Delete
+  limits: {objects: 2}
+`
+
+// A rule brings objects of labeled namespaces of a remote into the hub, up to its limit, and removes its finalizers and copies
+// when the Cluster is deleted.
+func TestFromRemote_Namespaces(t *testing.T) {
+	t.Parallel()
+	hub := hubWith(t, fromRemote)
+	a, yes := hub.Remote("a"), map[string]string{"report": "true"}
+	hub.Create(namespace("inbox", nil))
+	a.Create(namespace("shop", nil), namespace("clusterfx-system", map[string]string{"reports": "true"}))
+	one, two, three := configMap("shop", "one", yes), configMap("shop", "two", yes), configMap("shop", "three", yes)
+	a.Create(one, configMap("shop", "other", nil), configMap("clusterfx-system", "credentials", yes))
+	shop := namespace("shop", nil)
+	shop.Labels = map[string]string{"reports": "true"}
+	patch := []byte(`{"metadata":{"labels":{"reports":"true"}}}`)
+	if err := a.Client().Patch(t.Context(), shop, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+	want := func(names ...string) {
+		t.Helper()
+		hub.Eventually(func() error {
+			found := copiesIn(t, hub.Client(), "inbox")
+			for _, name := range names {
+				if found[name] != 1 {
+					return fmt.Errorf("no copy of %s: %v", name, found)
+				}
+			}
+			if len(found) != len(names) {
+				return fmt.Errorf("got %v, want %v", found, names)
+			}
+			return nil
+		})
+	}
+	want("one")
+	a.Create(two)
+	want("one", "two")
+	a.Create(three)
+	hasEvent(t, &a.Server, three, "OverLimit")
+	want("one", "two")
+
+	// An original that loses its label has no copy, and no finalizer: it can be deleted.
+	if err := a.Client().Patch(t.Context(), two, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	hub.Eventually(func() error {
+		if copiesIn(t, hub.Client(), "inbox")["two"] > 0 {
+			return errors.New("there is a copy")
+		}
+		return nil
+	})
+	a.Delete(two)
+	a.WaitGone(two)
+
+	a.Deregister()
+	want()
+	for _, obj := range []*corev1.ConfigMap{one, three} {
+		if err := a.Client().Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil || len(obj.Finalizers) > 0 {
+			t.Errorf("%s has %v, %v", obj.Name, obj.Finalizers, err)
+		}
+	}
+}
+
+const fromHub = `
+config:
+  rules:
+  - name: spread
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {selector: {matchLabels: {spread: "true"}}}
+    to: {names: Translated, namespace: default}
+    onDeregister: Delete
+  - name: orders
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {template: "tenant-{{cluster}}"}
+    objects: {matchLabels: {order: "true"}}
+    to: {names: Mirror, namespace: orders}
+    adopt: IfEqual
+    patches: [{path: /data/cluster, cel: cluster.name}]
+  - name: seen
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [watched]}
+    objects: {matchLabels: {seen: "true"}}
+    to: {names: Mirror, namespace: default}
+    mode: Observe
+`
+
+// Rules from the hub select namespaces by labels, adopt equal objects, patch copies, and only observe if they shall.
+func TestFromHub_Fields(t *testing.T) {
+	t.Parallel()
+	hub := hubWith(t, fromHub)
+	a := hub.Remote("a")
+	a.Create(namespace("orders", nil))
+	hub.Create(namespace("tenant-a", nil), namespace("watched", nil), namespace("team", map[string]string{"spread": "true"}))
+
+	spread := configMap("team", "s", nil)
+	hub.Create(spread)
+	a.Eventually(func() error {
+		if found := copiesIn(t, a.Client(), "default"); found["s"] != 1 {
+			return fmt.Errorf("got %v", found)
+		}
+		return nil
+	})
+
+	equal, other := configMap("orders", "equal", nil), configMap("orders", "other", nil)
+	equal.Data, other.Data = map[string]string{"k": "equal", "cluster": "a"}, map[string]string{"k": "theirs"}
+	a.Create(equal, other)
+	order := map[string]string{"order": "true"}
+	hub.Create(configMap("tenant-a", "equal", order), configMap("tenant-a", "other", order))
+	a.WaitFor(equal, func() error {
+		if equal.Labels["sync.clusterfx.dev/managed-by"] != "hub-orders" || equal.Data["cluster"] != "a" {
+			return fmt.Errorf("got %v with %v", equal.Labels, equal.Data)
+		}
+		return nil
+	})
+	hasEvent(t, &hub.Server, configMap("tenant-a", "other", nil), "NameConflict")
+
+	// An original that loses the label of the rule loses its copy and its finalizer.
+	original := configMap("tenant-a", "equal", nil)
+	if err := hub.Client().Patch(t.Context(), original, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	a.WaitGone(equal)
+	hub.Delete(original)
+	hub.WaitGone(original)
+
+	seen := configMap("watched", "seen", map[string]string{"seen": "true"})
+	hub.Create(seen)
+	hasEvent(t, &hub.Server, seen, "WouldWrite")
+	err := a.Client().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "seen"}, &corev1.ConfigMap{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a rule that observes has written: %v", err)
+	}
+
+	a.Deregister()
+	if found := copiesIn(t, a.Client(), "default"); len(found) > 0 {
+		t.Errorf("the copies of a rule with Delete are %v", found)
+	}
+	if found := copiesIn(t, a.Client(), "orders"); len(found) > 0 {
+		t.Errorf("got %v", found)
+	}
+}
+
+const widgets = `
+config:
+  rules:
+  - name: widgets
+    from: Hub
+    kind: {apiVersion: test.example.com/v1, kind: Widget}
+    namespaces: {template: "tenant-{{cluster}}"}
+    to: {names: Mirror, namespace: default}
+    status: true
+    bringCRD: true
+`
+
+// The definition of a kind goes down before its objects, and the status of a copy comes back. When the module is deselected, an
+// original can be deleted, with an event that says that its copy is left.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	hub := hubWith(t, widgets, hubtest.DeclaredHubRights())
+	a := hub.Remote("a")
+	hub.InstallCRDs(widgetCRD())
+	hub.Create(namespace("tenant-a", nil))
+	original := widget("tenant-a")
+	hub.Create(original)
+	copied := widget("default")
+	exists(a, copied)
+	copied.Object["status"] = map[string]any{"phase": "Done"}
+	if err := a.Client().Status().Update(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	found := widget("tenant-a")
+	hub.WaitFor(found, func() error {
+		if phase, _, _ := unstructured.NestedString(found.Object, "status", "phase"); phase != "Done" {
+			return fmt.Errorf("the status has the phase %q", phase)
+		}
+		return nil
+	})
+
+	a.Change(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"none"} })
+	a.WaitModuleGone("sync")
+	hub.Delete(original)
+	hub.WaitGone(original)
+	hasEvent(t, &hub.Server, original, objectsync.ReasonCopyLeftBehind)
+	exists(a, copied)
+}
+
+func widget(namespace string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": namespace, "name": "w"}, "spec": map[string]any{"size": int64(3)},
+	}}
+}
+
+func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
+	keep := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "test.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
+				},
+			}},
+		},
+	}
+}

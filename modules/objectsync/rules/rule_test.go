@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+)
+
+// theRule returns the rule of a configuration.
+func theRule(t *testing.T, fields ...string) rules.Rule {
+	t.Helper()
+	c := decode(t, one(fields...))
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Complete()[0]
+}
+
+func configMap(namespace, name string, data map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetUID("1")
+	if data != nil {
+		u.Object["data"] = data
+	}
+	return u
+}
+
+// The tenants of rules and clusters never collide, and are labels.
+func TestRule_Tenant(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, cluster := range []string{"a", "a-b", "a-b-c", strings.Repeat("a", 63), strings.Repeat("a", 62) + "b"} {
+		for _, name := range []string{"c", "b-c", "b-c-d", strings.Repeat("r", 32)} {
+			r := theRule(t, "from: Remote", "name: "+name)
+			id, err := r.Identity(cluster).WithDefaults()
+			if err != nil || seen[id.Tenant] {
+				t.Errorf("%s of %s: %q %v", name, cluster, id.Tenant, err)
+			}
+			seen[id.Tenant] = true
+		}
+	}
+	if got := theRule(t).Tenant("a"); got != "hub-a" || got != theRule(t).Tenant("b") {
+		t.Errorf("got %s", got)
+	}
+	if name, ok := rules.RuleOfFinalizer(theRule(t, "name: orders").Finalizer("a")); name != "orders" || !ok {
+		t.Errorf("got %q", name)
+	}
+}
+
+// A template leads from a cluster to its namespace and back, and to no namespace that is protected.
+func TestRule_Template(t *testing.T) {
+	t.Parallel()
+	r := theRule(t, `namespaces: {template: "{{cluster}}-system"}`)
+	if got, ok := r.ClusterOf("a-system"); got != "a" || !ok {
+		t.Errorf("got %q", got)
+	}
+	if got, ok := r.ClusterOf("kube-systems"); ok {
+		t.Errorf("got %q", got)
+	}
+	for cluster, bad := range map[string]bool{"a": false, "clusterfx": true, strings.Repeat("a", 63): true} {
+		if err := r.CheckNamespaces(cluster); errors.Is(err, rules.ErrNamespace) != bad {
+			t.Errorf("%s: %v", cluster, err)
+		}
+	}
+	target := theRule(t, "from: Remote", `to: {names: Mirror, namespace: "{{cluster}}-system"}`)
+	if err := target.CheckNamespaces("clusterfx"); !errors.Is(err, rules.ErrNamespace) {
+		t.Errorf("the namespace of the credentials is a target: %v", err)
+	}
+}
+
+// Labels and annotations that controllers trust are not copied, and nothing that belongs to one API server.
+func TestRule_Translator(t *testing.T) {
+	t.Parallel()
+	r := theRule(t, "to: {names: Translated, namespace: target}")
+	up := configMap("source", "x", nil)
+	up.SetLabels(map[string]string{
+		"app": "1", "example.com/app": "2", "app.kubernetes.io/name": "3", "kubernetes.io/x": "4", "node.k8s.io/y": "5", "k8s.io/z": "6",
+		"clusterfx.dev/a": "7", "deep.clusterfx.dev/b": "8", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "somebody",
+	})
+	up.SetAnnotations(map[string]string{"note": "1", "rbac.authorization.kubernetes.io/autoupdate": "true"})
+	if err := unstructured.SetNestedSlice(up.Object, []any{map[string]any{"uid": "2"}}, "metadata", "ownerReferences"); err != nil {
+		t.Fatal(err)
+	}
+	up.SetFinalizers([]string{"example.com/f"})
+	translator := r.Translator("a")
+	to := translator.ToDownstream(types.NamespacedName{Namespace: "source", Name: "x"})[0]
+	down := translator.Metadata(up, to)
+	labels := down.GetLabels()
+	delete(labels, "sync.clusterfx.dev/namespace")
+	want := map[string]string{
+		"app": "1", "example.com/app": "2", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "hub-a",
+	}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Error(diff)
+	}
+	notes := down.GetAnnotations()
+	if notes["note"] != "1" || notes["rbac.authorization.kubernetes.io/autoupdate"] != "" {
+		t.Errorf("got %v", notes)
+	}
+	if len(down.GetOwnerReferences())+len(down.GetFinalizers()) > 0 || to.Namespace != "target" {
+		t.Errorf("got %v in %s", down.Object["metadata"], to.Namespace)
+	}
+	if up, ok := translator.ToUpstream(down); !ok || up.Name != "x" {
+		t.Errorf("the copy is not recognized: %v", up)
+	}
+	if !rules.IsCopy(down) || r.Selector("a", nil).Selects(down) {
+		t.Error("a copy would be copied again")
+	}
+	down.SetName("y")
+	if rules.IsCopy(down) {
+		t.Error("an object with the marks of another one counts as a copy")
+	}
+}
+
+// The selector follows the names, the template and the labels of namespaces, and leaves out the credentials.
+func TestSelector(t *testing.T) {
+	t.Parallel()
+	labelsOf := func(namespace string) (map[string]string, bool) {
+		return map[string]string{"team": namespace}, namespace != "gone"
+	}
+	for _, c := range []struct {
+		fields []string
+		yes    []string
+		no     []string
+	}{
+		{nil, []string{"source"}, []string{"other"}},
+		{[]string{`namespaces: {template: "tenant-{{cluster}}"}`}, []string{"tenant-a"}, []string{"tenant-b", "tenant"}},
+		{[]string{"namespaces: {selector: {}}"}, []string{"source"}, []string{"gone", "clusterfx-system"}},
+		{[]string{"namespaces: {selector: {matchLabels: {team: b}}}"}, []string{"b"}, []string{"a", "gone"}},
+		{[]string{"objects: {matchLabels: {x: z}}"}, nil, []string{"source"}},
+	} {
+		s := theRule(t, c.fields...).Selector("a", labelsOf)
+		for _, namespace := range c.yes {
+			if !s.Selects(configMap(namespace, "x", nil)) {
+				t.Errorf("%v: %s is not selected", c.fields, namespace)
+			}
+		}
+		for _, namespace := range c.no {
+			if s.Selects(configMap(namespace, "x", nil)) {
+				t.Errorf("%v: %s is selected", c.fields, namespace)
+			}
+		}
+	}
+}
+
+// Patches apply in their order, to the Clusters that they are meant for.
+func TestPatcher(t *testing.T) {
+	t.Parallel()
+	r := theRule(t, `patches: [
+	  {jsonPatch: [{op: add, path: /data/a, value: "1"}, {op: copy, from: /metadata/name, path: /data/name}]},
+	  {when: {matchLabels: {tier: edge}}, jsonPatch: [{op: replace, path: /data/a, value: edge}]},
+	  {path: /data/b, cel: "cluster.name + '-' + object.data.a + '-' + string(size(cluster.labels))"},
+	  {path: /new/n, cel: "{'i': 3, 'd': 1.5, 'l': [true, null]}"},
+	  {path: /metadata/labels/example.com~1x, cel: "cluster.labels[?'tier'].orValue('none')"}]`)
+	for _, tier := range []string{"edge", "core"} {
+		p, err := r.Patcher(rules.Cluster{Name: "c1", Labels: map[string]string{"tier": tier}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := configMap("n", "x", map[string]any{"a": "0"})
+		if err := p.Apply(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		a := map[string]string{"edge": "edge", "core": "1"}[tier]
+		want := map[string]any{"a": a, "name": "x", "b": "c1-" + a + "-1"}
+		if diff := cmp.Diff(want, obj.Object["data"]); diff != "" {
+			t.Error(diff)
+		}
+		n := map[string]any{"i": int64(3), "d": 1.5, "l": []any{true, nil}}
+		if diff := cmp.Diff(map[string]any{"n": n}, obj.Object["new"]); diff != "" {
+			t.Error(diff)
+		}
+		if got := obj.GetLabels()["example.com/x"]; got != tier {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// The error of a patch that does not fit repeats nothing of the object, and a patch ends in bounded time.
+func TestPatcher_Errors(t *testing.T) {
+	t.Parallel()
+	for _, patch := range []string{
+		`{jsonPatch: [{op: test, path: /data/a, value: other}]}`, `{jsonPatch: [{op: remove, path: /data/b}]}`,
+		`{path: /data/b, cel: "int(object.data.a)"}`, `{path: /data/a/b, cel: "1"}`, `{path: /data/b, cel: "object.data.missing"}`,
+		`{path: /data/b, cel: "[1,2,3,4,5,6,7,8,9,0].map(a, [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d, [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, f))))))"}`,
+	} {
+		p, err := theRule(t, "patches: ["+patch+"]").Patcher(rules.Cluster{Name: "c1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Apply(t.Context(), configMap("n", "x", map[string]any{"a": "secret"}))
+		if !errors.Is(err, rules.ErrPatch) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+}
+
+// Metadata and status make no difference to whether an object is adopted.
+func TestIsEqual(t *testing.T) {
+	t.Parallel()
+	a, b := configMap("n", "x", map[string]any{"a": "1"}), configMap("m", "y", map[string]any{"a": "1"})
+	b.Object["status"] = map[string]any{"s": "1"}
+	if !rules.IsEqual(a, b) {
+		t.Error("equal contents differ")
+	}
+	b.Object["data"] = map[string]any{"a": "1", "b": "2"}
+	if rules.IsEqual(a, b) {
+		t.Error("different contents are equal")
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+)
+
+// kindAgain is how often a rule looks for a kind that one of its clusters does not serve.
+const kindAgain = 10 * time.Second
+
+// waiter adds the controller of a rule for a kind with a CustomResourceDefinition when both clusters serve the kind. Until then
+// the other rules work.
+type waiter struct {
+	pair *syncer.Pair
+	rule *ruleInApp
+	told bool // what the rule waits for is logged
+}
+
+// Start waits until the remote and the hub serve the kind.
+func (w *waiter) Start(ctx context.Context) error {
+	ticker := time.NewTicker(kindAgain)
+	defer ticker.Stop()
+	for !w.tried(ctx) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// tried adds the controller, and reports whether it is done.
+func (w *waiter) tried(ctx context.Context) bool {
+	err := w.try(ctx)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err == nil
+	case !w.told:
+		w.rule.params.Logger.Error(err, "Failed to set up a rule; it is tried again", "rule", w.rule.Name)
+		w.told = true
+	}
+	return false
+}
+
+func (w *waiter) try(ctx context.Context) error {
+	r := w.rule
+	if r.BringCRD && r.Mode == rules.Enforce {
+		if err := syncer.EnsureCRD(ctx, w.pair, r.GVK()); err != nil {
+			return err
+		}
+	}
+	for _, c := range []client.Client{r.params.HubClient, r.params.Client} {
+		mapping, err := c.RESTMapper().RESTMapping(r.GVK().GroupKind(), r.GVK().Version)
+		if err != nil {
+			return fmt.Errorf("find the kind: %w", err)
+		}
+		if isNamespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; isNamespaced != r.IsNamespaced() {
+			return fmt.Errorf("%w: a kind with namespaces has namespaces in the rule, and no other kind", syncer.ErrInvalidConfig)
+		}
+	}
+	return r.register(w.pair)
+}

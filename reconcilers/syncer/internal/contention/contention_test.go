@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contention_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+)
+
+const field = "spec.replicas"
+
+// start is a time without a monotonic clock, like one that a test chooses.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// at returns a time some seconds after the start.
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+// contended returns a Detector with a fight over a key that began at the start, and the pause of it.
+func contended(t testing.TB, o contention.Options, key string) *contention.Detector[string] {
+	t.Helper()
+	d := contention.New[string](o)
+	for i := range contention.Flips {
+		if wait := d.Record(key, field, start); wait != 0 {
+			t.Fatalf("flip %d: wait %s", i, wait)
+		}
+	}
+	if wait := d.Record(key, field, start); wait != contention.FirstPause {
+		t.Fatalf("wait %s after %d flips", wait, contention.Flips+1)
+	}
+	return d
+}
+
+// TestFight plays the part of a caller whose every write is undone at once: the times of the writes are the free flips, and
+// then pauses that double up to a minute.
+func TestFight(t *testing.T) {
+	t.Parallel()
+	d := contention.New[string](contention.Options{})
+	var writes []float64
+	for now := start; now.Before(at(400)); {
+		wait := d.Record("a", field, now)
+		if wait == 0 {
+			writes = append(writes, now.Sub(start).Seconds())
+			wait = time.Millisecond // Until the other client has undone the write.
+		}
+		now = now.Add(wait)
+	}
+	want := []float64{0, .001, .002, .003, .004, 1.005, 3.005, 7.005, 15.005, 31.005, 63.005, 123.005, 183.005, 243.005, 303.005, 363.005}
+	if diff := cmp.Diff(want, writes); diff != "" {
+		t.Errorf("seconds of the writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestFlipsOutsideTheWindow(t *testing.T) {
+	t.Parallel()
+	d := contention.New[string](contention.Options{})
+	for i := range 100 {
+		if wait := d.Record("a", field, at(float64(i)*12)); wait != 0 { // Five per minute.
+			t.Fatalf("flip %d: wait %s", i, wait)
+		}
+	}
+	if wait := d.Record("a", field, at(99*12+11.9)); wait != time.Second { // The sixth in less than a minute.
+		t.Errorf("wait %s", wait)
+	}
+}
+
+func TestFieldsAndKeysCountSeparately(t *testing.T) {
+	t.Parallel()
+	d := contention.New[string](contention.Options{})
+	for i := range contention.Flips {
+		for _, key := range []string{"a", "b"} {
+			for _, name := range []string{"x", "y", "z"} {
+				if wait := d.Record(key, name, start); wait != 0 {
+					t.Fatalf("flip %d of %s of %s: wait %s", i, name, key, wait)
+				}
+			}
+		}
+	}
+	if wait := d.Record("a", "y", start); wait != time.Second {
+		t.Errorf("one flip too many: wait %s", wait)
+	}
+	if wait := d.Record("a", "z", at(.25)); wait != 750*time.Millisecond {
+		t.Errorf("another field of the contended object: wait %s", wait)
+	}
+	if wait := d.Record("c", "y", start); wait != 0 {
+		t.Errorf("another object: wait %s", wait)
+	}
+}
+
+// TestManyFields tests a client that flips another field each time.
+func TestManyFields(t *testing.T) {
+	t.Parallel()
+	d := contention.New[string](contention.Options{})
+	writes := 0
+	for i := range 1000 {
+		if d.Record("a", fmt.Sprint("metadata.labels.", i), at(float64(i)/100)) == 0 {
+			writes++
+		}
+	}
+	if writes > 40 {
+		t.Errorf("%d writes in ten seconds", writes)
+	}
+	for i := range 1000 {
+		if wait := d.Record("b", fmt.Sprint("metadata.labels.", i), at(float64(i)*13)); wait != 0 {
+			t.Fatalf("a slow client makes the wait %s", wait)
+		}
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		what    string
+		seconds float64 // of a flip after the first pause, which ends at 1
+		next    time.Duration
+	}{
+		{"in the pause", .5, 500 * time.Millisecond},
+		{"after a minute of quiet", 61, 0},
+		{"within a minute", 60.5, 2 * time.Second},
+	} {
+		d := contended(t, contention.Options{}, "a")
+		wait := d.Record("a", field, at(test.seconds))
+		if wait == 0 {
+			wait = d.Record("a", field, at(test.seconds))
+		}
+		if wait != test.next {
+			t.Errorf("%s: wait %s, want %s", test.what, wait, test.next)
+		}
+	}
+}
+
+func TestForget(t *testing.T) {
+	t.Parallel()
+	d := contended(t, contention.Options{}, "a")
+	d.Forget("a")
+	d.Forget("b")
+	if wait := d.Record("a", field, at(.1)); wait != 0 || d.Len() != 1 {
+		t.Errorf("wait %s, %d keys", wait, d.Len())
+	}
+}
+
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	d := contended(t, contention.Options{}, "a")
+	if wait := d.Record("a", field, at(-3600)); wait != time.Second {
+		t.Errorf("wait %s", wait)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	d := contention.New[string](contention.Options{Flips: 1, Window: time.Hour, LongestPause: 3 * time.Second})
+	var waits []time.Duration
+	for _, seconds := range []float64{0, 3599, 3600, 3600, 3602, 3602, 3605, 3605} {
+		waits = append(waits, d.Record("a", field, at(seconds)))
+	}
+	want := []time.Duration{0, time.Second, 0, 2 * time.Second, 0, 3 * time.Second, 0, 3 * time.Second}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if d := contention.New[string](contention.Options{Flips: 1, LongestPause: time.Millisecond}); d.Record("a", field, start) != 0 ||
+		d.Record("a", field, start) != time.Second || d.Record("a", field, at(1)) != 0 || d.Record("a", field, at(1)) != time.Second {
+		t.Error("a pause is shorter than the first one")
+	}
+}
+
+// TestBoundedMemory tests that the least recently used key is dropped.
+func TestBoundedMemory(t *testing.T) {
+	t.Parallel()
+	d := contended(t, contention.Options{Keys: 3}, "a")
+	for i := range 100 {
+		d.Record(fmt.Sprint("new", i), field, start)
+		if wait := d.Record("a", field, start); wait != time.Second {
+			t.Fatalf("the fight is forgotten after %d other keys: wait %s", i, wait)
+		}
+	}
+	if d.Len() != 3 {
+		t.Errorf("%d keys", d.Len())
+	}
+	for i := range 3 {
+		d.Record(fmt.Sprint("newer", i), field, start)
+	}
+	if wait := d.Record("a", field, start); wait != 0 || d.Len() != 3 {
+		t.Errorf("wait %s, %d keys", wait, d.Len())
+	}
+}
+
+// TestWritesAreBounded tests that no sequence of flips gets more writes in a minute than the limits allow: five for each of at
+// most 17 counts, and in a fight those between the pauses.
+func TestWritesAreBounded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := contention.New[string](contention.Options{})
+		longest := rapid.SampledFrom([]int{10, 1000, 20_000, 90_000}).Draw(t, "longest")
+		steps := rapid.SliceOfN(rapid.IntRange(0, longest), 50, 300).Draw(t, "milliseconds")
+		fields := rapid.IntRange(1, 40).Draw(t, "fields")
+		now, limit := start, contention.Flips*min(fields, 17)+6
+		var writes []time.Time
+		for i, step := range steps {
+			now = now.Add(time.Duration(step) * time.Millisecond)
+			wait := d.Record("a", fmt.Sprint(i%fields), now)
+			if wait < 0 || wait > contention.LongestPause {
+				t.Fatalf("wait %s", wait)
+			}
+			if wait == 0 {
+				writes = append(writes, now)
+			}
+			if n := len(writes); n > limit && now.Sub(writes[n-1-limit]) < contention.Window {
+				t.Fatalf("%d writes in %s", limit+1, now.Sub(writes[n-1-limit]))
+			}
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	d := contention.New[int](contention.Options{Keys: 8})
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range 1000 {
+				d.Record(i%(worker+3), field, at(float64(i)))
+				if i%10 == 0 {
+					d.Forget(i % 7)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if d.Len() > 8 {
+		t.Errorf("%d keys", d.Len())
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	d := contention.New[int](contention.Options{})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.Record(i, field, start) // Each call drops a key.
+	}
+}
