@@ -174,7 +174,7 @@ func asksForLabel(s labels.Selector) bool {
 	})
 }
 
-// clusterName stands for the name of the cluster.
+// clusterName is the place of the name of the cluster.
 const clusterName = "{{cluster}}"
 
 // isTemplate reports whether a text becomes the name of a namespace with the name of a cluster.
