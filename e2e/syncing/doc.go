@@ -10,9 +10,9 @@ Package syncing holds the tests of reconcilers/syncer that need several real clu
 
 CLUSTERFX_SEED repeats the random choices of TestModel.
 
-# What is shown where
+# Where each promise is proven
 
-	what must hold                                                test
+	promise                                                       test
 	the process ends before and after each of its writes          TestModel/every_write
 	three writers, outages of both sides, 50 ends at random       TestModel/random
 	no write to an object without marks, from the audit log       TestModel

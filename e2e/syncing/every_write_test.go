@@ -70,7 +70,7 @@ func (w *world) keepRunning(t *testing.T, first moment) (stop func() bool) {
 	}
 }
 
-// story does to two objects what can happen to them, and waits after each step until both clusters are in step.
+// story creates, edits, deletes and recreates two objects on both sides, and waits after each step until both clusters are in step.
 func (w *world) story(t *testing.T) {
 	t.Helper()
 	ctx, up, down := t.Context(), w.people[above], w.people[below]

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// What is hard for a tool that copies objects: neighbours, many objects, and API servers with opinions.
+// Pairs have neighbours and many objects, and API servers reject and change their copies.
 func TestHard(t *testing.T) {
 	all := clusters(t, "up", "down")
 	t.Run("neighbours", func(t *testing.T) { neighbours(t, all) })
@@ -31,8 +31,9 @@ func TestHard(t *testing.T) {
 }
 
 // neighbours are two pairs that copy into one namespace, with tenants whose copies have equal names in the scheme of vcluster.
-// What happens to the objects of one of them changes nothing of the other one.
+// Changes of the objects of one pair do not affect the copies of the other pair.
 func neighbours(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	one := newWorldOf(t, all, setting{
 		namespaces: []string{"n"}, target: "shared", oneToOne: true, identity: syncer.Identity{Tenant: "b-x-c"},
@@ -75,6 +76,7 @@ func (w *world) onlyCopy(up *corev1.ConfigMap) *corev1.ConfigMap {
 
 // nestedTenants are two pairs, of which the second one copies the copies of the first one, back into the first cluster.
 func nestedTenants(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	outer := newWorldOf(t, all, setting{
 		namespaces: []string{"na"}, target: "nb", oneToOne: true, identity: syncer.Identity{Tenant: "outer"},
@@ -141,6 +143,7 @@ func (c *counted) count() int {
 
 // manyObjects copies many objects, and restarts the process: it sends no write to any side.
 func manyObjects(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	many := 1000
 	if everything() {

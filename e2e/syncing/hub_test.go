@@ -67,6 +67,7 @@ func (s *stage) count(t *testing.T, remote string) int {
 
 // oneSecret expects that a Secret for all remotes costs the hub's API server one list, one watch, and no write.
 func (s *stage) oneSecret(t *testing.T, remotes []string) {
+	t.Helper()
 	up := original(&corev1.Secret{StringData: map[string]string{"token": "1"}}, "shared")
 	must(t, s.admin.Create(t.Context(), up.DeepCopy()))
 	for _, value := range []string{"1", "2"} {
@@ -120,6 +121,7 @@ func (s *stage) oneSecret(t *testing.T, remotes []string) {
 // losesData restores the API server of the hub from a backup that has no originals. The guard holds the deletes, and when the
 // originals are back, time alone ends the holds.
 func (s *stage) losesData(t *testing.T, remotes []string) {
+	t.Helper()
 	old := s.etcd.backUp(t)
 	for i := range originals {
 		must(t, s.admin.Create(t.Context(), original(&corev1.ConfigMap{Data: map[string]string{"k": "1"}}, fmt.Sprintf("o-%d", i))))
@@ -191,6 +193,7 @@ func (s *stage) expectFewDeletes(t *testing.T, since time.Time, remotes []string
 // away deletes an original while one remote is dead, one paused, and one deregistered: it has gone at once. The copies go when
 // their remote is back.
 func (s *stage) away(t *testing.T) {
+	t.Helper()
 	must(t, s.networks["east"].Set(fault.Refuse()))
 	s.setState(t, "west", hubv1.ClusterPaused)
 	must(t, s.admin.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "north"}}))

@@ -48,6 +48,7 @@ func kettleKind() schema.GroupVersionKind {
 
 // noStatusSubresource brings back the status of a kind without that subresource.
 func noStatusSubresource(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := newWorldOf(t, all, setting{
 		namespaces: []string{"kettles"}, target: "kettle-copies", oneToOne: true, identity: syncer.Identity{Tenant: "kettles"},
@@ -112,6 +113,7 @@ func kettle(namespace, name string) *unstructured.Unstructured {
 
 // rejected is a downstream cluster that refuses the copies: they are tried seldom, and an event says so.
 func rejected(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := newWorldOf(t, all, setting{ // A finalizer would be one more event, and one more attempt.
 		namespaces: []string{"refused"}, target: "refused-copies", identity: syncer.Identity{Tenant: "refused"},
@@ -186,6 +188,7 @@ func (w *world) expectEvent(name, reason, text string) {
 
 // mutated is a downstream cluster that changes the copies: each state is written once, and an event says which field changes.
 func mutated(t *testing.T, all []*fleet.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := newWorldOf(t, all, setting{
 		namespaces: []string{"changed"}, target: "changed-copies", oneToOne: true, identity: syncer.Identity{Tenant: "changed"},

@@ -33,7 +33,7 @@ type moment struct {
 	after bool
 }
 
-// life is what all clients of one process share.
+// life is the state that all clients of one process share.
 type life struct {
 	end    moment
 	bodies *bodies
@@ -123,7 +123,7 @@ func (b *bodies) of(id string) []byte {
 	return b.all[id]
 }
 
-// setting is what all processes of a pair have in common.
+// setting describes a pair; all processes of the pair have it in common.
 type setting struct {
 	up, down   *rest.Config // without limits, perhaps through proxies
 	namespaces []string     // upstream; empty for all

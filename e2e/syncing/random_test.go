@@ -29,7 +29,7 @@ func seedOf(t *testing.T) uint64 {
 }
 
 // random runs three writers against a pair whose process ends at random writes, and whose network fails at random. The seed
-// decides what each of them does, and not in which order the API servers see it.
+// decides the actions of each of them, and not the order in which the API servers see the actions.
 func random(t *testing.T, w *world) {
 	t.Helper()
 	seed := seedOf(t)
