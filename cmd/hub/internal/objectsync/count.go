@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+)
+
+// Scope says which rules and Clusters to count. The zero Scope is all of them.
+type Scope struct{ Rules, Clusters []string }
+
+// Count is the state of one rule in one remote.
+type Count struct {
+	Rule    rules.Rule
+	Cluster string
+	// Originals are the selected objects of the source, and Copies those of them that have a copy.
+	Originals, Copies int
+	// Missing are originals without a copy. Conflicts are the missing copies whose name another object has; Names are the names of
+	// these objects.
+	Missing, Conflicts int
+	Names              []string
+	// Extra are copies whose original has gone or is no longer selected.
+	Extra int
+	// Err is why the other fields are unknown, or nil.
+	Err error
+}
+
+// parallel is how many remotes are asked at the same time.
+const parallel = 8
+
+// Count counts for each rule and each Cluster that selects the module. A remote that does not respond has an error in its Counts.
+func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
+	for _, name := range s.Rules {
+		if !f.Config.Has(name) {
+			return nil, fmt.Errorf("%s: %w; there are %s", name, ErrNoRule, orNone(f.Config.Names()))
+		}
+	}
+	clusters, err := f.clusters(ctx, s.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	results := make([][]Count, len(clusters))
+	var asked errgroup.Group
+	asked.SetLimit(parallel)
+	for i := range clusters {
+		if !f.runs(&clusters[i]) {
+			continue
+		}
+		asked.Go(func() error {
+			results[i] = f.countIn(ctx, &clusters[i], s)
+			return nil
+		})
+	}
+	_ = asked.Wait() // The Counts have the errors.
+	var all []Count
+	for _, some := range results {
+		all = append(all, some...)
+	}
+	return all, ctx.Err()
+}
+
+// countIn counts for all rules of one Cluster.
+func (f *Fleet) countIn(ctx context.Context, c *hubv1.Cluster, s Scope) []Count {
+	var all []Count
+	for _, r := range f.Config.For(c.Labels) {
+		if len(s.Rules) > 0 && !slices.Contains(s.Rules, r.Name) {
+			continue
+		}
+		one := Count{Rule: r, Cluster: c.Name}
+		one.Err = r.CheckNamespaces(c.Name)
+		if one.Err == nil {
+			one.Err = f.sides(ctx, r, c, func(source, target *side) error { return one.fill(ctx, source, target) })
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// fill counts.
+func (c *Count) fill(ctx context.Context, source, target *side) error {
+	t, err := translatorOf(c.Rule, c.Cluster)
+	if err != nil {
+		return err
+	}
+	originals, err := originalsOf(ctx, c.Rule, c.Cluster, source)
+	if err != nil {
+		return source.explain(c.Rule.GVK(), err)
+	}
+	copies, err := copiesOf(ctx, c.Rule, c.Cluster, target)
+	if err != nil {
+		return target.explain(c.Rule.GVK(), err)
+	}
+	c.Originals = len(originals)
+	for i := range copies {
+		up, ours := t.ToUpstream(unstructuredOf(c.Rule, &copies[i]))
+		if !ours {
+			continue
+		}
+		if of, known := originals[up]; known && string(of.UID) == copies[i].Annotations[c.Rule.Identity(c.Cluster).Keys().ObjectUID] {
+			delete(originals, up)
+			c.Copies++
+			continue
+		}
+		c.Extra++
+	}
+	c.Missing = len(originals)
+	return c.findConflicts(ctx, t, originals, target)
+}
+
+// findConflicts counts the originals without a copy whose first free name belongs to an object that is not a copy of the rule.
+func (c *Count) findConflicts(ctx context.Context, t translator, missing map[types.NamespacedName]metav1.PartialObjectMetadata, target *side) error {
+	id := c.Rule.Identity(c.Cluster)
+	for key := range missing {
+		for _, name := range t.ToDownstream(key) {
+			found, err := target.get(ctx, c.Rule.GVK(), name)
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if err != nil {
+				return target.explain(c.Rule.GVK(), fmt.Errorf("read %s %s: %w", c.Rule.GVK().Kind, name, err))
+			}
+			if found.Labels[id.Keys().ManagedBy] != id.Tenant || !rules.IsCopy(found) {
+				c.Conflicts++
+				c.Names = append(c.Names, target.name(found))
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// originalsOf returns the originals of a rule for a cluster.
+func originalsOf(ctx context.Context, r rules.Rule, cluster string, source *side) (map[types.NamespacedName]metav1.PartialObjectMetadata, error) {
+	labelsOf, err := namespacesOf(ctx, r, source)
+	if err != nil {
+		return nil, err
+	}
+	selector := r.Selector(cluster, labelsOf)
+	var options []client.ListOption
+	if s := r.ObjectLabels(); s != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: s})
+	}
+	namespaces := r.SourceNamespaces(cluster)
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	all := map[types.NamespacedName]metav1.PartialObjectMetadata{}
+	for _, namespace := range namespaces {
+		found, err := source.list(ctx, r.GVK(), append(options, client.InNamespace(namespace))...)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			if selector.Selects(&one) && one.DeletionTimestamp == nil {
+				all[client.ObjectKeyFromObject(&one)] = one
+			}
+		}
+	}
+	return all, nil
+}
+
+// namespacesOf returns the labels of the namespaces of a source, for a rule that selects them by labels.
+func namespacesOf(ctx context.Context, r rules.Rule, source *side) (func(string) (map[string]string, bool), error) {
+	known := map[string]map[string]string{}
+	if r.NamespaceLabels() != nil {
+		all, err := source.list(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			known[one.Name] = one.Labels
+		}
+	}
+	return func(name string) (map[string]string, bool) {
+		found, ok := known[name]
+		return found, ok
+	}, nil
+}
+
+// copiesOf returns the objects with the label of a rule in a target. Some of them may be copies of copies.
+func copiesOf(ctx context.Context, r rules.Rule, cluster string, target *side) ([]metav1.PartialObjectMetadata, error) {
+	id := r.Identity(cluster)
+	return target.list(ctx, r.GVK(), client.InNamespace(id.TargetNamespace), client.MatchingLabels{id.Keys().ManagedBy: id.Tenant})
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Fleet is a hub with its remotes and rules.
+type Fleet struct {
+	// Hub is the hub's cluster, and Namespace the credentials namespace.
+	Hub       *access.Cluster
+	Namespace string
+	// Config has the rules.
+	Config Config
+	// Policy is the policy of the hub for its connections to remotes, and UserAgent the user agent of requests to them.
+	Policy    kubeconfig.Policy
+	UserAgent string
+	// Runs reports whether a Cluster selects the module. Default: all do.
+	Runs func(*hubv1.Cluster) bool
+	// Admin reaches the remote of the only Cluster of a command, in place of the credentials of the hub. Default: nil.
+	Admin *access.Cluster
+}
+
+// perRequest limits a request to a remote, which may be away.
+const perRequest = 15 * time.Second
+
+// clusters returns the Clusters of these names, or all of them.
+func (f *Fleet) clusters(ctx context.Context, names []string) ([]hubv1.Cluster, error) {
+	if len(names) == 0 {
+		var list hubv1.ClusterList
+		if err := f.Hub.List(ctx, &list); err != nil {
+			return nil, f.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
+		}
+		return list.Items, nil
+	}
+	all := make([]hubv1.Cluster, len(names))
+	for i, name := range names {
+		if err := f.Hub.Get(ctx, client.ObjectKey{Name: name}, &all[i]); err != nil {
+			return nil, f.Hub.Explain(err)
+		}
+	}
+	return all, nil
+}
+
+func (f *Fleet) runs(c *hubv1.Cluster) bool { return f.Runs == nil || f.Runs(c) }
+
+// with calls do with clients for the remote of a Cluster.
+func (f *Fleet) with(ctx context.Context, c *hubv1.Cluster, do func(*side) error) error {
+	if f.Admin != nil {
+		id, err := f.Admin.ID(ctx)
+		if err != nil {
+			return err
+		}
+		if known := c.Annotations[hubv1.AnnotationID]; known != "" && known != id {
+			return fmt.Errorf("%s is cluster %s, and Cluster %s represents %s: choose another context", f.Admin.What, id, c.Name, known)
+		}
+		remote, err := sideOf(f.Admin)
+		if err != nil {
+			return err
+		}
+		return do(remote)
+	}
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: f.Namespace, Name: c.Spec.KubeconfigSecretRef.Name}
+	if err := f.Hub.Get(ctx, key, &secret); err != nil {
+		return f.Hub.Explain(fmt.Errorf("read Secret %s: %w", key, err))
+	}
+	connection, err := kubeconfig.Parse(secret.Data, kubeconfig.Options{
+		Key: c.Spec.KubeconfigSecretRef.Key, Context: c.Spec.KubeconfigSecretRef.Context,
+		Server: c.Spec.Server, TLSServerName: c.Spec.TLSServerName, ProxyURL: c.Spec.ProxyURL,
+	}, f.Policy)
+	if err != nil {
+		return fmt.Errorf("use Secret %s: %w", key, err)
+	}
+	transport, err := kubeconfig.NewTransport(connection, f.Policy)
+	if err != nil {
+		return fmt.Errorf("use Secret %s: %w", key, err)
+	}
+	defer transport.Close()
+	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
+	config.UserAgent, config.Timeout = f.UserAgent, perRequest
+	reached, err := access.NewRemote("remote "+c.Name, config, connection.Credential)
+	if err != nil {
+		return err
+	}
+	remote, err := sideOf(reached)
+	if err != nil {
+		return err
+	}
+	return do(remote)
+}
+
+// side is a cluster with a client for all of its kinds.
+type side struct {
+	*access.Cluster
+	all client.Client
+}
+
+func sideOf(c *access.Cluster) (*side, error) {
+	all, err := client.New(c.Config, client.Options{HTTPClient: c.HTTP})
+	if err != nil {
+		return nil, c.Explain(fmt.Errorf("build a client: %w", err))
+	}
+	return &side{Cluster: c, all: all}, nil
+}
+
+// explain puts the name of the cluster before an error.
+func (s *side) explain(kind schema.GroupVersionKind, err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%s does not serve %s of %s", s.What, kind.Kind, kind.GroupVersion())
+	}
+	return s.Explain(err)
+}
+
+const page = 500
+
+// list returns the metadata of objects of a kind.
+func (s *side) list(ctx context.Context, kind schema.GroupVersionKind, o ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	var all []metav1.PartialObjectMetadata
+	next := ""
+	for {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		options := append([]client.ListOption{client.Limit(page), client.Continue(next)}, o...)
+		if err := s.all.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+		all = append(all, list.Items...)
+		if next = list.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// get returns the metadata of an object.
+func (s *side) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kind)
+	err := s.all.Get(ctx, key, found)
+	return found, err
+}
+
+// name returns the name of an object, fit to be printed.
+func (s *side) name(obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return s.Token(obj.GetName())
+	}
+	return s.Token(obj.GetNamespace() + "/" + obj.GetName())
+}
