@@ -137,7 +137,7 @@ func (d *Detector[K]) of(key K) *record[K] {
 }
 
 func recordOf[K comparable](element *list.Element) *record[K] {
-	return element.Value.(*record[K]) //nolint:forcetypeassert,errcheck // The list has records only.
+	return element.Value.(*record[K]) //nolint:forcetypeassert // The list has records only.
 }
 
 // Forget drops the flips and the fight of an object.

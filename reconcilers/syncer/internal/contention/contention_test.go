@@ -16,7 +16,7 @@ import (
 
 const field = "spec.replicas"
 
-// start is a time without a monotonic clock, like one that a test chooses.
+// start is a time without a monotonic clock.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // at returns a time some seconds after the start.

@@ -72,7 +72,7 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// number is the value of a number: whole is that of an integer, and otherwise float is set.
+// number is the value of a number: whole for an integer, float for others.
 type number struct {
 	whole int64
 	float float64

@@ -27,8 +27,8 @@ Lists have types that only the schema of a kind knows. Without a schema:
   - A list of scalars is equal to the desired list. The exception is a list with the key finalizers, which is a set.
   - A list of maps whose elements have a key, such as the name of a container or the uid of an owner, contains each desired
     element, in the same order. It may have other elements, as from an admission webhook that injects a sidecar: apply would
-    keep them. The keys are those of the API of Kubernetes. An element with a kind and a name is a reference and has no key, so
-    that an additional subject of a RoleBinding is found.
+    keep them. The keys are the fields that the API of Kubernetes uses as keys. An element with a kind and a name is a
+    reference and has no key, so that an additional subject of a RoleBinding is found.
   - Another list of maps has the length of the desired list, and contains its elements at the same indexes.
 
 The list of a custom resource may be of another type than its elements suggest. If it is a set of named elements that apply
@@ -37,7 +37,7 @@ would replace, additional elements of other managers are not found.
 # Paths
 
 The path of a difference names a field, such as spec.containers[0].image, and contains no value. The keys of maps are part of
-it, also those of the data of a Secret. Indexes are those of the desired list.
+it, also the keys of the data of a Secret. Indexes count in the desired list.
 
 The package is pure: it has no clock, no client and no goroutine of its own.
 */

@@ -86,7 +86,7 @@ type elementKey struct {
 	number       int64
 }
 
-// keyOf returns the key of an element. The keys are those of the lists of type map in the API of Kubernetes.
+// keyOf returns the key of an element. Lists of type map in the API of Kubernetes have these keys.
 func keyOf(element any) elementKey {
 	fields, ok := element.(map[string]any)
 	if !ok {

@@ -45,7 +45,8 @@ func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
 	return candidates(ClusterScoped(prefix, name, hostNamespace, tenant), unique)
 }
 
-// candidates returns both forms, but for a published name that no kind allows: one whose cut has split a character.
+// candidates returns both forms, or only the unique form if the cut of the published name has split a character:
+// no kind allows that name.
 func candidates(published, unique string) []string {
 	if Valid(published, PathSegment) != nil {
 		return []string{unique}
@@ -61,7 +62,7 @@ func unambiguous(prefix, middle, tenant string) bool {
 		(len(joined) > MaxLength || !strings.Contains(joined, ".-"))
 }
 
-// separators counts the separators in a text, including those that overlap.
+// separators counts the separators in a text, also if they overlap.
 func separators(text string) int {
 	count := 0
 	for i := range len(text) {

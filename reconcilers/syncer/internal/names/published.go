@@ -13,7 +13,7 @@ const (
 	// MaxLength is the length of the longest name that this package makes, in bytes.
 	MaxLength = 63
 	// maxGenerate is the length of the longest prefix for generateName. The API server appends five characters, and
-	// controllers such as that of Deployments append five more to the names of Pods.
+	// five more are left for a controller that makes names out of the generated name.
 	maxGenerate = 53
 	// shortDigits is the number of hex digits of the published form.
 	shortDigits = 10
