@@ -5,10 +5,12 @@ package syncer_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -148,8 +150,8 @@ func labelSelector(t *testing.T, text string) labels.Selector {
 	return s
 }
 
-// sum returns the sum of all series of a counter.
-func sum(t *testing.T, from prometheus.Gatherer, name string) float64 {
+// sum returns the sum of the series of a counter, or of those with a value of a label.
+func sum(t *testing.T, from prometheus.Gatherer, name string, values ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
 	must(t, err)
@@ -159,7 +161,10 @@ func sum(t *testing.T, from prometheus.Gatherer, name string) float64 {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			total += m.GetCounter().GetValue()
+			has := func(l *dto.LabelPair) bool { return slices.Contains(values, l.GetValue()) }
+			if len(values) == 0 || slices.ContainsFunc(m.GetLabel(), has) {
+				total += m.GetCounter().GetValue()
+			}
 		}
 	}
 	return total
