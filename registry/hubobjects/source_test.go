@@ -172,7 +172,7 @@ func TestCheck_SelectorOfNothing(t *testing.T) {
 // Only the namespace of the credentials is hidden, and none if it is not known.
 func TestSource_IsHidden(t *testing.T) {
 	t.Parallel()
-	hides, knowsNone := hubobjects.New(hubobjects.Binding{Hidden: "secret"}), hubobjects.New(hubobjects.Binding{})
+	hides, knowsNone := New(Binding{Hidden: "secret"}), New(Binding{})
 	if !hides.IsHidden("secret") || hides.IsHidden("other") || hides.IsHidden("") || knowsNone.IsHidden("") {
 		t.Error("IsHidden is wrong about a namespace")
 	}
