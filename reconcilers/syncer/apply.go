@@ -75,8 +75,11 @@ func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
 	if err := fieldset.Without(fields, s.of.options.Exclude); err != nil {
 		return nil, fmt.Errorf("%w: Exclude: %w", ErrInvalidConfig, err)
 	}
+	// Exclude may name the labels or the annotations; the marks stay.
 	u := unstructured.Unstructured{Object: fields}
-	notes := u.GetAnnotations()
+	u.SetLabels(s.withMarks(u.GetLabels(), desired.GetLabels()))
+	notes := s.withMarks(u.GetAnnotations(), desired.GetAnnotations())
+	u.SetAnnotations(notes)
 	notes[s.of.keys.Fields] = fieldset.Hash(fields)
 	u.SetAnnotations(notes)
 	return fields, nil

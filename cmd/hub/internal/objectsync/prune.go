@@ -27,7 +27,7 @@ type Prune struct {
 	// Rule is the name of the rule.
 	Rule string
 	// Clusters are names of Clusters: their remotes are searched, and the hub for copies from there. A name without a Cluster
-	// stands for copies of a Cluster that was deleted. Default: all Clusters.
+	// is for copies of a Cluster that was deleted. Default: all Clusters.
 	Clusters []string
 	// Kinds are the kinds of the copies. Default: all that the target can list and delete.
 	Kinds []schema.GroupVersionKind
