@@ -173,6 +173,17 @@ config:
     objects: {matchLabels: {seen: "true"}}
     to: {names: Mirror, namespace: default}
     mode: Observe
+  - name: back
+    from: Remote
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [default]}
+    to: {names: Translated, namespace: back}
+  - name: misfit
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [misfit]}
+    to: {names: Mirror, namespace: default}
+    patches: [{jsonPatch: [{op: test, path: /data/k, value: other}]}]
 `
 
 // Rules from the hub select namespaces by labels, adopt equal objects, patch copies, and only observe if they shall.
@@ -181,7 +192,8 @@ func TestFromHub_Fields(t *testing.T) {
 	hub := hubWith(t, fromHub)
 	a := hub.Remote("a")
 	a.Create(namespace("orders", nil))
-	hub.Create(namespace("tenant-a", nil), namespace("watched", nil), namespace("team", map[string]string{"spread": "true"}))
+	labeled := map[string]string{"spread": "true"}
+	hub.Create(namespace("tenant-a", nil), namespace("watched", nil), namespace("team", labeled), namespace("misfit", nil), namespace("back", labeled))
 
 	spread := configMap("team", "s", nil)
 	hub.Create(spread)
@@ -191,6 +203,18 @@ func TestFromHub_Fields(t *testing.T) {
 		}
 		return nil
 	})
+
+	// Two rules copy nothing in a circle.
+	a.Create(configMap("default", "mine", nil))
+	hub.Eventually(func() error {
+		if found := copiesIn(t, hub.Client(), "back"); found["mine"] != 1 || len(found) != 1 {
+			return fmt.Errorf("got %v", found)
+		}
+		return nil
+	})
+	misfit := configMap("misfit", "m", nil)
+	hub.Create(misfit)
+	hasEvent(t, &hub.Server, misfit, objectsync.ReasonPatchFailed)
 
 	equal, other := configMap("orders", "equal", nil), configMap("orders", "other", nil)
 	equal.Data, other.Data = map[string]string{"k": "equal", "cluster": "a"}, map[string]string{"k": "theirs"}
@@ -222,6 +246,9 @@ func TestFromHub_Fields(t *testing.T) {
 		t.Errorf("a rule that observes has written: %v", err)
 	}
 
+	if found := copiesIn(t, a.Client(), "default"); len(found) != 1 || len(copiesIn(t, hub.Client(), "back")) != 1 {
+		t.Errorf("copies were copied: %v", found)
+	}
 	a.Deregister()
 	if found := copiesIn(t, a.Client(), "default"); len(found) > 0 {
 		t.Errorf("the copies of a rule with Delete are %v", found)

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +23,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+const (
+	// ReasonPatchFailed is the reason of the event of an original whose copy a patch of the rule does not fit.
+	ReasonPatchFailed = "PatchFailed"
+	// patchAgain is how soon a patch that has failed is tried again.
+	patchAgain = 5 * time.Minute
 )
 
 // object is a copy or an original.
@@ -196,7 +205,8 @@ func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile
 			return reconcile.Result{RequeueAfter: again}, err
 		}
 	}
-	return c.Copy.SyncDown(ctx, e)
+	result, err := c.Copy.SyncDown(ctx, e)
+	return c.explained(ctx, e.Session, result, err)
 }
 
 // Sync keeps the copy in step, unless it grows beyond the limit.
@@ -206,7 +216,20 @@ func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Res
 			return reconcile.Result{RequeueAfter: again}, err
 		}
 	}
-	return c.Copy.Sync(ctx, e)
+	result, err := c.Copy.Sync(ctx, e)
+	return c.explained(ctx, e.Session, result, err)
+}
+
+// explained reports a patch that does not fit an original as an event about it. The patch is tried again when the original
+// changes, and from time to time.
+func (c *copier) explained(
+	ctx context.Context, s *syncer.Session[object], result reconcile.Result, err error,
+) (reconcile.Result, error) {
+	if !errors.Is(err, rules.ErrPatch) {
+		return result, err
+	}
+	told := s.Event(ctx, corev1.EventTypeWarning, ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
+	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 
 // ModifyController requests the originals in a namespace when the labels of the namespace change.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+)
+
+// orders is a rule whose originals have a finalizer.
+func orders() rules.Rule {
+	return rules.Rule{
+		Name: "orders", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}, To: rules.To{Names: rules.Mirror},
+		Namespaces: rules.Namespaces{Template: "tenant-{{cluster}}"},
+		Objects:    &metav1.LabelSelector{MatchLabels: map[string]string{"order": "yes"}},
+	}
+}
+
+// bookOf returns a book in which clusters with the label tier: edge have no rules.
+func bookOf(t *testing.T) book {
+	t.Helper()
+	edge := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}
+	b, err := newBook(rules.Config{Rules: []rules.Rule{orders()}}, []moduleconfig.Config{{Name: Name, Overrides: []moduleconfig.Override{
+		{Selector: edge, Config: json.RawMessage(`{"rules": []}`)},
+		{Selector: metav1.LabelSelector{}, Config: json.RawMessage(`{"abandonAfter": "1h"}`)},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// An override replaces the rules of its clusters, and no others.
+func TestBook(t *testing.T) {
+	t.Parallel()
+	b := bookOf(t)
+	if len(b.of(nil)) != 1 || len(b.of(map[string]string{"tier": "edge"})) != 0 || len(b.holding()) != 1 {
+		t.Errorf("got %d, %d and %d rules", len(b.of(nil)), len(b.of(map[string]string{"tier": "edge"})), len(b.holding()))
+	}
+}
+
+// An object is released if its cluster is away for too long, or has no such rule, or if the rule does not select the object.
+func TestReleaser_Away(t *testing.T) {
+	t.Parallel()
+	cluster := func(status metav1.ConditionStatus, since time.Duration, labels map[string]string) *hubv1.Cluster {
+		c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}}
+		c.Status.Conditions = []metav1.Condition{{
+			Type: hubv1.ConditionReady, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since)),
+		}}
+		return c
+	}
+	selected := map[string]string{"order": "yes"}
+	for name, c := range map[string]struct {
+		cluster *hubv1.Cluster
+		labels  map[string]string
+		deleted time.Duration
+		abandon string
+		want    string
+	}{
+		"ready":             {cluster(metav1.ConditionTrue, 100*time.Hour, nil), selected, 0, "72h", ""},
+		"away for a moment": {cluster(metav1.ConditionFalse, time.Hour, nil), selected, 0, "72h", ""},
+		"away for too long": {cluster(metav1.ConditionFalse, 100*time.Hour, nil), selected, 0, "72h", "not Ready for 72h"},
+		"paused":            {cluster(metav1.ConditionUnknown, 100*time.Hour, nil), selected, 0, "72h", "not Ready for 72h"},
+		"never abandoned":   {cluster(metav1.ConditionFalse, 1000*time.Hour, nil), selected, 0, "", ""},
+		"without the rule":  {cluster(metav1.ConditionTrue, 0, map[string]string{"tier": "edge"}), selected, 0, "", "rule does not exist for the Cluster a"},
+		"unselected":        {cluster(metav1.ConditionTrue, 0, nil), nil, 2 * time.Minute, "", "does not select"},
+		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
+	} {
+		r := &releaser{
+			kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t),
+			params: HubParams{Config: rules.Config{AbandonAfter: c.abandon}},
+		}
+		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
+		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,
+		}}
+		got := r.away(obj, "orders", c.cluster)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
