@@ -48,7 +48,11 @@ func must(t testing.TB, err error) {
 func eventually(t testing.TB, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	most := patience
+	if everything() {
+		most *= 4 // for ten times as many objects
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, most, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
