@@ -13,5 +13,7 @@ func ExampleAll() {
 	for _, m := range modules.All() {
 		fmt.Println(m.Name())
 	}
-	// Output: inventory
+	// Output:
+	// inventory
+	// sync
 }

@@ -12,6 +12,7 @@ package modules
 
 import (
 	"github.com/clusterfx/clusterfx/modules/inventory"
+	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -19,5 +20,6 @@ import (
 func All() []registry.Module {
 	return []registry.Module{
 		inventory.Module,
+		objectsync.Module,
 	}
 }
