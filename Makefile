@@ -5,7 +5,7 @@
 TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
 # config/test is left out: Helm and Prometheus take minutes to compile. It has its own targets.
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
-TIMEOUT ?= 20m
+TIMEOUT ?= 40m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
 # The image that make image builds and dist/install.yaml runs.

@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	fleettest.AtOnce(8)
+	fleettest.AtOnce(4)
 	utilruntime.ReallyCrash = os.Getenv(surviving) == ""
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))

@@ -55,18 +55,13 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main()) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
-	fleettest.AtOnce(6)
+	fleettest.AtOnce(3)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
 // patience is the time that a test waits for a condition that takes some seconds, or, with everything ten times as
 // large, a minute. The machine may be busy.
-func patience() time.Duration {
-	if allFaults() {
-		return 5 * time.Minute
-	}
-	return 3 * time.Minute
-}
+func patience() time.Duration { return 10 * time.Minute }
 
 // program is a hub in a process of its own.
 type program struct {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	fleettest.AtOnce(32)
+	fleettest.AtOnce(12)
 	code := fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while it sends an event that no receiver reads: one per hub that ends
 		// (controller-runtime, newGVKFixupWatcher).

@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	ctrlmetrics.RegisterRESTClientMetrics(ctrlmetrics.MetricRequestLatency, ctrlmetrics.MetricDNSResolutionLatency,
 		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	fleettest.AtOnce(12)
+	fleettest.AtOnce(6)
 	defer func() { _ = world.close() }() // also after a failure, which skips the checks
 	return fleettest.Main(m, world.close, fleettest.NoLeaks(
 		// A metadata watch that is stopped while it sends an event that has no receiver: one for each hub that ends

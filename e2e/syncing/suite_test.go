@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	fleettest.AtOnce(8)
+	fleettest.AtOnce(3)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while it sends an event that no receiver reads: one per hub that ends
 		// (controller-runtime, newGVKFixupWatcher).

@@ -44,7 +44,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	fleettest.AtOnce(8)
+	fleettest.AtOnce(4)
 	if os.Getenv(childKubeconfig) != "" {
 		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, belong to another process.
 	}
