@@ -166,7 +166,7 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 	})
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{hanging}
-		o.Limits = registry.Limits{StartTimeout: 200 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+		o.Limits = registry.Limits{StartTimeout: 4 * time.Second, StopTimeout: 300 * time.Millisecond}
 	})
 	_, config := remote(t, "one")
 	if err := r.Ensure("one", config); err != nil {
@@ -189,7 +189,7 @@ func TestRegistry_SyncTimeout(t *testing.T) {
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{c.module()}
-		o.Limits = registry.Limits{SyncTimeout: 300 * time.Millisecond}
+		o.Limits = registry.Limits{SyncTimeout: 4 * time.Second}
 	})
 	minted, err := fleettest.Cluster(t, "one").MintCertificate(t.Context(), fleet.User{Name: "nobody"})
 	if err != nil {
