@@ -136,7 +136,7 @@ func TestRegistry_HangingHooks(t *testing.T) {
 	})
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{hanging}
-		o.Limits = registry.Limits{StartTimeout: 200 * time.Millisecond, StopTimeout: 500 * time.Millisecond}
+		o.Limits = registry.Limits{StartTimeout: 4 * time.Second, StopTimeout: 500 * time.Millisecond}
 	})
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
