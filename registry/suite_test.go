@@ -50,7 +50,7 @@ const surviving = "CLUSTERFX_TEST_SURVIVING"
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 // patience is the time that a test waits for an event which should happen within a second or two.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // newRegistry returns a registry with the shared hub. The registry is shut down when the test ends.
 func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registry {

@@ -20,7 +20,7 @@ import (
 
 // startTimeout ends a Create or Restart whose context has no earlier deadline. It is long because
 // several API servers that start at once on a small machine share its processors.
-const startTimeout = 2 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // Provider names a way of running clusters.
 type Provider string
