@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each test that a row of the contract of the syncer names exists, and each row names one.
+func TestDocs_ContractOfTheSyncer(t *testing.T) {
+	t.Parallel()
+	for _, row := range strings.Split(pages(t)["docs/syncing-contract.md"], "\n") {
+		if !strings.HasPrefix(row, "| ") || strings.Contains(row, " proven ") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(row, "| "), "|")
+		proof := cells[len(cells)-1]
+		if !strings.Contains(proof, "Test") {
+			t.Errorf("no test is named in the row %s", row)
+		}
+		for _, clause := range strings.Split(proof, ";") {
+			checkTests(t, clause)
+		}
+	}
+}
+
+// folderOrTest is the folder of the tests that follow, or a test.
+var folderOrTest = regexp.MustCompile(`\b[a-z0-9]+(?:/\w+)+|\bTest\w+`)
+
+func checkTests(t *testing.T, clause string) {
+	t.Helper()
+	folder := "reconcilers/syncer"
+	for _, word := range folderOrTest.FindAllString(clause, -1) {
+		if !strings.HasPrefix(word, "Test") {
+			folder = word
+			continue
+		}
+		if !hasTest(t, folder, word) {
+			t.Errorf("%s has no test %s", folder, word)
+		}
+	}
+}
+
+func hasTest(t *testing.T, folder, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}
