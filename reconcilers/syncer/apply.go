@@ -11,9 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // onlyNew is the resourceVersion of an apply that may only create. No object has it, because the first revision of etcd
@@ -63,44 +66,63 @@ func (s *Session[T]) mayWrite() error {
 	return nil
 }
 
+// form is the form of the copies of one kind in a pair.
+type form[T client.Object] struct {
+	translator Translator[T]
+	keys       translate.Keys
+	kind       schema.GroupVersionKind
+	exclude    []string
+}
+
 // fieldsOf returns the fields that Apply sends, with the marks of the copy.
 func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
-	s.stamp(desired)
+	return s.of.form().fields(s.up, s.name, desired)
+}
+
+// stamp gives an object the name and the marks of the copy.
+func (s *Session[T]) stamp(obj T) { s.of.form().stamp(s.up, s.name, obj) }
+
+func (r *reconciler[T]) form() form[T] {
+	return form[T]{translator: r.translator, keys: r.keys, kind: r.kind, exclude: r.options.Exclude}
+}
+
+// fields returns the fields of the copy of an upstream object, with its marks.
+func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
+	f.stamp(up, name, desired)
 	fields, err := mapOf(desired)
 	if err != nil {
 		return nil, err
 	}
-	fields["apiVersion"], fields["kind"] = s.of.kind.ToAPIVersionAndKind()
+	fields["apiVersion"], fields["kind"] = f.kind.ToAPIVersionAndKind()
 	fieldset.Prune(fields)
-	if err := fieldset.Without(fields, s.of.options.Exclude); err != nil {
+	if err := fieldset.Without(fields, f.exclude); err != nil {
 		return nil, fmt.Errorf("%w: Exclude: %w", ErrInvalidConfig, err)
 	}
 	// Exclude may name the labels or the annotations; the marks stay.
 	u := unstructured.Unstructured{Object: fields}
-	u.SetLabels(s.withMarks(u.GetLabels(), desired.GetLabels()))
-	notes := s.withMarks(u.GetAnnotations(), desired.GetAnnotations())
+	u.SetLabels(f.withMarks(u.GetLabels(), desired.GetLabels()))
+	notes := f.withMarks(u.GetAnnotations(), desired.GetAnnotations())
 	u.SetAnnotations(notes)
-	notes[s.of.keys.Fields] = fieldset.Hash(fields)
+	notes[f.keys.Fields] = fieldset.Hash(fields)
 	u.SetAnnotations(notes)
 	return fields, nil
 }
 
-// stamp gives an object the name and the marks of the copy.
-func (s *Session[T]) stamp(obj T) {
-	marks := s.of.translator.Metadata(s.up, s.name)
-	obj.SetName(s.name.Name)
-	obj.SetNamespace(s.name.Namespace)
-	obj.SetAnnotations(s.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
-	obj.SetLabels(s.withMarks(obj.GetLabels(), marks.GetLabels()))
+func (f form[T]) stamp(up T, name types.NamespacedName, obj T) {
+	marks := f.translator.Metadata(up, name)
+	obj.SetName(name.Name)
+	obj.SetNamespace(name.Namespace)
+	obj.SetAnnotations(f.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
+	obj.SetLabels(f.withMarks(obj.GetLabels(), marks.GetLabels()))
 }
 
-func (s *Session[T]) withMarks(all, marks map[string]string) map[string]string {
+func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
 	all = maps.Clone(all)
 	if all == nil {
 		all = map[string]string{}
 	}
 	for key, value := range marks {
-		if s.of.keys.Has(key) {
+		if f.keys.Has(key) {
 			all[key] = value
 		}
 	}

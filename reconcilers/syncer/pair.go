@@ -92,12 +92,14 @@ func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Ac
 	})
 }
 
-// manager returns the field manager for writes to a side: there is one for each tenant and direction.
-func (p *Pair) fieldManager(direction string) string {
+func (p *Pair) fieldManager(direction string) string { return fieldManagerOf(p.options.Identity, direction) }
+
+// fieldManagerOf returns the field manager for writes to a side: there is one for each tenant and direction.
+func fieldManagerOf(id Identity, direction string) string {
 	const limit = 128 // of Kubernetes
-	name := p.options.Identity.KeyPrefix + "/" + p.options.Identity.Tenant + "/" + direction
+	name := id.KeyPrefix + "/" + id.Tenant + "/" + direction
 	if len(name) > limit {
-		name = p.options.Identity.Tenant + "/" + direction
+		name = id.Tenant + "/" + direction
 	}
 	return name
 }

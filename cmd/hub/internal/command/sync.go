@@ -72,7 +72,7 @@ func newSync(p Program) *cobra.Command {
 		Args:    arguments.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSyncList(p), newSyncTranslate(p), newSyncPrune(p), newSyncRelease(p))
+	cmd.AddCommand(newSyncList(p), newSyncDiff(p), newSyncTranslate(p), newSyncPrune(p), newSyncRelease(p))
 	return cmd
 }
 

@@ -104,6 +104,8 @@ func TestSync(t *testing.T) {
 		{[]string{"ls", "-o", "name", known}, 0, "rule/pull.edge\n"},
 		{[]string{"ls", "push", known}, 1, "push: no such rule; there are pull"},
 		{[]string{"ls"}, 1, "name the file with --config"},
+		{[]string{"diff", known}, 0, "pull   edge      ConfigMap   default/shared-x-default-x-hub-pull   Create"},
+		{[]string{"diff", "push", known}, 1, "push: no such rule; there are pull"},
 		{[]string{"translate", "pull", "shared", "--remote=edge", known}, 0, "default/shared-x-default-x-hub-pull\n"},
 		{[]string{"translate", "pull", "shared", known}, 1, "with --remote NAME"},
 		{[]string{"translate", "pull", "shared", "--remote=edge", "--reverse", known}, 1, "read ConfigMap default/shared: the server responds with status 404 Not Found"},

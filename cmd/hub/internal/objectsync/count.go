@@ -42,12 +42,7 @@ const parallel = 8
 
 // Count counts for each rule and each Cluster that selects the module. A remote that does not respond has an error in its Counts.
 func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
-	for _, name := range s.Rules {
-		if !f.Config.Has(name) {
-			return nil, fmt.Errorf("%s: %w; there are %s", name, ErrNoRule, orNone(f.Config.Names()))
-		}
-	}
-	clusters, err := f.clusters(ctx, s.Clusters)
+	clusters, err := f.scope(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +50,6 @@ func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 	var asked errgroup.Group
 	asked.SetLimit(parallel)
 	for i := range clusters {
-		if !f.runs(&clusters[i]) {
-			continue
-		}
 		asked.Go(func() error {
 			results[i] = f.countIn(ctx, &clusters[i], s)
 			return nil
@@ -69,6 +61,17 @@ func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 		all = append(all, some...)
 	}
 	return all, ctx.Err()
+}
+
+// scope returns the Clusters of a Scope that select the module, and an error if the configuration lacks one of its rules.
+func (f *Fleet) scope(ctx context.Context, s Scope) ([]hubv1.Cluster, error) {
+	for _, name := range s.Rules {
+		if !f.Config.Has(name) {
+			return nil, fmt.Errorf("%s: %w; there are %s", name, ErrNoRule, orNone(f.Config.Names()))
+		}
+	}
+	clusters, err := f.clusters(ctx, s.Clusters)
+	return slices.DeleteFunc(clusters, func(c hubv1.Cluster) bool { return !f.runs(&c) }), err
 }
 
 // countIn counts for all rules of one Cluster.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package objectsync shows and repairs what the rules of the module sync keep in step: it counts originals and copies, translates
-names, deletes the copies of removed rules, and releases originals whose remote is away.
+Package objectsync shows and repairs what the rules of the module sync keep in step: it counts originals and copies, shows what
+would be written, translates names, deletes the copies of removed rules, and releases originals whose remote is away.
 
 	fleet := objectsync.Fleet{Hub: hub, Namespace: namespace, Config: config}
 	counts, err := fleet.Count(ctx, objectsync.Scope{})
@@ -10,8 +10,11 @@ names, deletes the copies of removed rules, and releases originals whose remote 
 # How it works
 
 A hub need not run. The package reads the rules from the configuration of the hub, and reaches a remote with the credentials in
-the Secret of its Cluster, or with those of an administrator. It reads only the metadata of objects, so that it has no contents
-of Secrets.
+the Secret of its Cluster, or with those of an administrator. Diff reads whole objects, and returns no values of them; all else
+reads only the metadata of objects, so that it has no contents of Secrets.
+
+Diff asks the target what it would make of each copy, with a dry run of the write that the hub sends: so defaults, webhooks and
+fields of others count, and an object that the target would reject is found.
 
 # Considerations
 

@@ -251,3 +251,61 @@ func setReachable(t *testing.T, hub *access.Cluster, status metav1.ConditionStat
 	})
 	must(t, hub.Status().Update(t.Context(), &c))
 }
+
+// Diff names what a rule would write, without writing it.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	r := pull()
+	r.Exclude = []string{"/data/theirs"}
+	s := newSite(t, r)
+	for _, name := range []string{"same", "changed", "new", "blocked", "again", "gone"} {
+		s.original(s.hub, "source", name)
+	}
+	get := func(c *access.Cluster, namespace, name string) *corev1.ConfigMap {
+		t.Helper()
+		found := &corev1.ConfigMap{}
+		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found))
+		return found
+	}
+	copyName := map[string]string{}
+	for _, name := range []string{"same", "changed", "again", "gone"} {
+		copied := copyOf(t, r, edge, get(s.hub, "source", name))
+		copyName[name] = copied.Name
+		if name == "changed" {
+			copied.Data = map[string]string{"theirs": "kept", "k": "old"}
+		}
+		s.create(s.remote, copied)
+	}
+	blocked := copyOf(t, r, edge, get(s.hub, "source", "blocked"))
+	blocked.Labels, blocked.Annotations = nil, nil
+	s.create(s.remote, blocked)
+
+	changed := get(s.hub, "source", "changed")
+	changed.Data = map[string]string{"theirs": "not copied", "k": "new secret value"}
+	must(t, s.hub.Update(t.Context(), changed))
+	must(t, s.hub.Delete(t.Context(), get(s.hub, "source", "gone")))
+	must(t, s.hub.Delete(t.Context(), get(s.hub, "source", "again")))
+	s.original(s.hub, "source", "again")
+	before := s.versions()
+
+	all, err := s.fleet.Diff(t.Context(), objectsync.Scope{})
+	must(t, err)
+	got := map[string]string{}
+	for _, c := range all {
+		must(t, c.Err)
+		got[c.Object] = strings.Join(append([]string{string(c.Action)}, c.Fields...), " ")
+	}
+	want := map[string]string{
+		"target/" + copyName["changed"]:  "Update data.k",
+		"target/" + copyName["again"]:    "Replace",
+		"target/" + copyName["gone"]:     "Delete",
+		"target/" + blocked.Name:         "Blocked",
+		"target/new-x-source-x-hub-pull": "Create",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Diff: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(before, s.versions()); diff != "" {
+		t.Errorf("Diff has written: -before +after\n%s", diff)
+	}
+}

@@ -132,6 +132,18 @@ func (s *site) names(in *access.Cluster, namespace string) []string {
 	return names
 }
 
+// versions returns the versions of the ConfigMaps of the remote.
+func (s *site) versions() map[string]string {
+	s.t.Helper()
+	var list corev1.ConfigMapList
+	must(s.t, s.remote.List(s.t.Context(), &list, client.InNamespace("target")))
+	versions := map[string]string{}
+	for _, one := range list.Items {
+		versions[one.Name] = one.ResourceVersion
+	}
+	return versions
+}
+
 // terminal returns a terminal, and what is written to it as errors.
 func terminal() (*output.Terminal, *strings.Builder) {
 	text := &strings.Builder{}

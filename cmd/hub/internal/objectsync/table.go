@@ -18,23 +18,45 @@ import (
 
 // Print writes Counts to w. The errors of Counts are returned.
 func Print(all []Count, form inspect.Form, w io.Writer) error {
+	rows := make([]row, len(all))
+	for i := range all {
+		rows[i] = &all[i]
+	}
+	return printRows(rows, tableOf(all), form, w)
+}
+
+// PrintChanges writes Changes to w. The errors of Changes are returned.
+func PrintChanges(all []Change, form inspect.Form, w io.Writer) error {
+	rows := make([]row, len(all))
+	for i := range all {
+		rows[i] = &all[i]
+	}
+	return printRows(rows, tableOfChanges(all), form, w)
+}
+
+// row is a Count or a Change.
+type row interface {
+	resource() string
+	object() *unstructured.Unstructured
+	problem() error
+}
+
+func printRows(all []row, table *metav1.Table, form inspect.Form, w io.Writer) error {
 	var problems []error
-	for _, c := range all {
-		if c.Err != nil {
-			problems = append(problems, fmt.Errorf("rule %s for %s: %w", c.Rule.Name, c.Cluster, c.Err))
-		}
+	for _, one := range all {
+		problems = append(problems, one.problem())
 	}
 	problem := errors.Join(problems...)
 	if form.Format.Tabular() {
-		return errors.Join(form.Tables.Printer(w, form.Format.String() == output.Wide).Print(tableOf(all)), problem)
+		return errors.Join(form.Tables.Printer(w, form.Format.String() == output.Wide).Print(table), problem)
 	}
 	printer, err := form.Format.Printer()
 	if err != nil {
 		return err
 	}
 	if form.Format.String() == output.Name {
-		for _, c := range all {
-			_, err := fmt.Fprintln(w, "rule/"+c.name())
+		for _, one := range all {
+			_, err := fmt.Fprintln(w, one.resource())
 			problem = errors.Join(problem, err)
 		}
 		return problem
@@ -42,11 +64,22 @@ func Print(all []Count, form inspect.Form, w io.Writer) error {
 	list := &unstructured.UnstructuredList{Object: map[string]any{
 		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
 	}}
-	for _, c := range all {
-		list.Items = append(list.Items, *c.object())
+	for _, one := range all {
+		list.Items = append(list.Items, *one.object())
 	}
 	return errors.Join(printer.PrintObj(list, w), problem)
 }
+
+func problemOf(rule, cluster string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("rule %s for %s: %w", rule, cluster, err)
+}
+
+func (c *Count) problem() error { return problemOf(c.Rule.Name, c.Cluster, c.Err) }
+
+func (c *Count) resource() string { return "rule/" + c.name() }
 
 func (c *Count) name() string { return c.Rule.Name + "." + c.Cluster }
 
@@ -91,6 +124,52 @@ func tableOf(all []Count) *metav1.Table {
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{
 			Cells:  append(cells, strings.Join(c.Names, ", ")),
+			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: c.name()}}},
+		})
+	}
+	return table
+}
+
+func (c *Change) problem() error { return problemOf(c.Rule.Name, c.Cluster, c.Err) }
+
+// name names a Change: rule, cluster and object.
+func (c *Change) name() string {
+	return strings.TrimSuffix(c.Rule.Name+"."+c.Cluster+"/"+c.Object, "/")
+}
+
+func (c *Change) resource() string { return "change/" + c.name() }
+
+// object returns a Change for programs.
+func (c *Change) object() *unstructured.Unstructured {
+	object := map[string]any{
+		"apiVersion": "v1", "kind": "RuleChange", "metadata": map[string]any{"name": c.name()},
+		"rule": c.Rule.Name, "cluster": c.Cluster, "from": string(c.Rule.From), "mode": string(c.Rule.Mode),
+		"objects": map[string]any{"apiVersion": c.Rule.Kind.APIVersion, "kind": c.Rule.Kind.Kind},
+	}
+	if c.Err != nil {
+		object["error"] = c.Err.Error()
+		return &unstructured.Unstructured{Object: object}
+	}
+	fields := []any{}
+	for _, field := range c.Fields {
+		fields = append(fields, field)
+	}
+	object["object"], object["action"], object["fields"] = c.Object, string(c.Action), fields
+	return &unstructured.Unstructured{Object: object}
+}
+
+func tableOfChanges(all []Change) *metav1.Table {
+	table := &metav1.Table{}
+	for _, name := range []string{"Rule", "Cluster", "Kind", "Object", "Action", "Fields"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: columnType})
+	}
+	for _, c := range all {
+		action := string(c.Action)
+		if c.Err != nil {
+			action = "<unknown>"
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{
+			Cells:  []any{c.Rule.Name, c.Cluster, c.Rule.Kind.Kind, c.Object, action, strings.Join(c.Fields, ",")},
 			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: c.name()}}},
 		})
 	}
