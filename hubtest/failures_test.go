@@ -75,9 +75,10 @@ const short = 3 * time.Second
 
 func TestServer_WaitsThatFail(t *testing.T) {
 	t.Parallel()
-	hub := hubtest.New(t, hubtest.Patience(short), hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
+	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
 	later := shout("hello")
 	hub.Create(later)
+	hub.SetPatience(short) // The start of the hub may take longer.
 	later.ResourceVersion += "0" // This version does not exist yet.
 	cases := failingWaits(later)
 	said := map[string]chan string{}
