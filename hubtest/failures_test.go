@@ -78,7 +78,7 @@ func TestServer_WaitsThatFail(t *testing.T) {
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
 	later := shout("hello")
 	hub.Create(later)
-	hub.SetPatience(short) // The start of the hub may take longer.
+	hub.SetPatience(short)       // The start of the hub may take longer.
 	later.ResourceVersion += "0" // This version does not exist yet.
 	cases := failingWaits(later)
 	said := map[string]chan string{}

@@ -92,7 +92,9 @@ func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Ac
 	})
 }
 
-func (p *Pair) fieldManager(direction string) string { return fieldManagerOf(p.options.Identity, direction) }
+func (p *Pair) fieldManager(direction string) string {
+	return fieldManagerOf(p.options.Identity, direction)
+}
 
 // fieldManagerOf returns the field manager for writes to a side: there is one for each tenant and direction.
 func fieldManagerOf(id Identity, direction string) string {

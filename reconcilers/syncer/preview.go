@@ -18,6 +18,8 @@ import (
 // Preview shows what a Copy of a pair would write, for tools that run without the pair. Its fields are those of the pair, and
 // all but Exclude and Mutate are required.
 type Preview struct {
+	// Client is a client of the downstream cluster.
+	Client client.Client
 	// Kind is the kind of the objects.
 	Kind schema.GroupVersionKind
 	// Identity is the identity of the pair.
@@ -34,7 +36,7 @@ type Preview struct {
 // as read, or nil if there is none. The API server admits and validates the write, and its error is returned; the error is a
 // conflict if an object of the name exists and down is nil, or if down has changed.
 func (p Preview) DryRun(
-	ctx context.Context, c client.Client, up, down *unstructured.Unstructured, name types.NamespacedName,
+	ctx context.Context, up, down *unstructured.Unstructured, name types.NamespacedName,
 ) (*unstructured.Unstructured, error) {
 	id, err := p.Identity.WithDefaults()
 	if err != nil {
@@ -61,7 +63,7 @@ func (p Preview) DryRun(
 		u.SetUID(down.GetUID())
 		u.SetResourceVersion(down.GetResourceVersion())
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+	err = p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(fieldManagerOf(id, directionDown)), client.ForceOwnership, client.DryRunAll)
 	if err != nil {
 		return nil, fmt.Errorf("dry run of the write of %s %s: %w", p.Kind.Kind, name, err)

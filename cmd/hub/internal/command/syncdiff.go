@@ -3,9 +3,10 @@
 package command
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
-	"github.com/spf13/cobra"
 )
 
 const syncDiffExample = `  # What the rules of a file would change

@@ -112,7 +112,7 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 		return err
 	}
 	d.preview = syncer.Preview{
-		Kind: kind, Identity: d.rule.Identity(d.cluster.Name), Translator: d.translator, Exclude: d.rule.Exclude,
+		Client: target.all, Kind: kind, Identity: d.rule.Identity(d.cluster.Name), Translator: d.translator, Exclude: d.rule.Exclude,
 		Mutate: func(ctx context.Context, _, copied *unstructured.Unstructured) error {
 			return patcher.Apply(ctx, copied)
 		},
@@ -172,12 +172,12 @@ func (d *diff) original(ctx context.Context, key types.NamespacedName, copied *m
 	case err != nil:
 		return err
 	case down == nil:
-		return d.dryRun(ctx, Create, up, nil, name)
+		return d.dryRun(ctx, write{action: Create, up: up, name: name})
 	case down.GetAnnotations()[d.preview.Identity.Keys().ObjectUID] != string(up.GetUID()):
 		d.add(Replace, down)
 		return nil
 	}
-	return d.dryRun(ctx, Update, up, down, name)
+	return d.dryRun(ctx, write{action: Update, up: up, down: down, name: name})
 }
 
 // place finds the name that a new copy would get.
@@ -188,9 +188,9 @@ func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
 		case err != nil:
 			return err
 		case found == nil:
-			return d.dryRun(ctx, Create, up, nil, name)
+			return d.dryRun(ctx, write{action: Create, up: up, name: name})
 		case d.isAdopted(ctx, up, found):
-			return d.dryRun(ctx, Adopt, up, found, name)
+			return d.dryRun(ctx, write{action: Adopt, up: up, down: found, name: name})
 		case found.GetLabels()[d.preview.Identity.Keys().ManagedBy] != d.preview.Identity.Tenant || !rules.IsCopy(found):
 			d.add(Blocked, found)
 			return nil
@@ -209,25 +209,32 @@ func (d *diff) isAdopted(ctx context.Context, up, found *unstructured.Unstructur
 	return d.preview.Mutate(ctx, up, copied) == nil && rules.IsEqual(copied, found)
 }
 
+// write is a write of a copy. down is the object that has the name, or nil.
+type write struct {
+	action   Action
+	up, down *unstructured.Unstructured
+	name     types.NamespacedName
+}
+
 // dryRun adds the change that a write would make.
-func (d *diff) dryRun(ctx context.Context, a Action, up, down *unstructured.Unstructured, name types.NamespacedName) error {
-	answer, err := d.preview.DryRun(ctx, d.target.all, up, down, name)
-	named := &metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+func (d *diff) dryRun(ctx context.Context, w write) error {
+	answer, err := d.preview.DryRun(ctx, w.up, w.down, w.name)
+	named := &metav1.ObjectMeta{Namespace: w.name.Namespace, Name: w.name.Name}
 	switch {
 	case isRefused(err):
 		d.add(Reject, named)
 		return nil
 	case err != nil:
 		return d.target.explain(d.rule.GVK(), err)
-	case a != Update:
-		d.add(a, named)
+	case w.action != Update:
+		d.add(w.action, named)
 		return nil
 	}
-	fields, err := d.changed(down, answer)
+	fields, err := d.changed(w.down, answer)
 	if err != nil || len(fields) == 0 {
 		return err
 	}
-	d.add(a, named, fields...)
+	d.add(w.action, named, fields...)
 	return nil
 }
 
@@ -242,8 +249,11 @@ func (d *diff) changed(before, after *unstructured.Unstructured) ([]string, erro
 	of := func(obj *unstructured.Unstructured) (*typed.TypedValue, error) {
 		content := obj.DeepCopy().Object
 		for _, path := range [][]string{
-			{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
-			{"metadata", "annotations", d.preview.Identity.Keys().Fields},
+			{"status"},
+			{metadata, "managedFields"},
+			{metadata, "resourceVersion"},
+			{metadata, "generation"},
+			{metadata, "annotations", d.preview.Identity.Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(content, path...)
 		}

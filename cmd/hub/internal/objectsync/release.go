@@ -166,7 +166,7 @@ func (r *Release) Count() int { return len(r.found) }
 func (r *Release) release(ctx context.Context, one *metav1.PartialObjectMetadata) error {
 	finalizer := r.finalizer()
 	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch, err := json.Marshal(map[string]any{metadata: map[string]any{
 		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
 	}})
 	if err != nil {

@@ -62,7 +62,7 @@ func printRows(all []row, table *metav1.Table, form inspect.Form, w io.Writer) e
 		return problem
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{
-		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+		apiVersion: "v1", kind: "List", metadata: map[string]any{"resourceVersion": ""},
 	}}
 	for _, one := range all {
 		list.Items = append(list.Items, *one.object())
@@ -90,9 +90,9 @@ func (c *Count) object() *unstructured.Unstructured {
 		conflicts = append(conflicts, name)
 	}
 	object := map[string]any{
-		"apiVersion": "v1", "kind": "RuleCount", "metadata": map[string]any{"name": c.name()},
+		apiVersion: "v1", kind: "RuleCount", metadata: map[string]any{"name": c.name()},
 		"rule": c.Rule.Name, "cluster": c.Cluster, "from": string(c.Rule.From), "mode": string(c.Rule.Mode),
-		"objects": map[string]any{"apiVersion": c.Rule.Kind.APIVersion, "kind": c.Rule.Kind.Kind},
+		"objects": map[string]any{apiVersion: c.Rule.Kind.APIVersion, kind: c.Rule.Kind.Kind},
 	}
 	if c.Err != nil {
 		object["error"] = c.Err.Error()
@@ -102,6 +102,9 @@ func (c *Count) object() *unstructured.Unstructured {
 	object["extra"], object["conflicts"], object["conflictNames"] = int64(c.Extra), int64(c.Conflicts), conflicts
 	return &unstructured.Unstructured{Object: object}
 }
+
+// metadata, apiVersion and kind are fields of every object.
+const metadata, apiVersion, kind = "metadata", "apiVersion", "kind"
 
 // columnType is the type of every column.
 const columnType = "string"
@@ -142,9 +145,9 @@ func (c *Change) resource() string { return "change/" + c.name() }
 // object returns a Change for programs.
 func (c *Change) object() *unstructured.Unstructured {
 	object := map[string]any{
-		"apiVersion": "v1", "kind": "RuleChange", "metadata": map[string]any{"name": c.name()},
+		apiVersion: "v1", kind: "RuleChange", metadata: map[string]any{"name": c.name()},
 		"rule": c.Rule.Name, "cluster": c.Cluster, "from": string(c.Rule.From), "mode": string(c.Rule.Mode),
-		"objects": map[string]any{"apiVersion": c.Rule.Kind.APIVersion, "kind": c.Rule.Kind.Kind},
+		"objects": map[string]any{apiVersion: c.Rule.Kind.APIVersion, kind: c.Rule.Kind.Kind},
 	}
 	if c.Err != nil {
 		object["error"] = c.Err.Error()
