@@ -38,11 +38,12 @@ controlplane: ## Build the Kubernetes binaries that tests and demo run (once, so
 
 # The packages whose tests take longest are the first to start: go test runs packages in the order of its arguments.
 LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/syncing ./reconcilers/syncer
+# All is compiled first, so that the compiler takes no processor time from them.
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.
 test: export GORACE ?= atexit_sleep_ms=20
 test: controlplane ## Run all tests against real API servers, with the race detector.
-	go build -race ./... # first, so that the compiler takes no processor time from the tests that start first
+	go build -race ./...
 	go test -race -timeout $(TIMEOUT) $(LONGEST) ./...
 	@set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \

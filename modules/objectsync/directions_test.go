@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // hubWith starts a hub with one remote, a, and a configuration of the module.
@@ -214,7 +215,7 @@ func TestFromHub_Fields(t *testing.T) {
 	})
 	misfit := configMap("misfit", "m", nil)
 	hub.Create(misfit)
-	hasEvent(t, &hub.Server, misfit, objectsync.ReasonPatchFailed)
+	hasEvent(t, &hub.Server, misfit, rules.ReasonPatchFailed)
 
 	equal, other := configMap("orders", "equal", nil), configMap("orders", "other", nil)
 	equal.Data, other.Data = map[string]string{"k": "equal", "cluster": "a"}, map[string]string{"k": "theirs"}
@@ -298,7 +299,7 @@ func TestStatus(t *testing.T) {
 	a.WaitModuleGone("sync")
 	hub.Delete(original)
 	hub.WaitGone(original)
-	hasEvent(t, &hub.Server, original, objectsync.ReasonCopyLeftBehind)
+	hasEvent(t, &hub.Server, original, rules.ReasonCopyLeftBehind)
 	exists(a, copied)
 }
 

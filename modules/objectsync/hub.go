@@ -27,8 +27,6 @@ import (
 )
 
 const (
-	// ReasonCopyLeftBehind is the reason of the event of an object that is deleted although its copy may still exist.
-	ReasonCopyLeftBehind = "CopyLeftBehind"
 	// lookAgain is how often the hub part looks for the Cluster of an object that is being deleted.
 	lookAgain = 15 * time.Second
 	// unselectedAfter is how long the pair of a remote has for an object that is deleted and no longer selected.
@@ -140,7 +138,7 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		if why == "" {
 			continue
 		}
-		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
+		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
 		// One at a time: the object has changed, and its watch requests it again.
 		return reconcile.Result{}, release(ctx, r.params.Client, obj, rules.Rule{Name: name, From: rules.FromHub}.Finalizer(""))
 	}

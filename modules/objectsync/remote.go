@@ -25,12 +25,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-const (
-	// ReasonPatchFailed is the reason of the event of an original whose copy a patch of the rule does not fit.
-	ReasonPatchFailed = "PatchFailed"
-	// patchAgain is how soon a patch that has failed is tried again.
-	patchAgain = 5 * time.Minute
-)
+// patchAgain is how soon a patch that has failed is tried again.
+const patchAgain = 5 * time.Minute
 
 // object is a copy or an original.
 type object = *unstructured.Unstructured
@@ -183,11 +179,7 @@ func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
 
 // adopts reports whether an object that has the name of the copy becomes the copy.
 func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
-	if r.Adopt != rules.IfEqual {
-		return false
-	}
-	copied := up.DeepCopy()
-	return r.patcher.Apply(ctx, copied) == nil && rules.IsEqual(copied, down)
+	return r.Adopts(ctx, r.patcher, up, down)
 }
 
 // copier is the syncer of a rule.
@@ -228,7 +220,7 @@ func (c *copier) explained(
 	if !errors.Is(err, rules.ErrPatch) {
 		return result, err
 	}
-	told := s.Event(ctx, corev1.EventTypeWarning, ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
+	told := s.Event(ctx, corev1.EventTypeWarning, rules.ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
 	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 

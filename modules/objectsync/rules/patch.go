@@ -82,6 +82,15 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 	return nil
 }
 
+// Adopts reports whether an object that has the name of a copy becomes the copy of an original.
+func (r Rule) Adopts(ctx context.Context, p *Patcher, original, found *unstructured.Unstructured) bool {
+	if r.Adopt != IfEqual {
+		return false
+	}
+	copied := original.DeepCopy()
+	return p.Apply(ctx, copied) == nil && IsEqual(copied, found)
+}
+
 func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
 	if patch.CEL != "" {
 		return p.expression(patch)

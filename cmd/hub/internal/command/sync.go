@@ -153,10 +153,36 @@ func (p Program) runsSync(c *hubv1.Cluster) bool {
 	return slices.Contains(names(registry.SelectModules(p.Modules, c.Labels, c.Spec.Modules)), objectsync.Module)
 }
 
+// syncTable are the flags of the commands that print a table of rules and remotes.
+type syncTable struct {
+	syncFlags
+
+	form  inspect.Form
+	scope objectsync.Scope
+}
+
+// bind adds the flags to a command.
+func (f *syncTable) bind(p Program, cmd *cobra.Command) {
+	f.form.Format.Bind(cmd.Flags(), "")
+	cmd.Flags().StringSliceVar(&f.scope.Clusters, "remote", nil, "Only the remote of this Cluster. Repeatable. Default: all")
+	f.form.Tables.Bind(cmd.Flags())
+	f.bindRemotes(cmd.Flags())
+	f.syncFlags.bind(p, cmd)
+	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
+	f.completeRemote(cmd)
+}
+
+// open checks the flags, takes the names of rules, and returns the fleet.
+func (f *syncTable) open(ctx context.Context, names []string) (objectsync.Fleet, error) {
+	if err := f.form.Format.Check(); err != nil {
+		return objectsync.Fleet{}, err
+	}
+	f.scope.Rules = names
+	return f.fleet(ctx, false)
+}
+
 func newSyncList(p Program) *cobra.Command {
-	var f syncFlags
-	var form inspect.Form
-	var scope objectsync.Scope
+	var f syncTable
 	cmd := &cobra.Command{
 		Use:     "ls [RULE...]",
 		Aliases: []string{"list"},
@@ -167,32 +193,22 @@ func newSyncList(p Program) *cobra.Command {
 			"content.\n\n" + syncTruth + "\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(syncListExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := form.Format.Check(); err != nil {
-				return err
-			}
-			fleet, err := f.fleet(cmd.Context(), false)
+			fleet, err := f.open(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			scope.Rules = args
-			all, err := fleet.Count(cmd.Context(), scope)
+			all, err := fleet.Count(cmd.Context(), f.scope)
 			if err != nil {
 				return err
 			}
-			if len(all) == 0 && form.Format.Tabular() {
+			if len(all) == 0 && f.form.Format.Tabular() {
 				f.session.terminal.Text("No rules found for a Cluster that runs the module %s.", objectsync.Module)
 				return nil
 			}
-			return objectsync.Print(all, form, f.session.terminal.Out)
+			return objectsync.Print(all, f.form, f.session.terminal.Out)
 		},
 	}
-	form.Format.Bind(cmd.Flags(), "")
-	cmd.Flags().StringSliceVar(&scope.Clusters, "remote", nil, "Only the remote of this Cluster. Repeatable. Default: all")
-	form.Tables.Bind(cmd.Flags())
-	f.bindRemotes(cmd.Flags())
 	f.bind(p, cmd)
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
-	f.completeRemote(cmd)
 	return cmd
 }
 

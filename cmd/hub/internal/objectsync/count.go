@@ -5,9 +5,7 @@ package objectsync
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +15,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
-
-// Scope says which rules and Clusters to count. The zero Scope is all of them.
-type Scope struct{ Rules, Clusters []string }
 
 // Count is the state of one rule in one remote.
 type Count struct {
@@ -37,58 +32,13 @@ type Count struct {
 	Err error
 }
 
-// parallel is how many remotes are asked at the same time.
-const parallel = 8
-
 // Count counts for each rule and each Cluster that selects the module. A remote that does not respond has an error in its Counts.
 func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
-	clusters, err := f.scope(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	results := make([][]Count, len(clusters))
-	var asked errgroup.Group
-	asked.SetLimit(parallel)
-	for i := range clusters {
-		asked.Go(func() error {
-			results[i] = f.countIn(ctx, &clusters[i], s)
-			return nil
-		})
-	}
-	_ = asked.Wait() // The Counts have the errors.
-	var all []Count
-	for _, some := range results {
-		all = append(all, some...)
-	}
-	return all, ctx.Err()
-}
-
-// scope returns the Clusters of a Scope that select the module, and an error if the configuration lacks one of its rules.
-func (f *Fleet) scope(ctx context.Context, s Scope) ([]hubv1.Cluster, error) {
-	for _, name := range s.Rules {
-		if !f.Config.Has(name) {
-			return nil, fmt.Errorf("%s: %w; there are %s", name, ErrNoRule, orNone(f.Config.Names()))
-		}
-	}
-	clusters, err := f.clusters(ctx, s.Clusters)
-	return slices.DeleteFunc(clusters, func(c hubv1.Cluster) bool { return !f.runs(&c) }), err
-}
-
-// countIn counts for all rules of one Cluster.
-func (f *Fleet) countIn(ctx context.Context, c *hubv1.Cluster, s Scope) []Count {
-	var all []Count
-	for _, r := range f.Config.For(c.Labels) {
-		if len(s.Rules) > 0 && !slices.Contains(s.Rules, r.Name) {
-			continue
-		}
+	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Count {
 		one := Count{Rule: r, Cluster: c.Name}
-		one.Err = r.CheckNamespaces(c.Name)
-		if one.Err == nil {
-			one.Err = f.sides(ctx, r, c, func(source, target *side) error { return one.fill(ctx, source, target) })
-		}
-		all = append(all, one)
-	}
-	return all
+		one.Err = f.sides(ctx, r, c, func(source, target *side) error { return one.fill(ctx, source, target) })
+		return []Count{one}
+	})
 }
 
 // fill counts.

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -26,16 +26,16 @@ import (
 // Action is what a rule would do with one object of the target.
 type Action string
 
-// The actions. Replaced copies belong to an original that was deleted and made again. A Blocked name belongs to an object of
-// somebody else, and a Rejected copy is refused by the target, or by a patch that does not fit.
+// The actions. Replace is for the copy of an original that was deleted and made again. A Blocked name belongs to an object that
+// the rule has not copied. The target does not accept a Rejected copy, or a patch does not fit.
 const (
-	Create  Action = "Create"
-	Adopt   Action = "Adopt"
-	Update  Action = "Update"
-	Replace Action = "Replace"
-	Delete  Action = "Delete"
-	Blocked Action = "Blocked"
-	Reject  Action = "Rejected"
+	Create   Action = "Create"
+	Adopt    Action = "Adopt"
+	Update   Action = "Update"
+	Replace  Action = "Replace"
+	Delete   Action = "Delete"
+	Blocked  Action = "Blocked"
+	Rejected Action = "Rejected"
 )
 
 // Change is a difference between a target and what a rule would make of it.
@@ -45,50 +45,25 @@ type Change struct {
 	// Object is the name of the object in the target, fit to be printed.
 	Object string
 	Action Action
-	// Fields are the paths that an Update changes, fit to be printed. There are no values, since they may be those of a Secret.
+	// Fields are the paths that an Update changes, or that the target does not accept, fit to be printed. There are no values,
+	// since they may be those of a Secret.
 	Fields []string
-	// Err is why the differences of the rule are unknown; only Rule and Cluster are set then. Default: nil.
+	// Reason is why a copy is Rejected: PatchFailed, or the reason of the API server, fit to be printed.
+	Reason string
+	// Err is why the differences of the rule are unknown. Then only Rule and Cluster are set.
 	Err error
 }
 
 // Diff returns what the rules would write now. It writes nothing: each write is a dry run in the target, which admits and
 // validates it. A remote that does not respond has an error in a Change. Limits of objects and deletes are not considered.
 func (f *Fleet) Diff(ctx context.Context, s Scope) ([]Change, error) {
-	clusters, err := f.scope(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	results := make([][]Change, len(clusters))
-	var asked errgroup.Group
-	asked.SetLimit(parallel)
-	for i := range clusters {
-		asked.Go(func() error {
-			results[i] = f.diffIn(ctx, &clusters[i], s)
-			return nil
-		})
-	}
-	_ = asked.Wait() // The Changes have the errors.
-	return slices.Concat(results...), ctx.Err()
-}
-
-// diffIn compares for all rules of one Cluster.
-func (f *Fleet) diffIn(ctx context.Context, c *hubv1.Cluster, s Scope) []Change {
-	var all []Change
-	for _, r := range f.Config.For(c.Labels) {
-		if len(s.Rules) > 0 && !slices.Contains(s.Rules, r.Name) {
-			continue
-		}
+	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Change {
 		d := &diff{rule: r, cluster: c}
-		err := r.CheckNamespaces(c.Name)
-		if err == nil {
-			err = f.sides(ctx, r, c, func(source, target *side) error { return d.compare(ctx, source, target) })
+		if err := f.sides(ctx, r, c, func(source, target *side) error { return d.compare(ctx, source, target) }); err != nil {
+			return append(d.found, Change{Rule: r, Cluster: c.Name, Err: err})
 		}
-		if err != nil {
-			d.found = append(d.found, Change{Rule: r, Cluster: c.Name, Err: err})
-		}
-		all = append(all, d.found...)
-	}
-	return all
+		return d.found
+	})
 }
 
 // diff compares one rule in one remote.
@@ -97,6 +72,7 @@ type diff struct {
 	cluster        *hubv1.Cluster
 	source, target *side
 	translator     translator
+	patcher        *rules.Patcher
 	preview        syncer.Preview
 	found          []Change
 }
@@ -107,14 +83,13 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 	if d.translator, err = translatorOf(d.rule, d.cluster.Name); err != nil {
 		return err
 	}
-	patcher, err := d.rule.Patcher(rules.Cluster{Name: d.cluster.Name, Labels: d.cluster.Labels})
-	if err != nil {
+	if d.patcher, err = d.rule.Patcher(rules.Cluster{Name: d.cluster.Name, Labels: d.cluster.Labels}); err != nil {
 		return err
 	}
 	d.preview = syncer.Preview{
 		Client: target.all, Kind: kind, Identity: d.rule.Identity(d.cluster.Name), Translator: d.translator, Exclude: d.rule.Exclude,
 		Mutate: func(ctx context.Context, _, copied *unstructured.Unstructured) error {
-			return patcher.Apply(ctx, copied)
+			return d.patcher.Apply(ctx, copied)
 		},
 	}
 	originals, err := originalsOf(ctx, d.rule, d.cluster.Name, source)
@@ -135,7 +110,12 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 		}
 	}
 	for _, key := range sorted(originals) {
-		if err := d.original(ctx, key, existing[key]); err != nil {
+		// The hub may run, and write meanwhile.
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return d.original(ctx, key, existing[key]) })
+		if apierrors.IsConflict(err) {
+			return target.explain(kind, err)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -166,47 +146,50 @@ func (d *diff) original(ctx context.Context, key types.NamespacedName, copied *m
 	if copied == nil {
 		return d.place(ctx, up)
 	}
-	name := client.ObjectKeyFromObject(copied)
-	down, err := d.read(ctx, d.target, name)
-	switch {
-	case err != nil:
+	down, err := d.read(ctx, d.target, client.ObjectKeyFromObject(copied))
+	if err != nil {
 		return err
-	case down == nil:
-		return d.dryRun(ctx, write{action: Create, up: up, name: name})
-	case down.GetAnnotations()[d.preview.Identity.Keys().ObjectUID] != string(up.GetUID()):
+	}
+	if down == nil {
+		return d.place(ctx, up)
+	}
+	return d.existing(ctx, up, down)
+}
+
+// existing compares an original with its copy.
+func (d *diff) existing(ctx context.Context, up, down *unstructured.Unstructured) error {
+	if down.GetAnnotations()[d.preview.Identity.Keys().ObjectUID] != string(up.GetUID()) {
 		d.add(Replace, down)
 		return nil
 	}
-	return d.dryRun(ctx, write{action: Update, up: up, down: down, name: name})
+	return d.dryRun(ctx, write{action: Update, up: up, down: down, name: client.ObjectKeyFromObject(down)})
 }
 
 // place finds the name that a new copy would get.
 func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
-	for _, name := range d.translator.ToDownstream(client.ObjectKeyFromObject(up)) {
+	key := client.ObjectKeyFromObject(up)
+	for _, name := range d.translator.ToDownstream(key) {
 		found, err := d.read(ctx, d.target, name)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case found == nil:
+		}
+		if found == nil {
 			return d.dryRun(ctx, write{action: Create, up: up, name: name})
-		case d.isAdopted(ctx, up, found):
+		}
+		of, ours := d.translator.ToUpstream(found)
+		switch {
+		case ours && of == key: // It was made meanwhile.
+			return d.existing(ctx, up, found)
+		case ours && rules.IsCopy(found): // The name belongs to the copy of another original.
+		case d.rule.Adopts(ctx, d.patcher, up, found):
 			return d.dryRun(ctx, write{action: Adopt, up: up, down: found, name: name})
-		case found.GetLabels()[d.preview.Identity.Keys().ManagedBy] != d.preview.Identity.Tenant || !rules.IsCopy(found):
+		default:
 			d.add(Blocked, found)
 			return nil
 		}
 	}
 	d.add(Blocked, up)
 	return nil
-}
-
-// isAdopted reports whether an object that has the name of the copy would become the copy.
-func (d *diff) isAdopted(ctx context.Context, up, found *unstructured.Unstructured) bool {
-	if d.rule.Adopt != rules.IfEqual {
-		return false
-	}
-	copied := up.DeepCopy()
-	return d.preview.Mutate(ctx, up, copied) == nil && rules.IsEqual(copied, found)
 }
 
 // write is a write of a copy. down is the object that has the name, or nil.
@@ -216,14 +199,19 @@ type write struct {
 	name     types.NamespacedName
 }
 
-// dryRun adds the change that a write would make.
+// dryRun adds the change that a write would make. A conflict is returned as it is.
 func (d *diff) dryRun(ctx context.Context, w write) error {
 	answer, err := d.preview.DryRun(ctx, w.up, w.down, w.name)
 	named := &metav1.ObjectMeta{Namespace: w.name.Namespace, Name: w.name.Name}
 	switch {
-	case isRefused(err):
-		d.add(Reject, named)
+	case errors.Is(err, rules.ErrPatch):
+		d.reject(named, rules.ReasonPatchFailed, nil)
 		return nil
+	case isRefused(err):
+		d.reject(named, d.target.Token(string(apierrors.ReasonForError(err))), d.causes(err))
+		return nil
+	case apierrors.IsConflict(err):
+		return err
 	case err != nil:
 		return d.target.explain(d.rule.GVK(), err)
 	case w.action != Update:
@@ -238,10 +226,30 @@ func (d *diff) dryRun(ctx context.Context, w write) error {
 	return nil
 }
 
+func (d *diff) reject(obj metav1.Object, reason string, fields []string) {
+	d.add(Rejected, obj, fields...)
+	d.found[len(d.found)-1].Reason = reason
+}
+
 // isRefused reports whether an error concerns one object only.
 func isRefused(err error) bool {
-	return errors.Is(err, rules.ErrPatch) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// causes returns the fields that an API server does not accept.
+func (d *diff) causes(err error) (fields []string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "" {
+			fields = append(fields, d.target.Token(cause.Field))
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
 // changed returns the paths of the fields that differ, without those that each write changes.

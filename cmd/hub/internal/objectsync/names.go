@@ -126,6 +126,9 @@ func (f *Fleet) rule(ctx context.Context, n Name) (rules.Rule, *hubv1.Cluster, e
 
 // sides calls do with the source and the target of a rule for a Cluster.
 func (f *Fleet) sides(ctx context.Context, r rules.Rule, c *hubv1.Cluster, do func(source, target *side) error) error {
+	if err := r.CheckNamespaces(c.Name); err != nil {
+		return err
+	}
 	hub, err := sideOf(f.Hub)
 	if err != nil {
 		return err

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
@@ -256,51 +258,44 @@ func setReachable(t *testing.T, hub *access.Cluster, status metav1.ConditionStat
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	r := pull()
-	r.Exclude = []string{"/data/theirs"}
+	r.Exclude, r.Adopt = []string{"/data/theirs"}, rules.IfEqual
 	s := newSite(t, r)
-	for _, name := range []string{"same", "changed", "new", "blocked", "again", "gone"} {
-		s.original(s.hub, "source", name)
-	}
-	get := func(c *access.Cluster, namespace, name string) *corev1.ConfigMap {
-		t.Helper()
-		found := &corev1.ConfigMap{}
-		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found))
-		return found
-	}
-	copyName := map[string]string{}
-	for _, name := range []string{"same", "changed", "again", "gone"} {
-		copied := copyOf(t, r, edge, get(s.hub, "source", name))
-		copyName[name] = copied.Name
-		if name == "changed" {
-			copied.Data = map[string]string{"theirs": "kept", "k": "old"}
+	content := map[string]string{"k": "new", "theirs": "not copied"}
+	names := map[string]string{}
+	for name, copied := range map[string]func(*corev1.ConfigMap){
+		"same":    func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "new"} },
+		"changed": func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "old", "theirs": "kept"} },
+		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, ptr.To(true) },
+		"again":   func(c *corev1.ConfigMap) { c.Annotations[r.Identity(edge).Keys().ObjectUID] = "of-the-one-before" },
+		"equal":   func(c *corev1.ConfigMap) { c.Labels, c.Annotations, c.Data = nil, nil, content },
+		"blocked": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
+		"gone":    func(*corev1.ConfigMap) {},
+		"new":     nil,
+	} {
+		original := s.original(s.hub, "source", name)
+		original.Data = content
+		must(t, s.hub.Update(t.Context(), original))
+		made := copyOf(t, r, edge, original)
+		names[name] = "target/" + made.Name
+		if copied != nil {
+			copied(made)
+			s.create(s.remote, made)
 		}
-		s.create(s.remote, copied)
+		if name == "gone" {
+			must(t, s.hub.Delete(t.Context(), original))
+		}
 	}
-	blocked := copyOf(t, r, edge, get(s.hub, "source", "blocked"))
-	blocked.Labels, blocked.Annotations = nil, nil
-	s.create(s.remote, blocked)
-
-	changed := get(s.hub, "source", "changed")
-	changed.Data = map[string]string{"theirs": "not copied", "k": "new secret value"}
-	must(t, s.hub.Update(t.Context(), changed))
-	must(t, s.hub.Delete(t.Context(), get(s.hub, "source", "gone")))
-	must(t, s.hub.Delete(t.Context(), get(s.hub, "source", "again")))
-	s.original(s.hub, "source", "again")
 	before := s.versions()
-
 	all, err := s.fleet.Diff(t.Context(), objectsync.Scope{})
 	must(t, err)
 	got := map[string]string{}
 	for _, c := range all {
 		must(t, c.Err)
-		got[c.Object] = strings.Join(append([]string{string(c.Action)}, c.Fields...), " ")
+		got[c.Object] = strings.TrimSpace(string(c.Action) + " " + c.Reason + " " + strings.Join(c.Fields, " "))
 	}
 	want := map[string]string{
-		"target/" + copyName["changed"]:  "Update data.k",
-		"target/" + copyName["again"]:    "Replace",
-		"target/" + copyName["gone"]:     "Delete",
-		"target/" + blocked.Name:         "Blocked",
-		"target/new-x-source-x-hub-pull": "Create",
+		names["changed"]: "Update  data.k", names["again"]: "Replace", names["gone"]: "Delete", names["blocked"]: "Blocked",
+		names["new"]: "Create", names["equal"]: "Adopt", names["fixed"]: "Rejected Invalid data",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Diff: -want +got\n%s", diff)

@@ -187,9 +187,6 @@ func (r *Release) release(ctx context.Context, one *metav1.PartialObjectMetadata
 // fieldOwner is the field manager of the command line.
 const fieldOwner = client.FieldOwner("clusterfx-cli")
 
-// reasonCopyLeftBehind is the reason of the events of the hub part of the module, too.
-const reasonCopyLeftBehind = "CopyLeftBehind"
-
 // record records that a copy was left behind.
 func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata) error {
 	namespace := one.Namespace
@@ -203,7 +200,7 @@ func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata)
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kind, Namespace: one.Namespace, Name: one.Name, UID: one.UID,
 		},
-		Type: corev1.EventTypeWarning, Reason: reasonCopyLeftBehind,
+		Type: corev1.EventTypeWarning, Reason: rules.ReasonCopyLeftBehind,
 		Message: fmt.Sprintf("Released by an operator although its copy in the cluster %s may still exist.", r.Cluster),
 		Source:  corev1.EventSource{Component: string(fieldOwner)}, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	})

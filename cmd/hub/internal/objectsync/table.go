@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // Print writes Counts to w. The errors of Counts are returned.
@@ -89,11 +90,7 @@ func (c *Count) object() *unstructured.Unstructured {
 	for _, name := range c.Names {
 		conflicts = append(conflicts, name)
 	}
-	object := map[string]any{
-		apiVersion: "v1", kind: "RuleCount", metadata: map[string]any{"name": c.name()},
-		"rule": c.Rule.Name, "cluster": c.Cluster, "from": string(c.Rule.From), "mode": string(c.Rule.Mode),
-		"objects": map[string]any{apiVersion: c.Rule.Kind.APIVersion, kind: c.Rule.Kind.Kind},
-	}
+	object := objectOf("RuleCount", c.name(), c.Rule, c.Cluster)
 	if c.Err != nil {
 		object["error"] = c.Err.Error()
 		return &unstructured.Unstructured{Object: object}
@@ -105,6 +102,15 @@ func (c *Count) object() *unstructured.Unstructured {
 
 // metadata, apiVersion and kind are fields of every object.
 const metadata, apiVersion, kind = "metadata", "apiVersion", "kind"
+
+// objectOf returns the beginning of an object for programs.
+func objectOf(ofKind, name string, r rules.Rule, cluster string) map[string]any {
+	return map[string]any{
+		apiVersion: "v1", kind: ofKind, metadata: map[string]any{"name": name},
+		"rule": r.Name, "cluster": cluster, "from": string(r.From), "mode": string(r.Mode),
+		"objects": map[string]any{apiVersion: r.Kind.APIVersion, kind: r.Kind.Kind},
+	}
+}
 
 // columnType is the type of every column.
 const columnType = "string"
@@ -144,11 +150,7 @@ func (c *Change) resource() string { return "change/" + c.name() }
 
 // object returns a Change for programs.
 func (c *Change) object() *unstructured.Unstructured {
-	object := map[string]any{
-		apiVersion: "v1", kind: "RuleChange", metadata: map[string]any{"name": c.name()},
-		"rule": c.Rule.Name, "cluster": c.Cluster, "from": string(c.Rule.From), "mode": string(c.Rule.Mode),
-		"objects": map[string]any{apiVersion: c.Rule.Kind.APIVersion, kind: c.Rule.Kind.Kind},
-	}
+	object := objectOf("RuleChange", c.name(), c.Rule, c.Cluster)
 	if c.Err != nil {
 		object["error"] = c.Err.Error()
 		return &unstructured.Unstructured{Object: object}
@@ -157,13 +159,13 @@ func (c *Change) object() *unstructured.Unstructured {
 	for _, field := range c.Fields {
 		fields = append(fields, field)
 	}
-	object["object"], object["action"], object["fields"] = c.Object, string(c.Action), fields
+	object["object"], object["action"], object["reason"], object["fields"] = c.Object, string(c.Action), c.Reason, fields
 	return &unstructured.Unstructured{Object: object}
 }
 
 func tableOfChanges(all []Change) *metav1.Table {
 	table := &metav1.Table{}
-	for _, name := range []string{"Rule", "Cluster", "Kind", "Object", "Action", "Fields"} {
+	for _, name := range []string{"Rule", "Cluster", "Kind", "Object", "Action", "Reason", "Fields"} {
 		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: columnType})
 	}
 	for _, c := range all {
@@ -172,7 +174,7 @@ func tableOfChanges(all []Change) *metav1.Table {
 			action = "<unknown>"
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{
-			Cells:  []any{c.Rule.Name, c.Cluster, c.Rule.Kind.Kind, c.Object, action, strings.Join(c.Fields, ",")},
+			Cells:  []any{c.Rule.Name, c.Cluster, c.Rule.Kind.Kind, c.Object, action, c.Reason, strings.Join(c.Fields, ",")},
 			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: c.name()}}},
 		})
 	}
