@@ -82,7 +82,7 @@ bench: controlplane ## Repeat the measurements of docs/performance.md.
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE)
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
-	go run ./cmd/hub dev $(ARGS)
+	go run ./cmd/hub dev --config examples/syncing/hub.yaml --apply examples/syncing/objects.yaml $(ARGS)
 
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist

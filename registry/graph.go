@@ -23,6 +23,7 @@ type appGraph struct {
 	status   Status
 	quote    kubeconfig.Quoter
 	hubCache client.Reader
+	hubID    string
 	// hubObjects has the informers of the hub's objects, and credentials is the namespace that they leave out.
 	hubObjects  *hubwatch.Pool
 	credentials string
@@ -33,7 +34,7 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	return appGraph{
 		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
 		status: s.Status, quote: quoter(s.Redact), hubCache: r.hubCache,
-		hubObjects: r.hubObjects, credentials: r.credentials,
+		hubID: r.hubID, hubObjects: r.hubObjects, credentials: r.credentials,
 	}.options
 }
 
@@ -71,7 +72,7 @@ func (g appGraph) values(e *app.Epoch) values {
 		Cluster: mgr, Cache: mgr.GetCache(), Config: made.Config,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
 		EventRecorder: e.Events(), Logger: e.Log, Quote: g.quote, Metrics: e.Collectors,
-		HubClient: made.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
+		HubID: g.hubID, HubClient: made.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
 	}
 }
 

@@ -79,10 +79,11 @@ type ModuleOptions struct {
 // running modules replaces the app, as a change of spec.modules does.
 type Selector struct {
 	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
-	// spec.modules names the module has it whatever its labels are.
+	// spec.modules names the module has it whatever its labels are, and the field clusters of the operator's
+	// configuration replaces Labels.
 	Labels labels.Selector
-	// OnRequest keeps the module out of every remote whose spec.modules does not name it. Default:
-	// false, a module is on.
+	// OnRequest keeps the module out of every remote whose spec.modules does not name it, unless the field clusters
+	// of the operator's configuration selects the remote. Default: false, a module is on.
 	OnRequest bool
 	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
 	// when it no longer does. The hub looks for a missing kind every ten seconds. Default: none.

@@ -68,6 +68,9 @@ type Remote struct {
 	// ends.
 	Metrics prometheus.Registerer
 
+	// HubID identifies the hub: it is the UID of the namespace kube-system of its cluster, and empty in a registry that has
+	// none. A module that marks objects in remotes uses it to tell its objects from those of another hub.
+	HubID string `name:"hub-id"`
 	// HubClient is the client for the hub: it has its own rate limit, and its reads are live.
 	HubClient client.Client `name:"manage-client"`
 	// HubCache reads from the hub's cache, which all apps share. Reading a kind that the hub
@@ -96,6 +99,7 @@ type values struct {
 	Logger        logr.Logger
 	Quote         kubeconfig.Quoter
 	Metrics       prometheus.Registerer
+	HubID         string        `name:"hub-id"`
 	HubClient     client.Client `name:"manage-client"`
 	HubCache      client.Reader `name:"manage-cache"`
 	HubObjects    *hubobjects.Source

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -19,6 +20,7 @@ const Name = "sync"
 
 // book has the rules of all clusters.
 type book struct {
+	clusters  labels.Selector // of the Clusters that run the module, unless their spec.modules is set
 	base      []rules.Rule
 	overrides []override
 }
@@ -32,10 +34,16 @@ type override struct {
 // newBook returns the rules of a configuration and its overrides, which the hub has checked. An override without rules changes
 // none.
 func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
-	b := book{base: base.Complete()}
+	b := book{base: base.Complete(), clusters: labels.Nothing()}
 	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
 	if i < 0 {
 		return b, nil
+	}
+	if selector := configs[i].Clusters; selector != nil {
+		var err error
+		if b.clusters, err = metav1.LabelSelectorAsSelector(selector); err != nil {
+			return b, fmt.Errorf("decode the selector of clusters: %w", err)
+		}
 	}
 	for _, o := range configs[i].Overrides {
 		var c struct {
@@ -55,6 +63,14 @@ func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 		}
 	}
 	return b, nil
+}
+
+// runs reports whether a Cluster runs the module.
+func (b book) runs(c *hubv1.Cluster) bool {
+	if c.Spec.Modules != nil {
+		return slices.Contains(c.Spec.Modules, Name)
+	}
+	return b.clusters.Matches(labels.Set(c.Labels))
 }
 
 // of returns the rules of a cluster with these labels.

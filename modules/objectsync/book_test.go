@@ -47,6 +47,47 @@ func TestBook(t *testing.T) {
 	}
 }
 
+// A Cluster runs the module if spec.modules names it, or, without spec.modules, if the configuration selects its labels.
+func TestBook_Runs(t *testing.T) {
+	t.Parallel()
+	edge := map[string]string{"tier": "edge"}
+	configured := func(selector *metav1.LabelSelector) book {
+		b, err := newBook(rules.Config{}, []moduleconfig.Config{{Name: Name, Clusters: selector}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		book    book
+		labels  map[string]string
+		modules []string
+		want    bool
+	}{
+		"nobody asks":                 {configured(nil), edge, nil, false},
+		"the Cluster asks":            {configured(nil), nil, []string{Name}, true},
+		"the Cluster asks for others": {configured(&metav1.LabelSelector{}), nil, []string{"inventory"}, false},
+		"all":                         {configured(&metav1.LabelSelector{}), nil, nil, true},
+		"its labels":                  {configured(&metav1.LabelSelector{MatchLabels: edge}), edge, nil, true},
+		"other labels":                {configured(&metav1.LabelSelector{MatchLabels: edge}), nil, nil, false},
+	} {
+		if got := c.book.runs(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}, Spec: hubv1.ClusterSpec{Modules: c.modules}}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// The finalizer of another hub is removed: it was restored with the object into a new cluster.
+func TestReleaser_AnotherHub(t *testing.T) {
+	t.Parallel()
+	r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t)}
+	r.params.Options.HubID = "ours"
+	why, err := r.abandoned(t.Context(), &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
+	if err != nil || !strings.Contains(why, "another hub") {
+		t.Errorf("got %q, %v", why, err)
+	}
+}
+
 // An object is released if its cluster is away for too long, or has no such rule, or if the rule does not select the object.
 func TestReleaser_Away(t *testing.T) {
 	t.Parallel()

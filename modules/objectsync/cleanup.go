@@ -28,7 +28,7 @@ func cleanup(p Params) registry.CleanupStep {
 	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
 		var all []error
 		for _, r := range p.Config.Complete() {
-			c := cleaner{rule: r, cluster: string(p.Name), params: p}
+			c := cleaner{rule: r, at: placeOf(p), params: p}
 			if err := c.run(ctx); err != nil {
 				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))
 			}
@@ -39,9 +39,9 @@ func cleanup(p Params) registry.CleanupStep {
 
 // cleaner cleans up after one rule in one remote.
 type cleaner struct {
-	rule    rules.Rule
-	cluster string
-	params  Params
+	rule   rules.Rule
+	at     rules.Place
+	params Params
 }
 
 func (c cleaner) run(ctx context.Context) error {
@@ -54,7 +54,7 @@ func (c cleaner) run(ctx context.Context) error {
 	}
 	if c.rule.From == rules.FromRemote {
 		all = append(all, c.each(ctx, c.params.APIReader, nil, func(one *metav1.PartialObjectMetadata) error {
-			return release(ctx, c.params.Client, one, c.rule.Finalizer(c.cluster))
+			return release(ctx, c.params.Client, one, c.rule.Finalizer(c.at))
 		}))
 	}
 	return errors.Join(all...)
@@ -70,7 +70,7 @@ func (c cleaner) deleteCopies(ctx context.Context) error {
 			namespaces = known
 		}
 	}
-	copies := client.MatchingLabels{c.rule.Identity(c.cluster).Keys().ManagedBy: c.rule.Tenant(c.cluster)}
+	copies := client.MatchingLabels{c.rule.Identity(c.at).Keys().ManagedBy: c.rule.Tenant(c.at)}
 	var all []error
 	for _, namespace := range namespaces {
 		in := []client.ListOption{copies, client.InNamespace(namespace)}

@@ -5,6 +5,7 @@ package objectsync_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -223,7 +224,7 @@ func TestFromHub_Fields(t *testing.T) {
 	order := map[string]string{"order": "true"}
 	hub.Create(configMap("tenant-a", "equal", order), configMap("tenant-a", "other", order))
 	a.WaitFor(equal, func() error {
-		if equal.Labels["sync.clusterfx.dev/managed-by"] != "hub-orders" || equal.Data["cluster"] != "a" {
+		if !strings.HasPrefix(equal.Labels["sync.clusterfx.dev/managed-by"], "hub-orders-") || equal.Data["cluster"] != "a" {
 			return fmt.Errorf("got %v with %v", equal.Labels, equal.Data)
 		}
 		return nil

@@ -109,15 +109,12 @@ func isHeld(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero() && len(held(obj)) > 0
 }
 
-// held returns the names of the rules whose finalizers an object has.
+// held returns the finalizers of rules that an object has.
 func held(obj client.Object) []string {
-	var names []string
-	for _, finalizer := range obj.GetFinalizers() {
-		if name, ok := rules.RuleOfFinalizer(finalizer); ok {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
+		_, ok := rules.RuleOfFinalizer(finalizer)
+		return !ok
+	})
 }
 
 // Reconcile releases one object if no pair will.
@@ -130,8 +127,9 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if !isHeld(obj) {
 		return reconcile.Result{}, nil
 	}
-	for _, name := range held(obj) {
-		why, err := r.abandoned(ctx, obj, name)
+	for _, finalizer := range held(obj) {
+		name, _ := rules.RuleOfFinalizer(finalizer)
+		why, err := r.abandoned(ctx, obj, finalizer)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -140,13 +138,17 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
 		// One at a time: the object has changed, and its watch requests it again.
-		return reconcile.Result{}, release(ctx, r.params.Client, obj, rules.Rule{Name: name, From: rules.FromHub}.Finalizer(""))
+		return reconcile.Result{}, release(ctx, r.params.Client, obj, finalizer)
 	}
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
 
 // abandoned returns why the copy of an object is given up, or nothing if it is not.
-func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, name string) (string, error) {
+func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, finalizer string) (string, error) {
+	name, _ := rules.RuleOfFinalizer(finalizer)
+	if finalizer != (rules.Rule{Name: name, From: rules.FromHub}).Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
+		return "another hub has made it, as before this one was restored into a new cluster", nil
+	}
 	cluster, known := "", false
 	for _, one := range r.rules {
 		if one.Name == name && !known {
@@ -163,7 +165,7 @@ func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetad
 		return "the Cluster " + cluster + " does not exist", nil
 	case err != nil:
 		return "", fmt.Errorf("read the Cluster %s: %w", cluster, err)
-	case !slices.Contains(c.Spec.Modules, Name):
+	case !r.book.runs(&c):
 		return "the Cluster " + cluster + " does not run the module " + Name, nil
 	}
 	return r.away(obj, name, &c), nil

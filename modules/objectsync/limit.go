@@ -52,7 +52,7 @@ type limit struct {
 
 // newLimit returns the limit of a rule.
 func newLimit(r *ruleInApp) (*limit, error) {
-	id := r.Identity(r.cluster)
+	id := r.Identity(placeOf(r.params))
 	key := id.Keys().ManagedBy
 	exists, err := labels.NewRequirement(key, selection.Exists, nil)
 	if err != nil {

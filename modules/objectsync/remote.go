@@ -47,6 +47,9 @@ func SetUp(p Params) error {
 	return nil
 }
 
+// placeOf returns the place of the rules in an app.
+func placeOf(p Params) rules.Place { return rules.Place{HubID: p.HubID, Cluster: string(p.Name)} }
+
 // ruleInApp is a rule in the app of one remote.
 type ruleInApp struct {
 	rules.Rule
@@ -67,7 +70,7 @@ func (r *ruleInApp) setUp() (err error) {
 	}
 	p := r.params
 	options := syncer.PairOptions{
-		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(r.cluster), OneToOne: r.IsOneToOne(),
+		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(placeOf(p)), OneToOne: r.IsOneToOne(),
 		Upstream: syncer.OfHub(p.Remote, r.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
 		Quote: r.quoteFor(), Metrics: p.Metrics,
 	}
@@ -89,7 +92,7 @@ func (r *ruleInApp) checkNamespaces() error {
 	if err := r.CheckNamespaces(r.cluster); err != nil {
 		return err
 	}
-	into := r.Identity(r.cluster).TargetNamespace
+	into := r.Identity(placeOf(r.params)).TargetNamespace
 	if r.From == rules.FromRemote && r.params.HubObjects.IsHidden(into) {
 		return fmt.Errorf("%w: %s has the credentials", rules.ErrNamespace, into)
 	}
@@ -118,7 +121,7 @@ func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 	selector := r.Selector(r.cluster, r.labelsOf)
 	return syncer.Register(pair, syncer.Syncer[object](&copier{rule: r, Copy: syncer.Copy[object]{
 		Called: "copies", Status: r.Status, Mutate: r.mutate, Adopt: r.adopts,
-	}}), r.Translator(r.cluster), syncer.Options[object]{
+	}}), r.Translator(placeOf(r.params)), syncer.Options[object]{
 		Kind: r.GVK(), Exclude: r.Exclude, Observe: r.Mode == rules.Observe,
 		Select:               func(up object) bool { return selector.Selects(up) },
 		OnDownstreamDeletion: syncer.DeletionPolicy(r.OnTargetDeletion),

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +55,13 @@ func unlimited(c *rest.Config) *rest.Config {
 	return c
 }
 
+// counted is unlimited, with the writes counted.
+func (b *bench) counted(c *rest.Config) *rest.Config {
+	c = unlimited(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &writes{count: &b.sent, next: next} })
+	return c
+}
+
 // quick returns a bench with unlimited clients and new namespaces.
 func quick(tb testing.TB) *bench {
 	tb.Helper()
@@ -84,13 +93,13 @@ func (b *bench) start(tb testing.TB, way string) (stop func()) {
 	only := func(namespace string) cache.Options {
 		return cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: cache.TransformStripManagedFields()}
 	}
-	mgr, err := ctrl.NewManager(unlimited(clusters[0].Config()), ctrl.Options{
+	mgr, err := ctrl.NewManager(b.counted(clusters[0].Config()), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: only(b.upNS),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	down, err := cluster.New(unlimited(clusters[1].Config()), func(o *cluster.Options) { o.Cache = only(b.downNS) })
+	down, err := cluster.New(b.counted(clusters[1].Config()), func(o *cluster.Options) { o.Cache = only(b.downNS) })
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -325,4 +334,43 @@ func median(all []float64) float64 { return percentile(all, 50) }
 
 func spread(all []float64) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(all), slices.MinFunc(all, cmp.Compare[float64]), slices.MaxFunc(all, cmp.Compare[float64]))
+}
+
+// writes counts the requests that change objects.
+type writes struct {
+	count *atomic.Int64
+	next  http.RoundTripper
+}
+
+func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		w.count.Add(1)
+	}
+	return w.next.RoundTrip(r)
+}
+
+// BenchmarkQuiet counts the writes of a pair in a minute in which nobody changes anything. CLUSTERFX_OBJECTS sets the number of
+// its copies.
+func BenchmarkQuiet(b *testing.B) {
+	objects := benchSize("CLUSTERFX_OBJECTS", 1000)
+	for range b.N {
+		q := quick(b)
+		q.fill(b, objects)
+		copied := make(chan struct{}, objects)
+		unwatch := q.watchCopies(b, func(*corev1.ConfigMap) { copied <- struct{}{} })
+		stop := q.start(b, ofPairHeld)
+		for range objects {
+			<-copied
+		}
+		const settle, minute = 5 * time.Second, time.Minute
+		time.Sleep(settle)
+		before := q.sent.Load()
+		time.Sleep(minute)
+		b.ReportMetric(float64(q.sent.Load()-before), "writes/min")
+		if before < int64(2*objects) {
+			b.Errorf("%d objects with finalizers are copied with %d writes: the count is wrong", objects, before)
+		}
+		stop()
+		unwatch()
+	}
 }

@@ -30,21 +30,37 @@ var (
 // creates the definition with that version only and without conversion, and waits until it is established or ctx ends. A
 // definition that exists downstream is not changed: then EnsureCRD only waits for the kind. It never writes upstream.
 //
+// It waits for a cluster that is not ready or does not respond, too. An error that waiting does not cure, such as a missing
+// permission or definition, is returned at once.
+//
 // The pair needs get on CustomResourceDefinitions upstream, and get and create downstream.
 func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		established := false
-		err := p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
+	var last error
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (established bool, err error) {
+		err = p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
 			established, err = ensureCRD(ctx, up, down, kind)
 			return err
 		})
-		return established, err
+		if err == nil || isLasting(err) {
+			return established, err
+		}
+		last = err
+		return false, nil
 	})
+	if ctx.Err() != nil {
+		err = errors.Join(err, last)
+	}
 	if err != nil {
 		return fmt.Errorf("make the downstream cluster serve %s: %w", kind, err)
 	}
 	return nil
+}
+
+// isLasting reports whether an error stays until somebody changes something.
+func isLasting(err error) bool {
+	return errors.Is(err, errNoCRD) || errors.Is(err, errNames) || meta.IsNoMatchError(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // ensureCRD creates the definition if it is missing, and reports whether the kind is established.

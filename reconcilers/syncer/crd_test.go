@@ -6,6 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,8 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -191,4 +198,49 @@ func TestEnsureCRD_AnotherVersionExists(t *testing.T) {
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Error("the definition is changed")
 	}
+}
+
+// unavailable answers some requests in place of an API server.
+type unavailable struct {
+	left atomic.Int32
+	next http.RoundTripper
+}
+
+func (u *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch left := u.left.Add(-1); {
+	case left < 0:
+		return u.next.RoundTrip(r)
+	case left%2 == 0:
+		return nil, errors.New("the network is down")
+	}
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// EnsureCRD waits for a cluster that does not respond, and says why it has not succeeded when its context ends.
+func TestEnsureCRD_WaitsForACluster(t *testing.T) {
+	t.Parallel()
+	broken := &unavailable{}
+	b := newBench(t, func(o *syncer.PairOptions) {
+		config := rest.CopyConfig(fleettest.Clusters(t, "up", "down")[1].Config())
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			broken.next = next
+			return broken
+		})
+		host, err := cluster.New(config)
+		must(t, err)
+		o.Downstream = syncer.InProcess(host)
+	})
+	crd := b.definition(true, "v1")
+	kind := install(t, b.up, crd)
+
+	broken.left.Store(math.MaxInt32)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := syncer.EnsureCRD(ctx, b.pair, kind); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "network is down") && !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("a cluster that is away: %v", err)
+	}
+	broken.left.Store(3)
+	must(t, syncer.EnsureCRD(t.Context(), b.pair, kind))
+	_, err := read(t, b.down, crd.Name)
+	must(t, err)
 }

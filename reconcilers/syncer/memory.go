@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // memory is the knowledge of a controller about its copies. It is filled by the events of the downstream cluster and by the
@@ -20,7 +21,7 @@ type memory struct {
 	// sources are downstream objects of somebody else, by the upstream object that an UpSyncer makes for them.
 	sources map[types.NamespacedName]types.NamespacedName
 	// blocked are upstream objects that wait for the name of an object of somebody else.
-	blocked map[types.NamespacedName]types.NamespacedName
+	blocked map[types.NamespacedName]sets.Set[types.NamespacedName]
 	// lost are the UIDs of originals whose copy somebody else has deleted, by upstream object.
 	lost map[types.NamespacedName]types.UID
 	// own are the UIDs of copies that the controller itself has deleted.
@@ -36,7 +37,7 @@ func newMemory() *memory {
 	return &memory{
 		names:   map[types.NamespacedName]types.NamespacedName{},
 		sources: map[types.NamespacedName]types.NamespacedName{},
-		blocked: map[types.NamespacedName]types.NamespacedName{},
+		blocked: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
 		lost:    map[types.NamespacedName]types.UID{},
 		own:     map[types.UID]struct{}{},
 		told:    map[string]time.Time{},
@@ -129,16 +130,19 @@ func (m *memory) count() int {
 func (m *memory) block(down, up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.blocked[down] = up
+	if m.blocked[down] == nil {
+		m.blocked[down] = sets.New[types.NamespacedName]()
+	}
+	m.blocked[down].Insert(up)
 }
 
-// unblock returns the upstream object that waits for a name, and forgets it.
-func (m *memory) unblock(down types.NamespacedName) (types.NamespacedName, bool) {
+// unblock returns the upstream objects that wait for a name, and forgets them.
+func (m *memory) unblock(down types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	up, ok := m.blocked[down]
+	waiting := m.blocked[down].UnsortedList()
 	delete(m.blocked, down)
-	return up, ok
+	return waiting
 }
 
 func (m *memory) last(up types.NamespacedName) write {

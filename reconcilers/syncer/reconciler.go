@@ -46,7 +46,7 @@ func (r *reconciler[T]) observeUp(_ context.Context, obj client.Object, _ bool) 
 	return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 }
 
-// observeDown notes the state of a downstream object, and requests its original, or the upstream object that waits for its
+// observeDown notes the state of a downstream object, and requests its original, or the upstream objects that wait for its
 // name.
 func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, deleted bool) []types.NamespacedName {
 	down, ok := obj.(T)
@@ -54,10 +54,7 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 		return nil
 	}
 	name := client.ObjectKeyFromObject(obj)
-	var all []types.NamespacedName
-	if waits, blocked := r.memory.unblock(name); blocked {
-		all = append(all, waits)
-	}
+	all := r.memory.unblock(name)
 	up, ours := r.translator.ToUpstream(down)
 	switch {
 	case ours && deleted:

@@ -100,6 +100,11 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	if err != nil {
 		return nil, err
 	}
+	_, importer := s.(UpSyncer[T])
+	if _, hub := p.options.Downstream.inner.(*hubSide); importer && hub {
+		return nil, fmt.Errorf("%w: syncer %s is an UpSyncer, and a pair watches only its own copies in a hub downstream; "+
+			"make the hub the upstream cluster", ErrInvalidConfig, s.Name())
+	}
 	if t, err = translate.Bind(t, p.options.Identity, kind); err != nil {
 		return nil, fmt.Errorf("%w: syncer %s: %w", ErrInvalidConfig, s.Name(), err)
 	}

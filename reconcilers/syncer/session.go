@@ -29,12 +29,12 @@ func (s *Session[T]) Key() types.NamespacedName { return s.key }
 // Target returns the name of the copy, whether it exists or not.
 func (s *Session[T]) Target() types.NamespacedName { return s.name }
 
-// Upstream returns the access to the upstream cluster, and Downstream that to the downstream cluster, for objects other than
-// those of the Session. Their writes check no owner.
-func (s *Session[T]) Upstream() Access { return s.upstream }
+// UpstreamAccess returns the access to the upstream cluster, and DownstreamAccess that to the downstream cluster, for objects
+// other than those of the Session. Their writes check no owner.
+func (s *Session[T]) UpstreamAccess() Access { return s.upstream }
 
-// Downstream returns the access to the downstream cluster.
-func (s *Session[T]) Downstream() Access { return s.downstream }
+// DownstreamAccess returns the access to the downstream cluster.
+func (s *Session[T]) DownstreamAccess() Access { return s.downstream }
 
 // Translate returns a copy of an upstream object with the metadata of its downstream copy, for Apply or Create.
 func (s *Session[T]) Translate(up T) T { return s.of.translator.Metadata(up, s.name) }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type bench struct {
 	manager          ctrl.Manager
 	pair             *syncer.Pair
 	stop             func()
+	sent             atomic.Int64 // writes of the clients that a benchmark counts
 }
 
 // newBench returns a bench whose manager does not run. change changes the options of the pair.

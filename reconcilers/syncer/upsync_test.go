@@ -57,12 +57,12 @@ func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	b.register(t, &following{upSyncer{Copy: syncer.Copy[*corev1.ConfigMap]{Called: "import"}, namespace: b.upNS}}, syncer.Options[*corev1.ConfigMap]{})
 	b.run(t)
 	source := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "source", Labels: map[string]string{"import": b.upNS}, Finalizers: []string{"example.com/theirs"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "source", Labels: map[string]string{"import": b.upNS, "sync.clusterfx.dev/managed-by": "another"}, Finalizers: []string{"example.com/theirs"}},
 		Data:       map[string]string{"k": "1"},
 	}
 	must(t, b.down.Create(t.Context(), source))
 	up := b.waitUp(t, "source", "1")
-	if len(up.Finalizers) != 0 || up.UID == source.UID {
+	if len(up.Finalizers) != 0 || up.UID == source.UID || up.Labels["sync.clusterfx.dev/managed-by"] != "" {
 		t.Errorf("the upstream object has metadata of its source: %v", up.ObjectMeta)
 	}
 	must(t, b.down.Patch(t.Context(), source, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"2"}}`))))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,7 +155,7 @@ func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) erro
 }
 
 // CreateUpstream creates the upstream object for the downstream object of SyncUp. obj may be a copy of that object; its
-// metadata are cleaned, and its name is Key.
+// metadata are cleaned of the marks of copies, too, and its name is Key.
 func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	r := s.of
 	obj, err := r.hooks().write(ctx, upstreamSide, verbCreate, obj)
@@ -162,6 +163,8 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 		return err
 	}
 	translate.Clean(obj)
+	obj.SetLabels(s.withoutMarks(obj.GetLabels()))
+	obj.SetAnnotations(s.withoutMarks(obj.GetAnnotations()))
 	obj.SetName(s.key.Name)
 	obj.SetNamespace(s.key.Namespace)
 	s.markImported(obj)
@@ -174,6 +177,13 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 		return fmt.Errorf("create upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
 	return nil
+}
+
+// withoutMarks returns labels or annotations without the marks of copies: those of another pair have no meaning upstream.
+func (s *Session[T]) withoutMarks(all map[string]string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(key, _ string) bool { return s.of.keys.Has(key) })
+	return all
 }
 
 // UpdateUpstream replaces the upstream object. obj is Both.Upstream with changes.

@@ -14,6 +14,10 @@ import (
 type Config struct {
 	// Name is the module's.
 	Name string `json:"name"`
+	// Clusters selects the remotes that run the module by the labels of their Clusters, in place of the labels and the
+	// OnRequest of the module's Selector; {} selects all remotes. A Cluster with spec.modules runs the modules that it names.
+	// Default: as the module's author has decided.
+	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
 	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
 	Config json.RawMessage `json:"config,omitempty"`
 	// Deletes overrides the module's limits of deletes.
@@ -42,6 +46,8 @@ type Deletes struct {
 type Error struct {
 	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
 	Config, Override int
+	// Field is the field of the configuration or the override that is wrong. Empty means the field config.
+	Field string
 	// Err names the module and the mistake.
 	Err error
 }

@@ -49,7 +49,7 @@ func (i *imports) SyncDown(context.Context, syncer.Down[*corev1.Secret]) (reconc
 // SyncUp creates the upstream Secret, and its Namespace.
 func (i *imports) SyncUp(ctx context.Context, e syncer.Up[*corev1.Secret]) (reconcile.Result, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Key().Namespace}}
-	if err := e.Upstream().Client.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+	if err := e.UpstreamAccess().Client.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
 		return reconcile.Result{}, err
 	}
 	made := &corev1.Secret{Type: e.Downstream.Type}
@@ -65,7 +65,7 @@ func (i *imports) Sync(ctx context.Context, e syncer.Both[*corev1.Secret]) (reco
 	switch immutable := now.Immutable != nil && *now.Immutable; {
 	case now.Type != e.Downstream.Type, immutable && !equality.Semantic.DeepEqual(now.Data, e.Upstream.Data):
 		exactly := client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion}
-		return reconcile.Result{}, client.IgnoreNotFound(e.Session.Upstream().Client.Delete(ctx, now, exactly))
+		return reconcile.Result{}, client.IgnoreNotFound(e.UpstreamAccess().Client.Delete(ctx, now, exactly))
 	case equality.Semantic.DeepEqual(now, e.Upstream):
 		return reconcile.Result{}, nil
 	}

@@ -6,8 +6,8 @@ marks and names of its copies, the objects that it selects, the patches, and the
 
 	c := rules.Defaults()           // decoded by the hub, which calls Validate
 	for _, r := range c.Complete() { // with the defaults of each rule
-		id := r.Identity("cluster-a")
-		translator := r.Translator("cluster-a")
+		id := r.Identity(rules.Place{HubID: id, Cluster: "cluster-a"})
+		translator := r.Translator(rules.Place{HubID: id, Cluster: "cluster-a"})
 		...
 	}
 

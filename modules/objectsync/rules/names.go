@@ -20,40 +20,62 @@ import (
 // ErrNamespace is the error of a template that yields no namespace which may be used.
 var ErrNamespace = errors.New("the name of the cluster yields no namespace that a rule may use")
 
-// hubTenant begins the tenants of rules from the hub.
-const hubTenant = "hub-"
-
-// Tenant names the source of a rule in the target: rules from the hub are one tenant for all remotes, and rules from remotes one
-// for each. A hash keeps the names of clusters and rules apart.
-func (r Rule) Tenant(cluster string) string {
-	if r.From == FromHub {
-		return hubTenant + r.Name
-	}
-	const readable, digits = 20, 20
-	sum := sha256.Sum256([]byte(cluster + "/" + r.Name))
-	return strings.Trim(cluster[:min(len(cluster), readable)], "-") + "-" + hex.EncodeToString(sum[:])[:digits]
+// Place is where a rule works: between a hub and a remote.
+type Place struct {
+	// HubID identifies the hub. It keeps the copies of two hubs with a rule of the same name apart. See registry.Remote.
+	HubID string
+	// Cluster is the name of the remote.
+	Cluster string
 }
 
-// Identity returns the marks of the copies for one cluster.
-func (r Rule) Identity(cluster string) syncer.Identity {
-	id := syncer.Identity{Tenant: r.Tenant(cluster)}
+const (
+	// hubTenant begins the tenants of rules from the hub.
+	hubTenant = "hub-"
+	// hubDigits is the length of the hash of the hub at their end: with 32 bits, two of a hundred hubs are alike in one of a
+	// million fleets.
+	hubDigits = 8
+)
+
+func digest(text string, digits int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
+// Tenant names the source of a rule in the target: rules from one hub are one tenant for all remotes, and rules from remotes one
+// for each. Hashes keep hubs, clusters and rules apart.
+func (r Rule) Tenant(at Place) string {
+	if r.From == FromHub {
+		return hubTenant + r.Name + "-" + digest(at.HubID, hubDigits)
+	}
+	const readable, digits = 20, 20
+	return strings.Trim(at.Cluster[:min(len(at.Cluster), readable)], "-") + "-" + digest(at.HubID+"/"+at.Cluster+"/"+r.Name, digits)
+}
+
+// Identity returns the marks of the copies in one place.
+func (r Rule) Identity(at Place) syncer.Identity {
+	id := syncer.Identity{Tenant: r.Tenant(at)}
 	if r.IsNamespaced() {
-		id.TargetNamespace = expand(r.To.Namespace, cluster)
+		id.TargetNamespace = expand(r.To.Namespace, at.Cluster)
 	}
 	return id
 }
 
 // Finalizer returns the finalizer of the originals of a rule that is one-to-one.
-func (r Rule) Finalizer(cluster string) string { return syncer.FinalizerOf(r.Identity(cluster)) }
+func (r Rule) Finalizer(at Place) string { return syncer.FinalizerOf(r.Identity(at)) }
 
-// RuleOfFinalizer returns the name of the rule from the hub whose finalizer this is, and false for any other finalizer.
+// RuleOfFinalizer returns the name of the rule from a hub whose finalizer this is, and false for any other finalizer.
 func RuleOfFinalizer(finalizer string) (string, bool) {
-	return strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)
+	rest, ok := strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)
+	end := len(rest) - hubDigits - 1
+	if !ok || end < 1 || rest[end] != '-' {
+		return "", false
+	}
+	return rest[:end], true
 }
 
-// Translator returns the translator of the names and metadata for one cluster.
-func (r Rule) Translator(cluster string) syncer.Translator[*unstructured.Unstructured] {
-	id, o := r.Identity(cluster), syncer.TranslatorOptions{Reserved: IsReserved}
+// Translator returns the translator of the names and metadata in one place.
+func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured] {
+	id, o := r.Identity(at), syncer.TranslatorOptions{Reserved: IsReserved}
 	switch {
 	case r.To.Names == Mirror:
 		return syncer.NewMirror[*unstructured.Unstructured](id, o)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 // theRule returns the rule of a configuration.
@@ -39,21 +40,36 @@ func configMap(namespace, name string, data map[string]any) *unstructured.Unstru
 func TestRule_Tenant(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, cluster := range []string{"a", "a-b", "a-b-c", strings.Repeat("a", 63), strings.Repeat("a", 62) + "b"} {
+	hubs := []string{"", "11111111-0000-4000-8000-000000000000", "11111111-0000-4000-8000-000000000001"}
+	add := func(of string, id syncer.Identity) {
+		t.Helper()
+		id, err := id.WithDefaults()
+		if err != nil || seen[id.Tenant] {
+			t.Errorf("%s: %q %v", of, id.Tenant, err)
+		}
+		seen[id.Tenant] = true
+	}
+	for _, hub := range hubs {
 		for _, name := range []string{"c", "b-c", "b-c-d", strings.Repeat("r", 32)} {
-			r := theRule(t, "from: Remote", "name: "+name)
-			id, err := r.Identity(cluster).WithDefaults()
-			if err != nil || seen[id.Tenant] {
-				t.Errorf("%s of %s: %q %v", name, cluster, id.Tenant, err)
+			for _, cluster := range []string{"a", "a-b", "a-b-c", strings.Repeat("a", 63), strings.Repeat("a", 62) + "b"} {
+				add(name+" of "+cluster, theRule(t, "from: Remote", "name: "+name).Identity(rules.Place{HubID: hub, Cluster: cluster}))
 			}
-			seen[id.Tenant] = true
+			add(name+" of the hub", theRule(t, "name: "+name).Identity(rules.Place{HubID: hub, Cluster: "a"}))
 		}
 	}
-	if got := theRule(t).Tenant("a"); got != "hub-a" || got != theRule(t).Tenant("b") {
+	one := rules.Place{HubID: hubs[1], Cluster: "a"}
+	if got := theRule(t).Tenant(one); !strings.HasPrefix(got, "hub-a-") || got != theRule(t).Tenant(rules.Place{HubID: hubs[1], Cluster: "b"}) {
 		t.Errorf("got %s", got)
 	}
-	if name, ok := rules.RuleOfFinalizer(theRule(t, "name: orders").Finalizer("a")); name != "orders" || !ok {
-		t.Errorf("got %q", name)
+	for _, name := range []string{"orders", "orders-12345678"} {
+		if got, ok := rules.RuleOfFinalizer(theRule(t, "name: "+name).Finalizer(one)); got != name || !ok {
+			t.Errorf("got %q", got)
+		}
+	}
+	for _, other := range []string{"sync.clusterfx.dev/hub-orders", "sync.clusterfx.dev/hub--12345678", "sync.clusterfx.dev/hub-", "example.com/hub-a-12345678"} {
+		if got, ok := rules.RuleOfFinalizer(other); ok {
+			t.Errorf("%s is the finalizer of rule %q", other, got)
+		}
 	}
 }
 
@@ -92,13 +108,13 @@ func TestRule_Translator(t *testing.T) {
 		t.Fatal(err)
 	}
 	up.SetFinalizers([]string{"example.com/f"})
-	translator := r.Translator("a")
+	translator := r.Translator(rules.Place{Cluster: "a"})
 	to := translator.ToDownstream(types.NamespacedName{Namespace: "source", Name: "x"})[0]
 	down := translator.Metadata(up, to)
 	labels := down.GetLabels()
 	delete(labels, "sync.clusterfx.dev/namespace")
 	want := map[string]string{
-		"app": "1", "example.com/app": "2", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "hub-a",
+		"app": "1", "example.com/app": "2", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "hub-a-e3b0c442",
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Error(diff)

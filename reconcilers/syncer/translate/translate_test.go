@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -324,6 +325,27 @@ func TestToDownstream(t *testing.T) {
 		if got := c.translator.ToDownstream(c.key)[0].String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
+	}
+	job := func(tr translate.Translator[*corev1.ConfigMap]) translate.Translator[*corev1.ConfigMap] {
+		tr, err := translate.Bind(tr, id, batchv1.SchemeGroupVersion.WithKind("CronJob"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	for _, up := range []string{"a", strings.Repeat("a", 30), strings.Repeat("a", 52), strings.Repeat("a", 253)} {
+		all := job(translate.NewNamespaced[*corev1.ConfigMap](id, translate.Options{})).ToDownstream(types.NamespacedName{Namespace: "default", Name: up})
+		for _, name := range all {
+			if len(name.Name) > 52 {
+				t.Errorf("the CronJob %s gets %s, of %d characters", up, name.Name, len(name.Name))
+			}
+		}
+		if short := len(up)+len("-x-default-x-vc1") <= 52; (len(all) == 2) != short {
+			t.Errorf("the CronJob %s gets %v", up, all)
+		}
+	}
+	if got := job(translate.NewMirror[*corev1.ConfigMap](id, translate.Options{})).ToDownstream(key); len(got) != 1 || got[0].Name != key.Name {
+		t.Errorf("the mirror of a CronJob gets %v", got)
 	}
 	if got := translate.ManagedBy(translate.NewCluster[*corev1.ConfigMap](id, translate.Options{})); got != "host-ns-x-vc1" {
 		t.Errorf("objects without a namespace are managed by %s", got)

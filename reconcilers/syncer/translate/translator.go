@@ -4,6 +4,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -146,7 +147,22 @@ func (t *translator[T]) ToDownstream(up types.NamespacedName) []types.Namespaced
 	if up.Name == "" {
 		return nil
 	}
-	return t.names(up)
+	all := t.names(up)
+	if limit := maxName(t.options.Kind); t.form != mirror && limit < names.MaxLength {
+		unique := &all[len(all)-1] // the others are published
+		unique.Name = names.ShortenUnique(unique.Name, limit)
+		all = slices.DeleteFunc(all, func(name types.NamespacedName) bool { return len(name.Name) > limit })
+	}
+	return all
+}
+
+// maxName returns how long the names of the copies of a kind may be. The API server of Kubernetes adds eleven characters to
+// the name of a CronJob for its Jobs, and checks that.
+func maxName(kind schema.GroupVersionKind) int {
+	if kind.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "CronJob"}) {
+		return names.MaxLength - 11
+	}
+	return names.MaxLength
 }
 
 func inNamespace(namespace string, all []string) []types.NamespacedName {

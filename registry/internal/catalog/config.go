@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,6 +40,9 @@ func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 		problems = append(problems, &moduleconfig.Error{Config: index, Override: override, Err: errorIn(c.Name, err)})
 	}
 	e.base, e.deletes = c.Config, c.Deletes
+	if err := e.selectBy(c.Clusters); err != nil {
+		problems = append(problems, &moduleconfig.Error{Config: index, Override: -1, Field: "clusters", Err: errorIn(c.Name, err)})
+	}
 	if c.Deletes.PerTarget < 0 || c.Deletes.PerFleet < 0 {
 		report(-1, errNegative)
 	}
@@ -63,6 +67,22 @@ func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 		e.overrides = append(e.overrides, override{selector, o.Config, o.Deletes})
 	}
 	return problems
+}
+
+// selectBy lets the operator select the remotes of the module, if clusters is not nil.
+func (e *Entry) selectBy(clusters *metav1.LabelSelector) error {
+	if clusters == nil {
+		return nil
+	}
+	if e.Remote == nil {
+		return errors.New("clusters: the module has no remote part, so no remote runs it; remove the field")
+	}
+	selector, err := metav1.LabelSelectorAsSelector(clusters)
+	if err != nil {
+		return fmt.Errorf("clusters: %w", err)
+	}
+	e.Select.Labels, e.Select.OnRequest = selector, false
+	return nil
 }
 
 // DeleteLimits returns the limits of the deletes of the module in a target with these labels.

@@ -160,9 +160,13 @@ func (e *Entry) AllRules() (ConfigRules, error) {
 }
 
 // Configured returns the module with the operator's configuration for tools that grant permissions. It reports what is wrong
-// with the permissions that follow from the configuration, and nothing else; New and Configure check the rest.
+// with its selectors and with the permissions that follow from the configuration, and nothing else; New and Configure check
+// the rest.
 func Configured(m Module, c moduleconfig.Config) (*Entry, error) {
 	e := &Entry{Module: m, base: c.Config, known: &knownRules{}}
+	if err := e.selectBy(c.Clusters); err != nil {
+		return nil, errorIn(m.Name, err)
+	}
 	for i, o := range c.Overrides {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
 		if err != nil {

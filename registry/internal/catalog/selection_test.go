@@ -4,6 +4,8 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"go.uber.org/fx"
@@ -84,6 +86,75 @@ func TestCatalog_Select(t *testing.T) {
 				t.Errorf("got waiting for %q with permissions %q, want %q and %q", waits, got.Authorized.Reason, c.waits, c.rights)
 			}
 		})
+	}
+}
+
+// The operator's configuration selects the remotes of a module in place of its author; spec.modules has the last word.
+func TestSelection_Clusters(t *testing.T) {
+	t.Parallel()
+	edge := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}
+	author := Selector{OnRequest: true}
+	byLabel := Selector{Labels: labels.SelectorFromSet(labels.Set{"tier": "core"})}
+	remote := fx.Options()
+	for name, c := range map[string]struct {
+		module   Module
+		clusters *metav1.LabelSelector
+		desired  state.Desired
+		wanted   bool
+	}{
+		"on request, not configured":     {Module{Select: author}, nil, state.Desired{}, false},
+		"on request, for all":            {Module{Select: author}, &metav1.LabelSelector{}, state.Desired{}, true},
+		"on request, for others":         {Module{Select: author}, edge, state.Desired{}, false},
+		"on request, for these labels":   {Module{Select: author}, edge, state.Desired{Labels: edge.MatchLabels}, true},
+		"in place of the author's":       {Module{Select: byLabel}, edge, state.Desired{Labels: map[string]string{"tier": "core"}}, false},
+		"spec.modules names others":      {Module{Select: author}, &metav1.LabelSelector{}, state.Desired{Modules: []string{"other"}}, false},
+		"spec.modules goes before":       {Module{Select: author}, edge, state.Desired{Modules: []string{"one"}}, true},
+		"the versions still have a word": {Module{Select: Selector{MinVersion: "1.99"}}, edge, state.Desired{Labels: edge.MatchLabels}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.module.Name, c.module.Remote = "one", remote
+			all := Catalog{{Module: c.module}}
+			if problems := all.Configure([]moduleconfig.Config{{Name: "one", Clusters: c.clusters}}); len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			if got := len(all.Wanted(&c.desired)) == 1; got != c.wanted {
+				t.Errorf("wanted: %t, want %t", got, c.wanted)
+			}
+			tool, err := Configured(c.module, moduleconfig.Config{Name: "one", Clusters: c.clusters})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tool.Wants(&c.desired); got != c.wanted {
+				t.Errorf("a tool says %t, want %t", got, c.wanted)
+			}
+			if tool.Select.MinVersion != c.module.Select.MinVersion {
+				t.Error("the bounds of versions are lost")
+			}
+		})
+	}
+}
+
+// A selector that is wrong or without effect is a problem of the field clusters.
+func TestSelection_ClustersMistakes(t *testing.T) {
+	t.Parallel()
+	wrong := &metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}
+	for want, c := range map[string]struct {
+		module   Module
+		clusters *metav1.LabelSelector
+	}{
+		"name part must consist of": {Module{Name: "one", Parts: Parts{Remote: fx.Options()}}, wrong},
+		"has no remote part":        {Module{Name: "one", Parts: Parts{Hub: fx.Options()}}, &metav1.LabelSelector{}},
+	} {
+		config := moduleconfig.Config{Name: "one", Clusters: c.clusters}
+		problems := Catalog{{Module: c.module}}.Configure([]moduleconfig.Config{config})
+		var one *moduleconfig.Error
+		if len(problems) != 1 || !errors.As(problems[0], &one) || one.Field != "clusters" || !strings.Contains(one.Error(), want) {
+			t.Errorf("%v, want a problem of clusters with %q", problems, want)
+		}
+		if _, err := Configured(c.module, config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a tool says %v, want %q", err, want)
+		}
 	}
 }
 

@@ -120,7 +120,7 @@ bad.yaml:5: flags: concurrency: "many": use a whole number
 bad.yaml:6: --max-concurrent-starts=0: use 1 or more
 bad.yaml:7: --log-level: unknown log level "loud": use debug, info, error
 bad.yaml:9: this hub has no module "other"; it has quota
-bad.yaml:10: modules[0].confg: there is no such field; use config, deletes, name, overrides
+bad.yaml:10: modules[0].confg: there is no such field; use clusters, config, deletes, name, overrides
 bad.yaml:13: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
 bad.yaml:14: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
 bad.yaml:15: module "quota": decode the configuration into command.configured: unknown field "pots"

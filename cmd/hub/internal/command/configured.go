@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
@@ -42,7 +43,7 @@ func (p Program) configuredBy(path string) ([]registry.Module, *hubconfig.Flags,
 }
 
 // modules returns the modules of the program with the configuration of the hub: that of the file at a path, or else that of the
-// installed hub. It asks the hub's cluster only if permissions of one of the modules that are needed follow from the configuration.
+// installed hub. It fails without that configuration if permissions of one of the modules that are needed follow from it.
 func (s *session) modules(ctx context.Context, path string, needed []registry.Module) ([]registry.Module, error) {
 	p := s.program
 	if path != "" {
@@ -50,16 +51,20 @@ func (s *session) modules(ctx context.Context, path string, needed []registry.Mo
 		return modules, err
 	}
 	depend := withConfigRules(needed)
-	if len(depend) == 0 {
+	installed, err := s.installed(ctx)
+	if err != nil && len(depend) == 0 {
+		if apierrors.IsForbidden(err) {
+			s.terminal.Warn("the configuration of the installed hub, which may select more modules, cannot be read; name its file with --%s: %v",
+				hubconfig.ConfigFlag, err)
+		}
 		return p.Modules, nil
 	}
-	installed, err := s.installed(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the permissions of %s follow from the configuration of the hub; name its file with --%s, or: %w",
 			moduleNames(depend), hubconfig.ConfigFlag, err)
 	}
 	if installed.Config == "" {
-		if installed.Image == "" {
+		if installed.Image == "" && len(depend) > 0 {
 			s.terminal.Warn("no hub is installed in namespace %s, so the permissions of %s are those of the default configuration; "+
 				"name the file of a hub that runs elsewhere with --%s", s.hub.Namespace, moduleNames(depend), hubconfig.ConfigFlag)
 		}

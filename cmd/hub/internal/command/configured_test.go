@@ -30,7 +30,7 @@ type copying struct {
 	From     string `json:"from"`
 }
 
-// copies returns a module whose permissions follow from its configuration.
+// copies returns a module whose permissions follow from its configuration, and which runs where that selects it.
 func copies() registry.Module {
 	of := func(resource string, verbs ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}}
@@ -42,6 +42,7 @@ func copies() registry.Module {
 				Remote: of(c.Resource, "create"), Hub: []rbac.NamespacedRules{{Namespace: c.From, Rules: of(c.Resource, "get")}},
 			}
 		}),
+		Select: registry.Selector{OnRequest: true},
 		Remote: fx.Invoke(func(registry.Remote) {}),
 	})
 }
@@ -51,6 +52,7 @@ const copiesConfig = `apiVersion: config.clusterfx.dev/v1alpha1
 kind: HubConfiguration
 modules:
 - name: copies
+  clusters: {}
   config: {resource: secrets, from: platform}
   overrides:
   - selector:
@@ -205,7 +207,12 @@ func TestConfigured_InHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, _, problems := runCopies(t, "register", "one", "--kubeconfig="+fileWith(t, string(poor.Kubeconfig())), "--cluster-kubeconfig="+ofRemote, "--dry-run=client")
+	asPoor := []string{"register", "one", "--kubeconfig=" + fileWith(t, string(poor.Kubeconfig())), "--cluster-kubeconfig=" + ofRemote, "--dry-run=client"}
+	code, out, problems := runCopies(t, asPoor...)
+	if code != 0 || strings.Contains(out, "secrets") || !strings.Contains(problems, "may select more modules") {
+		t.Errorf("without a permission for the installed file, which selects the modules: exit status %d, %s", code, problems)
+	}
+	code, _, problems = runCopies(t, append(asPoor, "--modules=copies")...)
 	if code != 1 || !strings.Contains(problems, "name its file with --config") || !strings.Contains(problems, "denies a permission") {
 		t.Errorf("without a permission for the installed file: exit status %d, %s", code, problems)
 	}

@@ -106,12 +106,16 @@ func (f *syncFlags) fleet(ctx context.Context, mayMiss bool) (objectsync.Fleet, 
 		return objectsync.Fleet{}, err
 	}
 	fleet := objectsync.Fleet{
-		Hub: hub, Namespace: s.hub.Namespace, Policy: s.hub.Policy(), UserAgent: s.hub.UserAgent, Runs: s.program.runsSync,
+		Hub: hub, Namespace: s.hub.Namespace, Policy: s.hub.Policy(), UserAgent: s.hub.UserAgent,
 	}
-	file, err := f.file(ctx)
+	if fleet.HubID, err = hub.ID(ctx); err != nil {
+		return objectsync.Fleet{}, err
+	}
+	modules, file, err := f.file(ctx)
 	if err != nil && (!mayMiss || !errors.Is(err, errNoConfig)) {
 		return objectsync.Fleet{}, err
 	}
+	fleet.Runs = func(c *hubv1.Cluster) bool { return runsSync(modules, c) }
 	if file != nil {
 		fleet.Policy = file.Options.Registry.Policy
 		if fleet.Config, err = objectsync.ConfigOf(file.Options.Registry.ModuleConfigs); err != nil {
@@ -128,29 +132,25 @@ func (f *syncFlags) fleet(ctx context.Context, mayMiss bool) (objectsync.Fleet, 
 // errNoConfig means that the rules are unknown.
 var errNoConfig = errors.New("no hub is installed whose configuration has the rules")
 
-// file returns the configuration of the hub, which is nil if the installed hub has none.
-func (f *syncFlags) file(ctx context.Context) (*hubconfig.Flags, error) {
+// file returns the modules of the hub and its configuration, which is nil if there is none.
+func (f *syncFlags) file(ctx context.Context) ([]registry.Module, *hubconfig.Flags, error) {
 	s := f.session
 	if f.config != "" {
-		_, file, err := s.program.configuredBy(f.config)
-		return file, err
+		return s.program.configuredBy(f.config)
 	}
 	installed, err := s.installed(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case installed.Config != "":
-		_, file, err := s.program.configured(fmt.Sprintf("ConfigMap %s/%s", s.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
-		return file, err
-	case installed.Image == "":
-		return nil, fmt.Errorf("%w in namespace %s; name the file with --%s", errNoConfig, s.hub.Namespace, hubconfig.ConfigFlag)
+	if err == nil && installed.Config != "" {
+		return s.program.configured(fmt.Sprintf("ConfigMap %s/%s", s.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
 	}
-	return nil, nil
+	if err == nil && installed.Image == "" {
+		err = fmt.Errorf("%w in namespace %s; name the file with --%s", errNoConfig, s.hub.Namespace, hubconfig.ConfigFlag)
+	}
+	return s.program.Modules, nil, err
 }
 
 // runsSync reports whether a Cluster selects the module sync.
-func (p Program) runsSync(c *hubv1.Cluster) bool {
-	return slices.Contains(names(registry.SelectModules(p.Modules, c.Labels, c.Spec.Modules)), objectsync.Module)
+func runsSync(modules []registry.Module, c *hubv1.Cluster) bool {
+	return slices.Contains(names(registry.SelectModules(modules, c.Labels, c.Spec.Modules)), objectsync.Module)
 }
 
 // syncTable are the flags of the commands that print a table of rules and remotes.

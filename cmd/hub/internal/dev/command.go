@@ -55,8 +55,8 @@ const examples = `  # Two remotes, until Ctrl-C
   %s dev --clusters 5 --detach
   %s dev down
 
-  # With the configuration that the hub will have
-  %s dev --config hub.yaml
+  # With the configuration that the hub will have, and objects for its modules
+  %s dev --config hub.yaml --apply objects.yaml
 
   # With real nodes, in Docker
   %s dev --provider kind`

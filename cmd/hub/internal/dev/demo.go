@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ type demo struct {
 	folder   *folder
 	logFile  *os.File // nil when the hub logs to the terminal
 	prepared Hub
+	objects  []*unstructured.Unstructured // of --apply
 	scheme   *runtime.Scheme
 	fleet    *fleet.Fleet
 	hub      *fleet.Cluster
@@ -43,6 +45,9 @@ type remote struct {
 	region string
 }
 
+// labels are those of its Cluster.
+func (r remote) labels() map[string]string { return map[string]string{"region": r.region} }
+
 // stopTimeout is how long the clusters may take to go away.
 const stopTimeout = time.Minute
 
@@ -53,7 +58,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.cleanUp(ctx, err)) }()
 	steps := []func(context.Context) error{
-		d.prepare, d.startClusters, d.writeKubeconfig, d.simulate, d.register, d.startHub,
+		d.prepare, d.startClusters, d.writeKubeconfig, d.simulate, d.applyObjects, d.register, d.startHub,
 		d.waitReady, d.printTable, d.printNext,
 	}
 	for _, step := range steps {
@@ -85,6 +90,9 @@ func (d *demo) prepare(context.Context) error {
 		return fmt.Errorf("open the hub's log: %w", err)
 	}
 	if d.prepared, err = d.program.Hub(log, d.config); err != nil {
+		return err
+	}
+	if d.objects, err = readObjects(d.apply); err != nil {
 		return err
 	}
 	if len(d.prepared.Unused) > 0 {

@@ -17,7 +17,8 @@ for one with a user's own modules.
 	start clusters                   e2e/fleet: processes, or kind; the hub's and the remotes' at once
 	write a kubeconfig               one file, one context per cluster
 	install                          the CRD and the credentials namespace
-	simulate                         Nodes and Pods in the remotes, so that modules have objects to read
+	simulate                         Namespaces, Nodes and Pods in the remotes, so that modules have objects to read
+	apply                            the objects of --apply in the hub
 	register                         one labelled Secret per remote, with the token of an account
 	run the hub                      in this process, as an account, with its log in the data folder
 	wait, print, wait                until all are Ready; the output of kubectl get; until Ctrl-C

@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // printNext prints the paths of files, and the next commands.
@@ -32,16 +35,25 @@ func (d *demo) printNext(context.Context) error {
 		d.out.text("  hub's log    %s", d.folder.path(logFile))
 	}
 	d.out.text("")
-	for i, line := range []string{
+	for i, line := range append([]string{
 		"kubectl get clusters.clusterfx.dev -o wide",
 		fmt.Sprintf("%s check %s", self(d.program.Name), first),
 		fmt.Sprintf("kubectl get fxc %s -o jsonpath='{.status.inventory}'", first),
 		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
 		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),
 		fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last),
-	} {
+	}, d.nextOfSync()...) {
 		d.out.text("%s%s", map[bool]string{true: "  try:  ", false: "        "}[i == 0], line)
 	}
 	d.out.text("")
 	return nil
+}
+
+// nextOfSync returns the commands that show the rules of the module sync, if remotes run it.
+func (d *demo) nextOfSync() []string {
+	modules := registry.SelectModules(d.prepared.Modules, d.remotes[0].labels(), nil)
+	if !slices.ContainsFunc(modules, func(m registry.Module) bool { return m.Name() == objectsync.Module }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s sync ls --config %s", self(d.program.Name), d.config)}
 }

@@ -18,7 +18,7 @@ import (
 type options struct {
 	clusters, nodes int
 	provider, image string
-	config          string
+	config, apply   string
 	dataDir         string
 	timeout         time.Duration
 	verbose, detach bool
@@ -42,6 +42,7 @@ func (o *options) bind(cmd *cobra.Command) {
 		"How to run the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")
 	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
+	set.StringVar(&o.apply, "apply", "", "File of objects that are applied to the hub's cluster before the hub starts. Default: none")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")

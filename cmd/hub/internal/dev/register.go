@@ -17,7 +17,7 @@ import (
 func (d *demo) register(ctx context.Context) error {
 	d.progress.step("registering %s by Secret", number(len(d.remotes), "cluster"))
 	for _, r := range d.remotes {
-		own := map[string]string{"region": r.region}
+		own := r.labels()
 		kubeconfig, err := d.remoteAccount(ctx, r, own)
 		if err != nil {
 			return err

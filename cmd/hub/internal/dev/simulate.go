@@ -12,18 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// simulate gives every remote Nodes and Pods, so that modules have something to see.
+// simulate gives every remote Namespaces, Nodes and Pods, so that modules have something to see.
 func (d *demo) simulate(ctx context.Context) error {
-	if d.nodes == 0 {
-		return nil
+	if d.nodes > 0 {
+		d.progress.step("simulating %s and %s in each remote: objects only, nothing runs in them",
+			number(d.nodes, "Node"), number(d.nodes*len(workloads()), "Pod"))
 	}
-	d.progress.step("simulating %s and %s in each remote: objects only, nothing runs in them",
-		number(d.nodes, "Node"), number(d.nodes*len(workloads()), "Pod"))
 	group, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.remotes {
 		group.Go(func() error {
 			if err := d.simulateIn(ctx, r); err != nil {
-				return fmt.Errorf("simulate Nodes and Pods in %s: %w", r.Name(), err)
+				return fmt.Errorf("simulate objects in %s: %w", r.Name(), err)
 			}
 			return nil
 		})

@@ -193,6 +193,9 @@ func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
 	if err.Override >= 0 {
 		field += fmt.Sprintf(".overrides[%d]", err.Override)
 	}
+	if err.Field != "" {
+		return field + "." + err.Field
+	}
 	if !c.file.Has(field + ".config") {
 		return field
 	}

@@ -79,7 +79,7 @@ func TestConfiguration_Refused(t *testing.T) {
 		head + "flags: {concurrency: {a: b}}":      ":3: flags: concurrency: use a text, a number",
 		head + "flags: {allow-cidr: [10.1.2.3/8]}": "did you mean 10.0.0.0/8?",
 		head + "flags: 1":                          ":3: flags: use fields with values here",
-		head + "modules: [{name: a, confg: {}}]":   ":3: modules[0].confg: there is no such field; use config, deletes, name, overrides",
+		head + "modules: [{name: a, confg: {}}]":   ":3: modules[0].confg: there is no such field; use clusters, config, deletes, name, overrides",
 		head + "modules:\n- name: a\n  overrides:\n  - config: 1\n    selectr: {}": ":7: modules[0].overrides[0].selectr: there is no such field",
 		head + "---\n" + head:          ":3: a second YAML document begins here",
 		head + "flags:\n  a: b\n c: d": ":4: this is not YAML: ",

@@ -14,6 +14,8 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // Count is the state of one rule in one remote.
@@ -36,14 +38,14 @@ type Count struct {
 func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Count {
 		one := Count{Rule: r, Cluster: c.Name}
-		one.Err = f.sides(ctx, r, c, func(source, target *side) error { return one.fill(ctx, source, target) })
+		one.Err = f.sides(ctx, r, c, func(source, target *side) error { return one.fill(ctx, f.at(c.Name), source, target) })
 		return []Count{one}
 	})
 }
 
 // fill counts.
-func (c *Count) fill(ctx context.Context, source, target *side) error {
-	t, err := translatorOf(c.Rule, c.Cluster)
+func (c *Count) fill(ctx context.Context, at rules.Place, source, target *side) error {
+	t, err := translatorOf(c.Rule, at)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func (c *Count) fill(ctx context.Context, source, target *side) error {
 	if err != nil {
 		return source.explain(c.Rule.GVK(), err)
 	}
-	copies, err := copiesOf(ctx, c.Rule, c.Cluster, target)
+	copies, err := copiesOf(ctx, c.Rule, at, target)
 	if err != nil {
 		return target.explain(c.Rule.GVK(), err)
 	}
@@ -61,7 +63,7 @@ func (c *Count) fill(ctx context.Context, source, target *side) error {
 		if !ours {
 			continue
 		}
-		if of, known := originals[up]; known && string(of.UID) == copies[i].Annotations[c.Rule.Identity(c.Cluster).Keys().ObjectUID] {
+		if of, known := originals[up]; known && string(of.UID) == copies[i].Annotations[c.Rule.Identity(at).Keys().ObjectUID] {
 			delete(originals, up)
 			c.Copies++
 			continue
@@ -74,7 +76,7 @@ func (c *Count) fill(ctx context.Context, source, target *side) error {
 
 // findConflicts counts the originals without a copy whose first free name belongs to an object that is not a copy of the rule.
 func (c *Count) findConflicts(ctx context.Context, t translator, missing map[types.NamespacedName]metav1.PartialObjectMetadata, target *side) error {
-	id := c.Rule.Identity(c.Cluster)
+	managedBy := (syncer.Identity{}).Keys().ManagedBy
 	for key := range missing {
 		for _, name := range t.ToDownstream(key) {
 			found, err := target.get(ctx, c.Rule.GVK(), name)
@@ -84,7 +86,7 @@ func (c *Count) findConflicts(ctx context.Context, t translator, missing map[typ
 			if err != nil {
 				return target.explain(c.Rule.GVK(), fmt.Errorf("read %s %s: %w", c.Rule.GVK().Kind, name, err))
 			}
-			if found.Labels[id.Keys().ManagedBy] != id.Tenant || !rules.IsCopy(found) {
+			if found.Labels[managedBy] != translate.ManagedBy(t) || !rules.IsCopy(found) {
 				c.Conflicts++
 				c.Names = append(c.Names, target.name(found))
 				break
@@ -143,7 +145,7 @@ func namespacesOf(ctx context.Context, r rules.Rule, source *side) (func(string)
 }
 
 // copiesOf returns the objects with the label of a rule in a target. Some of them may be copies of copies.
-func copiesOf(ctx context.Context, r rules.Rule, cluster string, target *side) ([]metav1.PartialObjectMetadata, error) {
-	id := r.Identity(cluster)
+func copiesOf(ctx context.Context, r rules.Rule, at rules.Place, target *side) ([]metav1.PartialObjectMetadata, error) {
+	id := r.Identity(at)
 	return target.list(ctx, r.GVK(), client.InNamespace(id.TargetNamespace), client.MatchingLabels{id.Keys().ManagedBy: id.Tenant})
 }

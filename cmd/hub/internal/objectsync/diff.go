@@ -58,7 +58,7 @@ type Change struct {
 // validates it. A remote that does not respond has an error in a Change. Limits of objects and deletes are not considered.
 func (f *Fleet) Diff(ctx context.Context, s Scope) ([]Change, error) {
 	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Change {
-		d := &diff{rule: r, cluster: c}
+		d := &diff{rule: r, cluster: c, at: f.at(c.Name)}
 		if err := f.sides(ctx, r, c, func(source, target *side) error { return d.compare(ctx, source, target) }); err != nil {
 			return append(d.found, Change{Rule: r, Cluster: c.Name, Err: err})
 		}
@@ -70,6 +70,7 @@ func (f *Fleet) Diff(ctx context.Context, s Scope) ([]Change, error) {
 type diff struct {
 	rule           rules.Rule
 	cluster        *hubv1.Cluster
+	at             rules.Place
 	source, target *side
 	translator     translator
 	patcher        *rules.Patcher
@@ -80,14 +81,14 @@ type diff struct {
 func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 	d.source, d.target = source, target
 	kind := d.rule.GVK()
-	if d.translator, err = translatorOf(d.rule, d.cluster.Name); err != nil {
+	if d.translator, err = translatorOf(d.rule, d.at); err != nil {
 		return err
 	}
 	if d.patcher, err = d.rule.Patcher(rules.Cluster{Name: d.cluster.Name, Labels: d.cluster.Labels}); err != nil {
 		return err
 	}
 	d.preview = syncer.Preview{
-		Client: target.all, Kind: kind, Identity: d.rule.Identity(d.cluster.Name), Translator: d.translator, Exclude: d.rule.Exclude,
+		Client: target.all, Kind: kind, Identity: d.rule.Identity(d.at), Translator: d.translator, Exclude: d.rule.Exclude,
 		Mutate: func(ctx context.Context, _, copied *unstructured.Unstructured) error {
 			return d.patcher.Apply(ctx, copied)
 		},
@@ -96,7 +97,7 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 	if err != nil {
 		return source.explain(kind, err)
 	}
-	copies, err := copiesOf(ctx, d.rule, d.cluster.Name, target)
+	copies, err := copiesOf(ctx, d.rule, d.at, target)
 	if err != nil {
 		return target.explain(kind, err)
 	}

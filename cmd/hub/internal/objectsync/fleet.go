@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -23,6 +24,8 @@ type Fleet struct {
 	// Hub is the hub's cluster, and Namespace the credentials namespace.
 	Hub       *access.Cluster
 	Namespace string
+	// HubID is the identity of the hub; see registry.Remote.
+	HubID string
 	// Config has the rules.
 	Config Config
 	// Policy is the policy of the hub for its connections to remotes, and UserAgent the user agent of requests to them.
@@ -54,6 +57,9 @@ func (f *Fleet) clusters(ctx context.Context, names []string) ([]hubv1.Cluster, 
 	}
 	return all, nil
 }
+
+// at returns the place of a rule that works for a Cluster.
+func (f *Fleet) at(cluster string) rules.Place { return rules.Place{HubID: f.HubID, Cluster: cluster} }
 
 func (f *Fleet) runs(c *hubv1.Cluster) bool { return f.Runs == nil || f.Runs(c) }
 

@@ -26,8 +26,8 @@ var ErrNoCopy = errors.New("the object is not a copy of this rule")
 // translator is the translator of a rule for a cluster and the kind of the rule.
 type translator = syncer.Translator[*unstructured.Unstructured]
 
-func translatorOf(r rules.Rule, cluster string) (translator, error) {
-	return translate.Bind(r.Translator(cluster), r.Identity(cluster), r.GVK())
+func translatorOf(r rules.Rule, at rules.Place) (translator, error) {
+	return translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
 }
 
 // unstructuredOf returns an object that has only metadata.
@@ -66,7 +66,7 @@ func (f *Fleet) Copies(ctx context.Context, n Name) ([]types.NamespacedName, err
 	if len(namespaces) > 0 && !slices.Contains(namespaces, key.Namespace) {
 		return nil, fmt.Errorf("rule %s copies no object of namespace %s: use one of %s", r.Name, key.Namespace, strings.Join(namespaces, ", "))
 	}
-	t, err := translatorOf(r, n.Cluster)
+	t, err := translatorOf(r, f.at(n.Cluster))
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func (f *Fleet) Original(ctx context.Context, n Name) (types.NamespacedName, err
 		return original, err
 	}
 	var namespaces []string
-	if to := r.Identity(n.Cluster).TargetNamespace; to != "" {
+	if to := r.Identity(f.at(n.Cluster)).TargetNamespace; to != "" {
 		namespaces = []string{to}
 	}
 	key, err := keyOf(r, n.Object, namespaces)
 	if err != nil {
 		return original, err
 	}
-	t, err := translatorOf(r, n.Cluster)
+	t, err := translatorOf(r, f.at(n.Cluster))
 	if err != nil {
 		return original, err
 	}

@@ -187,7 +187,7 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, tenants())
 	const others = "example.com/hold"
-	finalizer := tenants().Finalizer(edge)
+	finalizer := tenants().Finalizer(at(edge))
 	one, both, living := s.original(s.hub, "for-edge", "one", finalizer), s.original(s.hub, "for-edge", "both", finalizer, others),
 		s.original(s.hub, "for-edge", "living", finalizer)
 	must(t, errors.Join(s.hub.Delete(t.Context(), one), s.hub.Delete(t.Context(), both)))
@@ -266,7 +266,7 @@ func TestDiff(t *testing.T) {
 		"same":    func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "new"} },
 		"changed": func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "old", "theirs": "kept"} },
 		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, ptr.To(true) },
-		"again":   func(c *corev1.ConfigMap) { c.Annotations[r.Identity(edge).Keys().ObjectUID] = "of-the-one-before" },
+		"again":   func(c *corev1.ConfigMap) { c.Annotations[r.Identity(at(edge)).Keys().ObjectUID] = "of-the-one-before" },
 		"equal":   func(c *corev1.ConfigMap) { c.Labels, c.Annotations, c.Data = nil, nil, content },
 		"blocked": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
 		"gone":    func(*corev1.ConfigMap) {},

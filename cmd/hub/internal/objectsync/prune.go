@@ -68,16 +68,16 @@ func (p *Prune) Run(ctx context.Context) (int, error) {
 	}
 	tenants := []string{}
 	for _, c := range present {
-		tenants = append(tenants, rules.Rule{Name: p.Rule, From: rules.FromRemote}.Tenant(c.Name))
+		tenants = append(tenants, rules.Rule{Name: p.Rule, From: rules.FromRemote}.Tenant(p.at(c.Name)))
 	}
 	for _, name := range missing {
-		tenants = append(tenants, rules.Rule{Name: p.Rule, From: rules.FromRemote}.Tenant(name))
+		tenants = append(tenants, rules.Rule{Name: p.Rule, From: rules.FromRemote}.Tenant(p.at(name)))
 	}
 	total, err := p.in(ctx, hub, tenants)
 	all := []error{err}
 	for i := range present {
 		err := p.with(ctx, &present[i], func(remote *side) error {
-			n, err := p.in(ctx, remote, []string{rules.Rule{Name: p.Rule, From: rules.FromHub}.Tenant(present[i].Name)})
+			n, err := p.in(ctx, remote, []string{rules.Rule{Name: p.Rule, From: rules.FromHub}.Tenant(p.at(present[i].Name))})
 			total += n
 			return err
 		})

@@ -132,7 +132,7 @@ func (r *Release) isHeld(one metav1.Object) bool {
 	return one.GetDeletionTimestamp() != nil && slices.Contains(one.GetFinalizers(), r.finalizer())
 }
 
-func (r *Release) finalizer() string { return r.rule.Finalizer(r.Cluster) }
+func (r *Release) finalizer() string { return r.rule.Finalizer(r.at(r.Cluster)) }
 
 // Run prints the plan, asks for confirmation, and releases the originals. It continues after an original that it cannot release.
 func (r *Release) Run(ctx context.Context) error {

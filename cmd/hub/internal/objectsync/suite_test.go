@@ -63,7 +63,7 @@ func newSite(t *testing.T, all ...rules.Rule) *site {
 		ObjectMeta: metav1.ObjectMeta{Name: edge},
 		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: edge, Key: "kubeconfig"}},
 	})
-	s.fleet = objectsync.Fleet{Hub: s.hub, Namespace: hubv1.DefaultNamespace, Config: configOf(t, all...), UserAgent: "test"}
+	s.fleet = objectsync.Fleet{Hub: s.hub, Namespace: hubv1.DefaultNamespace, HubID: hubID, Config: configOf(t, all...), UserAgent: "test"}
 	s.fleet.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return s
 }
@@ -104,12 +104,17 @@ func (s *site) original(in *access.Cluster, namespace, name string, finalizers .
 	return made
 }
 
+// hubID is the identity of the hub.
+const hubID = "7b1c0f0e-0000-4000-8000-000000000000"
+
+func at(cluster string) rules.Place { return rules.Place{HubID: hubID, Cluster: cluster} }
+
 // copyOf returns the copy of an original with its marks.
 func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
 	must(t, err)
-	translator, err := translate.Bind(r.Translator(cluster), r.Identity(cluster), r.GVK())
+	translator, err := translate.Bind(r.Translator(at(cluster)), r.Identity(at(cluster)), r.GVK())
 	must(t, err)
 	names := translator.ToDownstream(client.ObjectKeyFromObject(of))
 	copied := translator.Metadata(&unstructured.Unstructured{Object: fields}, names[0])

@@ -22,6 +22,9 @@ func (f *File) Check(like any) error {
 }
 
 func (f *File) check(node *yaml.Node, path string, t reflect.Type) []error {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if t.Implements(reflect.TypeFor[json.Unmarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) ||
 		node.Kind == yaml.AliasNode || node.Tag == "!!null" {
 		return nil

@@ -27,16 +27,20 @@ func TestFile_At(t *testing.T) {
 // Check returns problems in the order of their lines.
 func TestFile_Check(t *testing.T) {
 	t.Parallel()
-	file, err := Parse("a.yaml", []byte("z: 1\nlist: 2\nnames: {a: [1]}\ny: 1\n"))
+	file, err := Parse("a.yaml", []byte("z: 1\nlist: 2\nnames: {a: [1]}\ny: 1\nto: {b: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = file.Check(struct {
 		List  []string          `json:"list"`
 		Names map[string]string `json:"names"`
+		To    *struct {
+			A string `json:"a"`
+		} `json:"to"`
 	}{})
-	want := "a.yaml:1: z: there is no such field; use list, names\na.yaml:2: list: use a list here\n" +
-		"a.yaml:3: names.a: use one value here\na.yaml:4: y: there is no such field; use list, names"
+	want := "a.yaml:1: z: there is no such field; use list, names, to\na.yaml:2: list: use a list here\n" +
+		"a.yaml:3: names.a: use one value here\na.yaml:4: y: there is no such field; use list, names, to\n" +
+		"a.yaml:5: to.b: there is no such field; use a"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want\n%s", err, want)
 	}

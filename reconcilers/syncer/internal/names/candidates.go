@@ -95,6 +95,15 @@ func unique(text string, tuple ...string) string {
 	return readable(text) + "-" + hex.EncodeToString(sum[:longDigits/2])
 }
 
+// ShortenUnique returns a unique name with at most limit bytes, by cutting its readable text.
+func ShortenUnique(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	end := len(name) - longDigits - 1
+	return strings.TrimRight(name[:end-(len(name)-limit)], "-") + name[end:]
+}
+
 // readable returns the beginning of a text as the beginning of a DNS label.
 func readable(text string) string {
 	label := make([]byte, 0, maxReadable)

@@ -87,6 +87,21 @@ func TestCandidatesOfClusterScoped(t *testing.T) {
 	}
 }
 
+// A unique name that is cut keeps its digits, and is a label.
+func TestShortenUnique(t *testing.T) {
+	t.Parallel()
+	for _, readable := range []string{"nginx", strings.Repeat("a", 29), strings.Repeat("a", 30), strings.Repeat("a", 28) + "..b", strings.Repeat("a", 60)} {
+		whole := names.UniqueNamespaced(readable, "default", "vc1")
+		got := names.ShortenUnique(whole, 52)
+		if len(got) > 52 || got[len(got)-22:] != whole[len(whole)-22:] || names.Valid(got, names.Label) != nil {
+			t.Errorf("%s becomes %s", whole, got)
+		}
+		if len(whole) <= 52 && got != whole {
+			t.Errorf("%s fits, and becomes %s", whole, got)
+		}
+	}
+}
+
 // TestUnique tests the readable part, and that each part of the tuple makes a difference, also if the concatenation of all
 // parts is the same.
 func TestUnique(t *testing.T) {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// step is a command of a page with the output that the page shows.
+type step struct{ command, output string }
+
+// The commands of docs/syncing.md print what the page says, and those of make demo are in the Makefile: from nothing to a
+// custom resource that is in a remote, with its status from there.
+func TestDev_SyncingPage(t *testing.T) {
+	t.Parallel()
+	repository := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "syncing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := stepsOf(string(page), "## From nothing to a synced resource")
+	if len(steps) != 5 {
+		t.Fatalf("the page has %d commands, want 5", len(steps))
+	}
+	dir := t.TempDir()
+	examples, err := filepath.Abs(filepath.Join(repository, "examples"))
+	if err == nil {
+		err = os.Symlink(examples, filepath.Join(dir, "examples"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startIn(t, dir, []string{asHub + "=" + asStock}, demoArguments(t, repository)...)
+	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+	for _, one := range steps[1:] {
+		if !strings.HasPrefix(one.command, "export ") {
+			expectOutput(t, dir, one)
+		}
+	}
+	p.signal(syscall.SIGINT)
+	p.expectExit(0)
+}
+
+// stepsOf returns the commands in the first block of a section of a page.
+func stepsOf(page, section string) []step {
+	_, page, _ = strings.Cut(page, section+"\n")
+	_, page, _ = strings.Cut(page, "```\n")
+	block, _, _ := strings.Cut(page, "```\n")
+	var steps []step
+	for line := range strings.Lines(block) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			steps = append(steps, step{command: strings.TrimSpace(command)})
+		} else if len(steps) > 0 {
+			steps[len(steps)-1].output += line
+		}
+	}
+	return steps
+}
+
+// demoArguments returns the arguments that make demo gives the hub.
+func demoArguments(t *testing.T, repository string) []string {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./cmd/hub (.*) \$\(ARGS\)$`).FindSubmatch(makefile)
+	if line == nil {
+		t.Fatal("the Makefile has no target demo that runs the hub")
+	}
+	return strings.Fields(string(line[1]))
+}
+
+var (
+	spaces = regexp.MustCompile(`[ \n]+`)
+	ages   = regexp.MustCompile(`\b\d+m?\d*s\b`)
+)
+
+// alike makes outputs with other ages and widths of columns equal.
+func alike(output string) string {
+	return strings.TrimSpace(ages.ReplaceAllString(spaces.ReplaceAllString(output, " "), "AGE"))
+}
+
+// expectOutput runs a command in a folder until it prints its output.
+func expectOutput(t *testing.T, dir string, one step) {
+	t.Helper()
+	path, err := fleet.Binary("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.Replace(one.command, "go run ./cmd/hub", self, 1)
+	eventually(t, func() error {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), asHub+"="+asStock, "KUBECONFIG="+filepath.Join(dir, ".hub", "kubeconfig"),
+			"PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if alike(string(out)) != alike(one.output) {
+			err = errors.Join(err, fmt.Errorf("%s prints\n%swant\n%s", one.command, out, one.output))
+		}
+		return err
+	})
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/modules/objectsync"
+)
+
+const ofTwoHubs = `
+clusters: {}
+config:
+  rules:
+  - name: settings
+    from: Hub
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [platform]}
+    to: {names: Mirror, namespace: default}
+  - name: reports
+    from: Remote
+    kind: {apiVersion: v1, kind: ConfigMap}
+    namespaces: {names: [shop]}
+    objects: {matchLabels: {report: "true"}}
+    to: {names: Translated, namespace: inbox}
+`
+
+// Two hubs with equal rules and one remote, which the configuration selects, leave each other's copies alone.
+func TestTwoHubs(t *testing.T) {
+	t.Parallel()
+	first := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", ofTwoHubs))
+	second := hubtest.New(t, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", ofTwoHubs))
+	remote := first.Remote("a")
+	remote.Create(namespace("shop", nil))
+	first.Create(namespace("platform", nil), namespace("inbox", nil), configMap("platform", "mine", nil), configMap("platform", "both", nil))
+	copied := map[string]types.UID{}
+	for _, name := range []string{"mine", "both"} {
+		one := configMap("default", name, nil)
+		exists(remote, one)
+		copied[name] = one.UID
+	}
+
+	second.Create(namespace("platform", nil), namespace("inbox", nil), configMap("platform", "theirs", nil), configMap("platform", "both", nil))
+	second.Create(&corev1.Secret{
+		ObjectMeta: meta(hubv1.DefaultNamespace, "a", map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue}),
+		Data:       map[string][]byte{"kubeconfig": remote.Kubeconfig()},
+	})
+	exists(remote, configMap("default", "theirs", nil))
+	hasEvent(t, &second.Server, configMap("platform", "both", nil), "NameConflict")
+
+	report := configMap("shop", "report", map[string]string{"report": "true"})
+	remote.Create(report)
+	tenants := map[string]bool{}
+	for _, hub := range []*hubtest.Hub{first, second} {
+		hub.Eventually(func() error {
+			if found := copiesIn(t, hub.Client(), "inbox"); found["report"] != 1 {
+				return fmt.Errorf("no copy of the report: %v", found)
+			}
+			return nil
+		})
+	}
+	remote.WaitFor(report, func() error {
+		for _, finalizer := range report.Finalizers {
+			tenants[finalizer] = true
+		}
+		if len(tenants) != 2 {
+			return fmt.Errorf("the finalizers of two hubs are %v", report.Finalizers)
+		}
+		return nil
+	})
+
+	second.Delete(configMap("platform", "theirs", nil))
+	remote.WaitGone(configMap("default", "theirs", nil))
+	remote.Delete(report)
+	remote.WaitGone(report)
+	for _, hub := range []*hubtest.Hub{first, second} {
+		hub.Eventually(func() error {
+			if found := copiesIn(t, hub.Client(), "inbox"); len(found) != 0 {
+				return fmt.Errorf("left: %v", found)
+			}
+			return nil
+		})
+	}
+	for name, uid := range copied {
+		one := configMap("default", name, nil)
+		if err := remote.Client().Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+			t.Fatal(err)
+		}
+		if one.UID != uid || !strings.HasPrefix(one.Labels["sync.clusterfx.dev/managed-by"], "hub-settings-") {
+			t.Errorf("%s is another object or has other marks: %v", name, one.ObjectMeta)
+		}
+	}
+}
