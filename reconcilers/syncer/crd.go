@@ -27,19 +27,21 @@ var (
 )
 
 // EnsureCRD makes the downstream cluster serve a kind that the upstream cluster serves with a CustomResourceDefinition: it
-// creates the definition with that version only and without conversion, and waits until it is established or ctx ends. A
-// definition that exists downstream is not changed: then EnsureCRD only waits for the kind. It never writes upstream.
+// creates the definition with that version only and without conversion, and waits until the kind is served and discovered, or
+// ctx ends. A definition that exists downstream is not changed: then EnsureCRD only waits for the kind. It never writes upstream.
 //
 // It waits for a cluster that is not ready or does not respond, too. An error that waiting does not cure, such as a missing
 // permission or definition, is returned at once.
 //
 // The pair needs get on CustomResourceDefinitions upstream, and get and create downstream.
 func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
+	backoff := wait.Backoff{Duration: 300 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
 	var last error
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (established bool, err error) {
 		err = p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
-			established, err = ensureCRD(ctx, up, down, kind)
+			if established, err = ensureCRD(ctx, up, down, kind); established {
+				established, err = isDiscovered(down, kind)
+			}
 			return err
 		})
 		if err == nil || isLasting(err) {
@@ -55,6 +57,16 @@ func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error
 		return fmt.Errorf("make the downstream cluster serve %s: %w", kind, err)
 	}
 	return nil
+}
+
+// isDiscovered reports whether a cluster lists a kind among those that it serves, which it does a little later than it serves
+// the kind. Controllers look there.
+func isDiscovered(a Access, kind schema.GroupVersionKind) (bool, error) {
+	_, err := a.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // isLasting reports whether an error stays until somebody changes something.

@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rediscoverInterval is the minimum time between two discoveries of one app, so that a module which keeps asking for a kind
-// that the remote does not serve cannot flood the remote.
-const rediscoverInterval = 5 * time.Second
+// One app discovers again once in rediscoverInterval on average, and rediscoverBurst times in a row at most, so that a module
+// which keeps asking for a kind that the remote does not serve cannot flood the remote. The burst is for a kind that was
+// installed a moment ago, which an API server lists a second or two after it serves it.
+const (
+	rediscoverInterval = 5 * time.Second
+	rediscoverBurst    = 4
+)
 
 // mapper is the meta.RESTMapper of one app. It uses a shared mapping, and replaces the mapping after a request for a kind that
 // the mapping does not contain, such as the kind of a CRD that was installed later.
@@ -23,15 +28,16 @@ type mapper struct {
 	rediscover func() (*mapping, error)
 	flight     singleflight.Group
 
-	mu      sync.Mutex // protects the fields; never held while rediscovering
+	limiter    *rate.Limiter
+
+	mu      sync.Mutex // protects the field; never held while rediscovering
 	current *mapping
-	last    time.Time
 }
 
 var _ meta.RESTMapper = (*mapper)(nil)
 
 func newMapper(current *mapping, rediscover func() (*mapping, error)) *mapper {
-	return &mapper{current: current, rediscover: rediscover, last: time.Now()}
+	return &mapper{current: current, rediscover: rediscover, limiter: rate.NewLimiter(rate.Every(rediscoverInterval), rediscoverBurst)}
 }
 
 // lookUp asks the current mapping and, if the mapping does not know the kind, a newer mapping.
@@ -60,17 +66,17 @@ func (l *mapper) newerThan(used *mapping) *mapping {
 		defer l.mu.Unlock()
 		return l.current
 	}
-	wait := time.Since(l.last) < rediscoverInterval
 	l.mu.Unlock()
-	if wait {
-		return used
-	}
-	newer, err, _ := l.flight.Do("", func() (any, error) { return l.rediscover() })
+	newer, err, _ := l.flight.Do("", func() (any, error) {
+		if !l.limiter.Allow() {
+			return (*mapping)(nil), nil
+		}
+		return l.rediscover()
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = time.Now()
-	if err == nil {
-		l.current = newer.(*mapping)
+	if newer, ok := newer.(*mapping); ok && err == nil && newer != nil {
+		l.current = newer
 	}
 	return l.current
 }

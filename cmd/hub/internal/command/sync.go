@@ -118,6 +118,7 @@ func (f *syncFlags) fleet(ctx context.Context, mayMiss bool) (objectsync.Fleet, 
 	fleet.Runs = func(c *hubv1.Cluster) bool { return runsSync(modules, c) }
 	if file != nil {
 		fleet.Policy = file.Options.Registry.Policy
+		fleet.Policy.AllowCIDRs = slices.Concat(fleet.Policy.AllowCIDRs, s.hub.Policy().AllowCIDRs) // of a dev
 		if fleet.Config, err = objectsync.ConfigOf(file.Options.Registry.ModuleConfigs); err != nil {
 			return objectsync.Fleet{}, err
 		}

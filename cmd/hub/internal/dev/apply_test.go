@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestReadObjects(t *testing.T) {
+	t.Parallel()
+	if none, err := readObjects(""); err != nil || len(none) != 0 {
+		t.Errorf("without a file: %v, %v", none, err)
+	}
+	const object = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+	for text, want := range map[string]string{
+		object + "---\n# nothing\n---\n" + object: "",
+		object + "---\nkind: Namespace\n":         "object 2 of ",
+		"apiVersion: v1\nkind: Namespace\n":       "lacks apiVersion, kind or metadata.name",
+		"a: b: c\n":                               "read object 1 of ",
+		"- 1\n":                                   "read object 1 of ",
+	} {
+		path := filepath.Join(t.TempDir(), "objects.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := readObjects(path)
+		if want == "" {
+			if err != nil || len(objects) != 2 {
+				t.Errorf("%q: %d objects, %v", text, len(objects), err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := readObjects(filepath.Join(t.TempDir(), "missing")); err == nil {
+		t.Error("a file that does not exist is accepted")
+	}
+}
