@@ -181,11 +181,16 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint
 		u.SetUID(s.down.GetUID())
 		u.SetResourceVersion(s.down.GetResourceVersion())
 	}
+	r.memory.begin(s.key)
 	err := s.downstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(r.pair.fieldManager(directionDown)), client.ForceOwnership)
+	exists := r.memory.end(s.key, s.name, err == nil)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbOf(s.facts.down), err)
 	if err != nil {
 		return s.refused(ctx, err)
+	}
+	if !exists {
+		return nil
 	}
 	return s.accepted(ctx, u, fields, sent)
 }
@@ -193,7 +198,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint
 // accepted records a write. If the API server has made something else of the fields, it reports that once.
 func (s *Session[T]) accepted(ctx context.Context, answer *unstructured.Unstructured, fields map[string]any, sent uint64) error {
 	r := s.of
-	r.memory.exists(s.key, s.name)
+	s.wrote(answer)
 	path, same := fieldset.Contains(answer.Object, fields)
 	made := uint64(0)
 	if !same {

@@ -196,26 +196,27 @@ func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop f
 // CLUSTERFX_OBJECTS sets their number.
 func BenchmarkInitial(b *testing.B) {
 	objects := benchSize("CLUSTERFX_OBJECTS", 10_000)
-	took, heap := map[string][]float64{}, map[string][]float64{}
+	took, heap, sent := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for range b.N {
 		for run := range 6 {
 			for _, way := range []string{ofBaseline, ofPair, ofBaselineHeld, ofPairHeld} {
-				seconds, kib := initial(b, way, objects)
+				seconds, kib, writes := initial(b, way, objects)
 				if run > 0 {
-					took[way], heap[way] = append(took[way], seconds), append(heap[way], kib)
+					took[way], heap[way], sent[way] = append(took[way], seconds), append(heap[way], kib), append(sent[way], writes)
 				}
 			}
 		}
 	}
 	for _, way := range []string{ofBaseline, ofPair, ofBaselineHeld, ofPairHeld} {
-		b.Logf("%-18s %d objects: %s s, heap %s KiB per object", way, objects, spread(took[way]), spread(heap[way]))
+		b.Logf("%-18s %d objects: %s s, heap %s KiB and %.3f writes per object",
+			way, objects, spread(took[way]), spread(heap[way]), median(sent[way]))
 	}
 	b.ReportMetric(median(took[ofPair])/median(took[ofBaseline]), "x-time")
 	b.ReportMetric(median(took[ofPairHeld])/median(took[ofBaselineHeld]), "x-time-finalizers")
 	b.ReportMetric(median(heap[ofPair])/median(heap[ofBaseline]), "x-heap")
 }
 
-func initial(tb testing.TB, way string, objects int) (seconds, kib float64) {
+func initial(tb testing.TB, way string, objects int) (seconds, kib, writes float64) {
 	tb.Helper()
 	b := quick(tb)
 	b.fill(tb, objects)
@@ -240,7 +241,7 @@ func initial(tb testing.TB, way string, objects int) (seconds, kib float64) {
 	kib = float64(heapNow()-before) / 1024 / float64(objects)
 	stop()
 	unwatch()
-	return took, kib
+	return took, kib, float64(b.sent.Load()) / float64(objects)
 }
 
 func heapNow() int64 {

@@ -24,6 +24,8 @@ type memory struct {
 	blocked map[types.NamespacedName]sets.Set[types.NamespacedName]
 	// lost are the UIDs of originals whose copy somebody else has deleted, by upstream object.
 	lost map[types.NamespacedName]types.UID
+	// writing are the upstream objects whose copy is being written, with whether the copy has gone since the write began.
+	writing map[types.NamespacedName]bool
 	// own are the UIDs of copies that the controller itself has deleted.
 	own map[types.UID]struct{}
 	// told are the names of the events of the last hour.
@@ -39,6 +41,7 @@ func newMemory() *memory {
 		sources: map[types.NamespacedName]types.NamespacedName{},
 		blocked: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
 		lost:    map[types.NamespacedName]types.UID{},
+		writing: map[types.NamespacedName]bool{},
 		own:     map[types.UID]struct{}{},
 		told:    map[string]time.Time{},
 		seed:    maphash.MakeSeed(),
@@ -51,7 +54,20 @@ type write struct {
 	desired uint64 // the object that was sent
 	answer  uint64 // the object that the API server has made of it; 0 if it contains everything that was sent
 	status  uint64 // the status that was sent upstream
+	// replaced is the revision of the copy that the last write has replaced, and at its time: a cache that still has this
+	// revision is behind.
+	replaced revision
+	at       time.Time
 }
+
+// revision is a resourceVersion of a copy. A copy that does not exist has the revision noCopy.
+type revision string
+
+const noCopy revision = "none"
+
+// staleFor is how long a cache may be behind a write. Later its state is what it has: a copy that was deleted in a moment without
+// a watch never appears.
+const staleFor = time.Second
 
 // exists records a copy.
 func (m *memory) exists(up, down types.NamespacedName) {
@@ -70,6 +86,30 @@ func (m *memory) gone(up types.NamespacedName, uid types.UID) {
 	if uid != "" {
 		m.lost[up] = uid
 	}
+	if _, ok := m.writing[up]; ok {
+		m.writing[up] = true
+	}
+}
+
+// begin records that a copy is being written, until end.
+func (m *memory) begin(up types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writing[up] = false
+}
+
+// end ends a write that has made or changed a copy, unless made is false. It reports whether the copy exists as far as events
+// tell: its deletion may be known before the answer to the write.
+func (m *memory) end(up, down types.NamespacedName, made bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	exists := made && !m.writing[up]
+	delete(m.writing, up)
+	if exists {
+		m.names[up] = down
+		delete(m.lost, up)
+	}
+	return exists
 }
 
 // deletes records that the controller deletes a copy.

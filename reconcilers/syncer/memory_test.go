@@ -36,6 +36,30 @@ func TestMemory_SeveralWaitForOneName(t *testing.T) {
 	}
 }
 
+// A deletion that is known before the answer to the write is not forgotten because of the answer.
+func TestMemory_GoneWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	up, down := named("up"), named("down")
+	m.begin(up)
+	m.exists(up, down)
+	m.gone(up, "uid")
+	if m.end(up, down, true) || !m.isLost(up, "uid") {
+		t.Error("the deletion is forgotten")
+	}
+	m.begin(up)
+	if m.end(up, down, false) || !m.isLost(up, "uid") {
+		t.Error("a write that failed has made a copy")
+	}
+	m.begin(up)
+	if name, _ := m.nameOf(up); !m.end(up, down, true) || m.isLost(up, "uid") || name == down {
+		t.Error("a write has made no copy")
+	}
+	if name, ok := m.nameOf(up); !ok || name != down || len(m.writing) != 0 {
+		t.Errorf("the copy is %v", name)
+	}
+}
+
 // Nothing is left of an object that has gone.
 func TestMemory_Forget(t *testing.T) {
 	t.Parallel()

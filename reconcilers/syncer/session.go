@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +56,11 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 			}
 		}
 	}
-	switch next := decide(s.facts); next {
+	next := decide(s.facts)
+	if behind := s.behind(); behind > 0 && (next == stepSyncDown || next == stepSync) {
+		return reconcile.Result{RequeueAfter: behind}, nil // The event of the write comes sooner.
+	}
+	switch next {
 	case stepSyncDown:
 		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
 	case stepSync:
@@ -78,6 +83,30 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, s.releaseUnseen(ctx)
 	}
 	return reconcile.Result{}, nil
+}
+
+// revision returns the revision of the copy as it was read.
+func (s *Session[T]) revision() revision {
+	if s.facts.down == absent {
+		return noCopy
+	}
+	return revision(s.down.GetResourceVersion())
+}
+
+// behind returns for how long the copy may still be read as it was before the last write, or 0 if it is not read so.
+func (s *Session[T]) behind() time.Duration {
+	last := s.of.memory.last(s.key)
+	if last.replaced != s.revision() {
+		return 0
+	}
+	return staleFor - time.Since(last.at)
+}
+
+// wrote records that a write has made another revision of the copy.
+func (s *Session[T]) wrote(made client.Object) {
+	if now := s.revision(); now != revision(made.GetResourceVersion()) {
+		s.of.memory.wrote(s.key, func(w *write) { w.replaced, w.at = now, time.Now() })
+	}
 }
 
 func (s *Session[T]) copyOfUp() T {

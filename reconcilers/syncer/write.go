@@ -73,7 +73,9 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 		return s.wouldWrite(ctx, v, "the copy "+s.name.String())
 	}
 	s.stamp(obj)
+	r.memory.begin(s.key)
 	err = send(obj)
+	exists := r.memory.end(s.key, s.name, err == nil)
 	r.pair.metrics.write(r.kind.Kind, directionDown, v, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -81,7 +83,9 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 	case err != nil:
 		return s.refused(ctx, err)
 	}
-	r.memory.exists(s.key, s.name)
+	if exists {
+		s.wrote(obj)
+	}
 	return nil
 }
 
