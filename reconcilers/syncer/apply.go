@@ -4,11 +4,13 @@ package syncer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +46,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	}
 	sent := r.memory.digest(fields)
 	if s.facts.down == present {
-		path, inStep, err := s.compare(fields, sent)
+		path, inStep, err := s.compare(ctx, fields, sent)
 		if err != nil || inStep {
 			return err
 		}
@@ -139,7 +141,7 @@ func mapOf(obj client.Object) (map[string]any, error) {
 
 // compare reports whether the copy is as desired. Otherwise path is a field that is not. A copy is also as desired if it is
 // what the API server has made of the same fields before.
-func (s *Session[T]) compare(fields map[string]any, sent uint64) (path string, inStep bool, err error) {
+func (s *Session[T]) compare(ctx context.Context, fields map[string]any, sent uint64) (path string, inStep bool, err error) {
 	actual, err := mapOf(s.down)
 	if err != nil {
 		return "", false, err
@@ -154,7 +156,29 @@ func (s *Session[T]) compare(fields map[string]any, sent uint64) (path string, i
 		return "", true, nil
 	}
 	last := s.of.memory.last(s.key)
-	return path, last.desired == sent && last.answer != 0 && last.answer == s.of.memory.digest(content(actual)), nil
+	switch {
+	case last.desired != sent:
+		return path, false, nil
+	case last.made == s.revision():
+		return path, true, s.changedByServer(ctx, path, actual)
+	}
+	return path, last.answer != 0 && last.answer == s.of.memory.digest(content(actual)), nil
+}
+
+// changedByServer records what the API server has made of the fields that were sent last, and reports it.
+func (s *Session[T]) changedByServer(ctx context.Context, path string, actual map[string]any) error {
+	r := s.of
+	made := r.memory.digest(content(actual))
+	if r.memory.last(s.key).answer == made {
+		return nil
+	}
+	err := s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
+		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
+		path, r.kind.Kind, s.name)})
+	if err == nil {
+		r.memory.wrote(s.key, func(w *write) { w.answer = made })
+	}
+	return err
 }
 
 // content returns an object without the parts that change with each write and without its status.
@@ -169,48 +193,39 @@ func content(obj map[string]any) map[string]any {
 	return u.Object
 }
 
-// apply sends fields.
+// apply sends fields. Only the metadata of the answer are read: the watch delivers the rest.
 func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint64) error {
 	r := s.of
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbOf(s.facts.down), "the copy "+s.name.String())
 	}
-	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
+	u := &unstructured.Unstructured{Object: fields}
 	u.SetResourceVersion(onlyNew)
 	if s.facts.down == present {
 		u.SetUID(s.down.GetUID())
 		u.SetResourceVersion(s.down.GetResourceVersion())
 	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("encode %s %s: %w", r.kind.Kind, s.name, err)
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.name.Namespace, Name: s.name.Name}}
+	answer.SetGroupVersionKind(r.kind)
 	r.memory.begin(s.key)
-	err := s.downstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+	err = s.downstream.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(r.pair.fieldManager(directionDown)), client.ForceOwnership)
 	exists := r.memory.end(s.key, s.name, err == nil)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbOf(s.facts.down), err)
 	if err != nil {
 		return s.refused(ctx, err)
 	}
-	if !exists {
-		return nil
+	if exists {
+		s.wrote(answer)
+		r.memory.wrote(s.key, func(w *write) {
+			w.desired, w.made, w.answer = sent, revision(answer.GetResourceVersion()), 0
+		})
 	}
-	return s.accepted(ctx, u, fields, sent)
-}
-
-// accepted records a write. If the API server has made something else of the fields, it reports that once.
-func (s *Session[T]) accepted(ctx context.Context, answer *unstructured.Unstructured, fields map[string]any, sent uint64) error {
-	r := s.of
-	s.wrote(answer)
-	path, same := fieldset.Contains(answer.Object, fields)
-	made := uint64(0)
-	if !same {
-		made = r.memory.digest(content(answer.Object))
-	}
-	r.memory.wrote(s.key, func(w *write) { w.desired, w.answer = sent, made })
-	if same {
-		return nil
-	}
-	return s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
-		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
-		path, r.kind.Kind, s.name)})
+	return nil
 }
 
 // refused returns the error of a write that the API server has not accepted.

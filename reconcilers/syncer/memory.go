@@ -51,9 +51,10 @@ func newMemory() *memory {
 
 // write is a write of the controller, as digests.
 type write struct {
-	desired uint64 // the object that was sent
-	answer  uint64 // the object that the API server has made of it; 0 if it contains everything that was sent
-	status  uint64 // the status that was sent upstream
+	desired uint64   // the object that was sent
+	made    revision // the revision of the copy that the write has made
+	answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
+	status  uint64   // the status that was sent upstream
 	// replaced is the revision of the copy that the last write has replaced, and at its time: a cache that still has this
 	// revision is behind.
 	replaced revision
