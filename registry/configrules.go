@@ -83,7 +83,8 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 // overrides, and with each of them. SelectModules returns the module with the permissions for one remote. Before that a module has
 // the permissions that follow from the defaults of its configuration.
 //
-// The modules select remotes as the configuration says. ConfigureModules reports only errors in selectors and these permissions. A hub checks the whole configuration when it starts.
+// The modules select remotes as the configuration says. ConfigureModules reports only errors in selectors and in these
+// permissions. A hub checks the whole configuration when it starts.
 func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module, error) {
 	all := slices.Clone(modules)
 	var problems []error

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,21 +21,23 @@ const Name = "sync"
 
 // book has the rules of all clusters.
 type book struct {
+	config    rules.Config
 	clusters  labels.Selector // of the Clusters that run the module, unless their spec.modules is set
 	base      []rules.Rule
 	overrides []override
 }
 
-// override has the rules of the clusters with some labels.
+// override is what differs for the clusters with some labels.
 type override struct {
-	clusters labels.Selector
-	rules    []rules.Rule
+	clusters     labels.Selector
+	hasRules     bool // rules replace those before; otherwise they stay
+	rules        []rules.Rule
+	abandonAfter *string
 }
 
-// newBook returns the rules of a configuration and its overrides, which the hub has checked. An override without rules changes
-// none.
+// newBook returns the rules of a configuration and its overrides, which the hub has checked.
 func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
-	b := book{base: base.Complete(), clusters: labels.Nothing()}
+	b := book{config: base, base: base.Complete(), clusters: labels.Nothing()}
 	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
 	if i < 0 {
 		return b, nil
@@ -47,7 +50,8 @@ func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 	}
 	for _, o := range configs[i].Overrides {
 		var c struct {
-			Rules *[]rules.Rule `json:"rules"`
+			Rules        json.RawMessage `json:"rules"` // null replaces the rules by none
+			AbandonAfter *string         `json:"abandonAfter"`
 		}
 		if len(o.Config) > 0 {
 			if err := json.Unmarshal(o.Config, &c); err != nil {
@@ -58,9 +62,15 @@ func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 		if err != nil {
 			return b, fmt.Errorf("decode an override: %w", err)
 		}
-		if c.Rules != nil {
-			b.overrides = append(b.overrides, override{selector, rules.Config{Rules: *c.Rules}.Complete()})
+		one := override{clusters: selector, abandonAfter: c.AbandonAfter, hasRules: c.Rules != nil}
+		if one.hasRules {
+			var list []rules.Rule
+			if err := json.Unmarshal(c.Rules, &list); err != nil {
+				return b, fmt.Errorf("decode the rules of an override: %w", err)
+			}
+			one.rules = rules.Config{Rules: list}.Complete()
 		}
+		b.overrides = append(b.overrides, one)
 	}
 	return b, nil
 }
@@ -77,11 +87,22 @@ func (b book) runs(c *hubv1.Cluster) bool {
 func (b book) of(cluster map[string]string) []rules.Rule {
 	found := b.base
 	for _, o := range b.overrides {
-		if o.clusters.Matches(labels.Set(cluster)) {
+		if o.hasRules && o.clusters.Matches(labels.Set(cluster)) {
 			found = o.rules
 		}
 	}
 	return found
+}
+
+// abandonAfter returns for how long a cluster with these labels may be away, and false for no limit.
+func (b book) abandonAfter(cluster map[string]string) (time.Duration, bool) {
+	c := b.config
+	for _, o := range b.overrides {
+		if o.abandonAfter != nil && o.clusters.Matches(labels.Set(cluster)) {
+			c.AbandonAfter = *o.abandonAfter
+		}
+	}
+	return c.Abandon()
 }
 
 // holding returns the rules of all clusters whose originals in the hub have a finalizer.

@@ -4,6 +4,7 @@ package objectsync
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ func bookOf(t *testing.T) book {
 	edge := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}
 	b, err := newBook(rules.Config{Rules: []rules.Rule{orders()}}, []moduleconfig.Config{{Name: Name, Overrides: []moduleconfig.Override{
 		{Selector: edge, Config: json.RawMessage(`{"rules": []}`)},
-		{Selector: metav1.LabelSelector{}, Config: json.RawMessage(`{"abandonAfter": "1h"}`)},
+		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
+		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "core"}}, Config: json.RawMessage(`{"rules": null}`)},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +44,13 @@ func bookOf(t *testing.T) book {
 func TestBook(t *testing.T) {
 	t.Parallel()
 	b := bookOf(t)
-	if len(b.of(nil)) != 1 || len(b.of(map[string]string{"tier": "edge"})) != 0 || len(b.holding()) != 1 {
-		t.Errorf("got %d, %d and %d rules", len(b.of(nil)), len(b.of(map[string]string{"tier": "edge"})), len(b.holding()))
+	for tier, want := range map[string]int{"": 1, "test": 1, "edge": 0, "core": 0} {
+		if got := len(b.of(map[string]string{"tier": tier})); got != want {
+			t.Errorf("tier %q has %d rules, want %d", tier, got, want)
+		}
+	}
+	if len(b.holding()) != 1 {
+		t.Errorf("%d rules hold their originals", len(b.holding()))
 	}
 }
 
@@ -77,6 +84,17 @@ func TestBook_Runs(t *testing.T) {
 	}
 }
 
+// An override may have another template: the clusters of all templates are asked for.
+func TestReleaser_ClustersOf(t *testing.T) {
+	t.Parallel()
+	other := orders()
+	other.Namespaces.Template = "{{cluster}}"
+	r := &releaser{rules: []rules.Rule{orders(), other, orders()}}
+	if got := r.clustersOf("orders", "tenant-a"); !slices.Equal(got, []string{"a", "tenant-a"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.
 func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
@@ -94,7 +112,7 @@ func TestReleaser_Away(t *testing.T) {
 	cluster := func(status metav1.ConditionStatus, since time.Duration, labels map[string]string) *hubv1.Cluster {
 		c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}}
 		c.Status.Conditions = []metav1.Condition{{
-			Type: hubv1.ConditionReady, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since)),
+			Type: hubv1.ConditionReachable, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since)),
 		}}
 		return c
 	}
@@ -108,22 +126,22 @@ func TestReleaser_Away(t *testing.T) {
 	}{
 		"ready":             {cluster(metav1.ConditionTrue, 100*time.Hour, nil), selected, 0, "72h", ""},
 		"away for a moment": {cluster(metav1.ConditionFalse, time.Hour, nil), selected, 0, "72h", ""},
-		"away for too long": {cluster(metav1.ConditionFalse, 100*time.Hour, nil), selected, 0, "72h", "not Ready for 72h"},
-		"paused":            {cluster(metav1.ConditionUnknown, 100*time.Hour, nil), selected, 0, "72h", "not Ready for 72h"},
+		"away for too long": {cluster(metav1.ConditionFalse, 100*time.Hour, nil), selected, 0, "72h", "not reachable for 72h"},
+		"paused":            {cluster(metav1.ConditionUnknown, 100*time.Hour, nil), selected, 0, "72h", "not reachable for 72h"},
+		"by an override":    {cluster(metav1.ConditionFalse, 3*time.Hour, map[string]string{"tier": "test"}), selected, 0, "72h", "not reachable for 2h"},
 		"never abandoned":   {cluster(metav1.ConditionFalse, 1000*time.Hour, nil), selected, 0, "", ""},
 		"without the rule":  {cluster(metav1.ConditionTrue, 0, map[string]string{"tier": "edge"}), selected, 0, "", "rule does not exist for the Cluster a"},
 		"unselected":        {cluster(metav1.ConditionTrue, 0, nil), nil, 2 * time.Minute, "", "does not select"},
 		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
+		"unselected, away":  {cluster(metav1.ConditionFalse, time.Hour, nil), nil, 2 * time.Minute, "", ""},
 	} {
-		r := &releaser{
-			kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t),
-			params: HubParams{Config: rules.Config{AbandonAfter: c.abandon}},
-		}
+		r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t)}
+		r.book.config.AbandonAfter = c.abandon
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,
 		}}
-		got := r.away(obj, "orders", c.cluster)
+		got := r.away(obj, orders().Finalizer(rules.Place{}), c.cluster)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}

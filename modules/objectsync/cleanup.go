@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -45,17 +46,15 @@ type cleaner struct {
 }
 
 func (c cleaner) run(ctx context.Context) error {
-	if c.rule.Mode == rules.Observe {
-		return nil
-	}
 	var all []error
-	if c.rule.OnDeregister == rules.Delete {
-		all = append(all, c.deleteCopies(ctx))
+	if c.rule.From == rules.FromRemote { // also in a rule that only observes now
+		err := syncer.ReleaseAll(ctx, c.params.Remote, c.rule.Identity(c.at), c.rule.GVK())
+		if !meta.IsNoMatchError(err) {
+			all = append(all, err)
+		}
 	}
-	if c.rule.From == rules.FromRemote {
-		all = append(all, c.each(ctx, c.params.APIReader, nil, func(one *metav1.PartialObjectMetadata) error {
-			return release(ctx, c.params.Client, one, c.rule.Finalizer(c.at))
-		}))
+	if c.rule.OnDeregister == rules.Delete && c.rule.Mode != rules.Observe {
+		all = append(all, c.deleteCopies(ctx))
 	}
 	return errors.Join(all...)
 }

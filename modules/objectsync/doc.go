@@ -14,8 +14,9 @@ everything that follows from it without a request.
 	hub part      it releases objects of the hub that are being deleted when the only cluster with their copy is gone
 
 The hub part is needed only for rules from the hub that are one-to-one: their originals have a finalizer, which the pair of one
-remote removes. When the Cluster of that remote no longer exists, or was not Ready for abandonAfter, the hub part removes the
-finalizer, with the event CopyLeftBehind. So no object of the hub is undeletable because of a remote.
+remote removes. When the Cluster of that remote no longer exists, does not run the module, has no such rule, or was not reachable
+for abandonAfter, the hub part removes the finalizer, with the event CopyLeftBehind. It watches the kinds of the rules that the
+configuration has: hub sync prune removes the finalizers of a kind that no rule has any longer.
 
 # Permissions
 

@@ -136,9 +136,11 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		if why == "" {
 			continue
 		}
+		if err := release(ctx, r.params.Client, obj, finalizer); err != nil {
+			return reconcile.Result{}, err
+		}
 		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
-		// One at a time: the object has changed, and its watch requests it again.
-		return reconcile.Result{}, release(ctx, r.params.Client, obj, finalizer)
+		return reconcile.Result{}, nil // One at a time: the object has changed, and its watch requests it again.
 	}
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
@@ -149,43 +151,59 @@ func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetad
 	if finalizer != (rules.Rule{Name: name, From: rules.FromHub}).Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}
-	cluster, known := "", false
-	for _, one := range r.rules {
-		if one.Name == name && !known {
-			cluster, known = one.ClusterOf(obj.Namespace)
+	why := "the rule does not exist, or has no copies of this namespace"
+	for _, name := range r.clustersOf(name, obj.Namespace) {
+		var c hubv1.Cluster
+		err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: name}, &c)
+		switch {
+		case apierrors.IsNotFound(err):
+			why = "the Cluster " + name + " does not exist"
+			continue
+		case err != nil:
+			return "", fmt.Errorf("read the Cluster %s: %w", name, err)
+		case !r.book.runs(&c):
+			why = "the Cluster " + name + " does not run the module " + Name
+			continue
+		}
+		if why = r.away(obj, finalizer, &c); why == "" {
+			return "", nil
 		}
 	}
-	if !known {
-		return "the rule does not exist, or no longer has copies of this namespace", nil
+	return why, nil
+}
+
+// clustersOf returns the names of the clusters to which a namespace may belong by the rules of a name, sorted: an override may
+// have another template.
+func (r *releaser) clustersOf(rule, namespace string) []string {
+	var names []string
+	for _, one := range r.rules {
+		if cluster, ok := one.ClusterOf(namespace); ok && one.Name == rule {
+			names = append(names, cluster)
+		}
 	}
-	var c hubv1.Cluster
-	err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "the Cluster " + cluster + " does not exist", nil
-	case err != nil:
-		return "", fmt.Errorf("read the Cluster %s: %w", cluster, err)
-	case !r.book.runs(&c):
-		return "the Cluster " + cluster + " does not run the module " + Name, nil
-	}
-	return r.away(obj, name, &c), nil
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // away returns why a Cluster that runs the module will not release an object.
-func (r *releaser) away(obj *metav1.PartialObjectMetadata, name string, c *hubv1.Cluster) string {
+func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *hubv1.Cluster) string {
+	name, _ := rules.RuleOfFinalizer(finalizer)
 	all := r.book.of(c.Labels)
-	i := slices.IndexFunc(all, func(one rules.Rule) bool { return one.Name == name && one.GVK() == r.kind && holds(one) })
+	i := slices.IndexFunc(all, func(one rules.Rule) bool {
+		return one.Name == name && one.GVK() == r.kind && holds(one) && slices.Contains(one.SourceNamespaces(c.Name), obj.Namespace)
+	})
 	if i < 0 {
 		return "the rule does not exist for the Cluster " + c.Name
 	}
+	reachable := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReachable)
+	responds := reachable != nil && reachable.Status == metav1.ConditionTrue
 	selector := all[i].ObjectLabels()
-	if selector != nil && !selector.Matches(labels.Set(obj.Labels)) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
+	if responds && selector != nil && !selector.Matches(labels.Set(obj.Labels)) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
 		return "the rule does not select the object any longer"
 	}
-	after, ok := r.params.Config.Abandon()
-	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
-	if ok && ready != nil && ready.Status != metav1.ConditionTrue && time.Since(ready.LastTransitionTime.Time) > after {
-		return "the Cluster " + c.Name + " was not Ready for " + after.String()
+	after, ok := r.book.abandonAfter(c.Labels)
+	if ok && reachable != nil && !responds && time.Since(reachable.LastTransitionTime.Time) > after {
+		return "the Cluster " + c.Name + " was not reachable for " + after.String()
 	}
 	return ""
 }

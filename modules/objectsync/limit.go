@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -99,12 +100,23 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 		l.rule.Name, l.objects, l.bytes))
 }
 
+// sizeOf returns the size of what a copy has of its original: without the status, the marks and what the API server adds, so that
+// it is nearly the same for both.
 func sizeOf(obj object) (int64, error) {
-	data, err := json.Marshal(obj.Object)
+	content := maps.Clone(obj.Object)
+	delete(content, "status")
+	content["metadata"] = []map[string]string{copiedKeys(obj.GetLabels()), copiedKeys(obj.GetAnnotations())}
+	data, err := json.Marshal(content)
 	return int64(len(data)), err
 }
 
-// admit adds a copy if the limits allow it.
+func copiedKeys(all map[string]string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(key, _ string) bool { return rules.IsReserved(key) })
+	return all
+}
+
+// admit adds a copy if the limits allow it. A copy that exists and does not grow is always allowed.
 func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +125,8 @@ func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	if !known {
 		count++
 	}
-	if count > l.objects || l.total-before+size > l.bytes {
+	grows := !known || size > before
+	if grows && (count > l.objects || l.total-before+size > l.bytes) {
 		return false
 	}
 	l.sizes[name] = size

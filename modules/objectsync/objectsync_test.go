@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
@@ -180,4 +184,47 @@ func TestOneToOne(t *testing.T) {
 	a.Deregister()
 	hub.Delete(two)
 	hub.WaitGone(two)
+}
+
+// The hub knows which kinds of Kubernetes have namespaces, without a request: a rule that says otherwise is refused.
+func TestClusterScoped(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t)
+	kinds, err := discovery.NewDiscoveryClientForConfig(hub.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := kinds.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, list := range lists {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list.APIResources {
+			isObject := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "create")
+			if !isObject || !rules.IsServedByKubernetes(group.Group) || one.Kind == "Event" {
+				continue
+			}
+			checked++
+			r := rules.Rule{
+				Name: "a", From: rules.FromHub, Kind: rules.Kind{APIVersion: list.GroupVersion, Kind: one.Kind},
+				Objects: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, To: rules.To{Names: rules.Mirror},
+			}
+			if one.Namespaced {
+				r.Namespaces.Names = []string{"default"}
+			}
+			c := rules.Defaults()
+			c.Rules = []rules.Rule{r}
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s of %s: %v", one.Kind, list.GroupVersion, err)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("%d kinds are checked: the API server has more", checked)
+	}
 }

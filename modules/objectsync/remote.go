@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -92,9 +94,9 @@ func (r *ruleInApp) checkNamespaces() error {
 	if err := r.CheckNamespaces(r.cluster); err != nil {
 		return err
 	}
-	into := r.Identity(placeOf(r.params)).TargetNamespace
-	if r.From == rules.FromRemote && r.params.HubObjects.IsHidden(into) {
-		return fmt.Errorf("%w: %s has the credentials", rules.ErrNamespace, into)
+	into := r.TargetNamespaces(r.cluster)
+	if i := slices.IndexFunc(into, r.params.HubObjects.IsHidden); i >= 0 && r.From == rules.FromRemote {
+		return fmt.Errorf("%w: %s has the credentials", rules.ErrNamespace, into[i])
 	}
 	return nil
 }
@@ -182,7 +184,8 @@ func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
 
 // adopts reports whether an object that has the name of the copy becomes the copy.
 func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
-	return r.Adopts(ctx, r.patcher, up, down)
+	t, err := translate.Bind(r.Translator(placeOf(r.params)), r.Identity(placeOf(r.params)), r.GVK())
+	return err == nil && r.Adopts(ctx, r.patcher, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 // copier is the syncer of a rule.

@@ -17,6 +17,10 @@ import (
 // kindAgain is how often a rule looks for a kind that one of its clusters does not serve.
 const kindAgain = 10 * time.Second
 
+// crdTimeout is how long a rule waits for a definition that it brings, or for a cluster that does not respond, until the log says
+// so.
+const crdTimeout = 30 * time.Second
+
 // waiter adds the controller of a rule for a kind with a CustomResourceDefinition when both clusters serve the kind. Until then
 // the other rules work.
 type waiter struct {
@@ -56,7 +60,9 @@ func (w *waiter) tried(ctx context.Context) bool {
 func (w *waiter) try(ctx context.Context) error {
 	r := w.rule
 	if r.BringCRD && r.Mode == rules.Enforce {
-		if err := syncer.EnsureCRD(ctx, w.pair, r.GVK()); err != nil {
+		ensuring, cancel := context.WithTimeout(ctx, crdTimeout)
+		defer cancel()
+		if err := syncer.EnsureCRD(ensuring, w.pair, r.GVK()); err != nil {
 			return err
 		}
 	}

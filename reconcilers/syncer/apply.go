@@ -254,7 +254,8 @@ func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 		return conflict
 	}
 	s.down, s.facts.down, s.facts.ownership = found, exists, r.translator.Owner(found, s.up.GetUID())
-	return s.conflict(ctx)
+	_, err = s.conflict(ctx)
+	return err
 }
 
 // rejected reports an object that the API server does not accept. It is tried again when it changes, and from time to time.
@@ -263,16 +264,6 @@ func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	told := s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
 		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err))})
 	return errors.Join(told, r.later(s.key, "the downstream API server rejects the copy"))
-}
-
-// adopt makes a downstream object of somebody else a copy of the pair.
-func (s *Session[T]) adopt(ctx context.Context) error {
-	s.facts.ownership = Ours
-	fields, err := s.fieldsOf(s.Translate(s.up))
-	if err != nil {
-		return err
-	}
-	return s.apply(ctx, fields, s.of.memory.digest(fields))
 }
 
 func verbOf(down presence) verb {

@@ -364,9 +364,9 @@ func BenchmarkQuiet(b *testing.B) {
 			<-copied
 		}
 		const settle, minute = 5 * time.Second, time.Minute
-		time.Sleep(settle)
+		<-time.After(settle)
 		before := q.sent.Load()
-		time.Sleep(minute)
+		<-time.After(minute)
 		b.ReportMetric(float64(q.sent.Load()-before), "writes/min")
 		if before < int64(2*objects) {
 			b.Errorf("%d objects with finalizers are copied with %d writes: the count is wrong", objects, before)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -79,4 +80,11 @@ func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 // deleted, for a pair whose upstream side is the remote of the app and that is OneToOne. The copies stay.
 func Cleanup[T client.Object](p registry.Remote, id Identity) registry.CleanupStep {
 	return object.Release[T](p.Manager, "syncer-"+id.Tenant, FinalizerOf(id))
+}
+
+// ReleaseAll removes the finalizer of a pair from all upstream objects of a kind in a remote, for the cleanup step of a module
+// whose objects are unstructured. It tries again after a conflict, and continues after an object that it cannot change; the error
+// is the first one.
+func ReleaseAll(ctx context.Context, p registry.Remote, id Identity, kind schema.GroupVersionKind) error {
+	return object.ReleaseUnstructured(ctx, p.Manager, kind, FinalizerOf(id))
 }

@@ -68,7 +68,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	case stepSyncUp:
 		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:
-		return reconcile.Result{}, s.conflict(ctx)
+		return s.conflict(ctx)
 	case stepDeleteDown:
 		return reconcile.Result{}, s.deleteDown(ctx)
 	case stepDeleteUp:
@@ -119,13 +119,15 @@ func (s *Session[T]) copyOfDown() T {
 
 // conflict reports that the name of the copy belongs to an object of somebody else, unless the syncer adopts the object. The
 // object is reconciled again when that object changes, and from time to time.
-func (s *Session[T]) conflict(ctx context.Context) error {
+func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	i, ok := r.syncer.(Importer[T])
-	if ok && s.facts.up == present && s.facts.down == present && !s.isCopyOfAnother(s.down) && i.Import(ctx, s.up, s.down) {
-		return s.adopt(ctx)
+	if !ok || s.facts.up != present || s.facts.down != present || s.isCopyOfAnother(s.down) || !i.Import(ctx, s.copyOfUp(), s.copyOfDown()) {
+		return reconcile.Result{}, s.nameConflict(ctx, s.facts.ownership)
 	}
-	return s.nameConflict(ctx, s.facts.ownership)
+	// From here on it is the copy, which Sync marks with its first write.
+	s.facts.ownership = Ours
+	return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Session: s})
 }
 
 // nameConflict reports a conflict.

@@ -21,9 +21,10 @@ in a namespace for each cluster. Only such a rule brings the status back, and on
 
 # What is refused
 
-A hub acts with its own permissions for everybody who may write to a source. So Validate refuses the kinds and namespaces with
-which a writer of a source would get permissions of the hub: the namespace of the credentials, the group clusterfx.dev, and, from
-remotes, kinds that grant permissions or change the API of the target. IsReserved names the keys of labels and annotations that
+A hub acts with its own permissions for everybody who may write to a source. So Validate refuses the namespace of the credentials,
+the group clusterfx.dev, and, from remotes, kinds that grant permissions or change the API of the target, the namespaces of
+Kubernetes, and adoption. It does not refuse workloads: a rule that brings Pods or Deployments lets the writers of a remote run
+them in the namespace that the operator has chosen. IsReserved names the keys of labels and annotations that
 are never copied, since controllers of the target trust them.
 */
 package rules

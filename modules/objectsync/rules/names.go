@@ -7,8 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -94,7 +97,24 @@ func (r Rule) CheckNamespaces(cluster string) error {
 			return fmt.Errorf("%w: %s", ErrNamespace, name)
 		}
 	}
+	if i := slices.IndexFunc(r.TargetNamespaces(cluster), isOfKubernetes); i >= 0 && r.From == FromRemote {
+		return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, r.TargetNamespaces(cluster)[i])
+	}
 	return nil
+}
+
+// isOfKubernetes reports whether a namespace belongs to Kubernetes, whose controllers trust what is there, such as bootstrap tokens.
+func isOfKubernetes(namespace string) bool {
+	return namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic || namespace == corev1.NamespaceNodeLease
+}
+
+// TargetNamespaces returns the namespaces of the copies for a cluster; none for a rule that selects the namespaces of the originals
+// by labels and keeps them.
+func (r Rule) TargetNamespaces(cluster string) []string {
+	if to := expand(r.To.Namespace, cluster); to != "" {
+		return []string{to}
+	}
+	return r.SourceNamespaces(cluster)
 }
 
 // mayUse reports whether objects of a namespace are copied, in either direction.

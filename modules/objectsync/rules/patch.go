@@ -82,13 +82,15 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 	return nil
 }
 
-// Adopts reports whether an object that has the name of a copy becomes the copy of an original.
-func (r Rule) Adopts(ctx context.Context, p *Patcher, original, found *unstructured.Unstructured) bool {
-	if r.Adopt != IfEqual {
+// Adopts reports whether an object that has the name of a copy becomes the copy: copied is what the translator makes of the
+// original, before the patches. The copy of another rule or hub is never adopted, nor an object without content, which is equal
+// by chance.
+func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
+	if r.Adopt != IfEqual || IsCopy(found) {
 		return false
 	}
-	copied := original.DeepCopy()
-	return p.Apply(ctx, copied) == nil && IsEqual(copied, found)
+	copied = copied.DeepCopy()
+	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found)
 }
 
 func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {

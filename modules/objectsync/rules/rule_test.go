@@ -234,3 +234,42 @@ func TestIsEqual(t *testing.T) {
 		t.Error("different contents are equal")
 	}
 }
+
+// An object is adopted if it has the content of the copy with its patches, unless it has none or is the copy of another rule.
+func TestRule_Adopts(t *testing.T) {
+	t.Parallel()
+	r := theRule(t, "adopt: IfEqual", `patches: [{jsonPatch: [{op: add, path: /data/region, value: eu}]}]`)
+	p, err := r.Patcher(rules.Cluster{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := configMap("default", "a", map[string]any{"k": "1"})
+	patched := map[string]any{"k": "1", "region": "eu"}
+	marked := configMap("default", "a", patched)
+	marked.SetLabels(map[string]string{"sync.clusterfx.dev/managed-by": "hub-other-12345678"})
+	marked.SetAnnotations(map[string]string{
+		"sync.clusterfx.dev/object-name": "a", "sync.clusterfx.dev/object-host-name": "a", "sync.clusterfx.dev/object-host-namespace": "default",
+	})
+	for name, c := range map[string]struct {
+		rule   rules.Rule
+		copied *unstructured.Unstructured
+		found  *unstructured.Unstructured
+		want   bool
+	}{
+		"equal with the patches":   {r, original, configMap("default", "a", patched), true},
+		"equal without":            {r, original, configMap("default", "a", map[string]any{"k": "1"}), false},
+		"the copy of another rule": {r, original, marked, false},
+		"never":                    {theRule(t), original, configMap("default", "a", map[string]any{"k": "1"}), false},
+		"without content":          {theRule(t, "adopt: IfEqual"), configMap("default", "a", nil), configMap("default", "a", nil), false},
+	} {
+		q := p
+		if len(c.rule.Patches) == 0 {
+			if q, err = c.rule.Patcher(rules.Cluster{Name: "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.rule.Adopts(t.Context(), q, c.copied, c.found); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

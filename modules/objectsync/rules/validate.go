@@ -105,11 +105,41 @@ func (r Rule) checkKind(p *problems) {
 	p.refuse(r.Kind.Kind == "Event" && (group == "" || group == "events.k8s.io"),
 		"kind: Events are not copied, since the module itself records Events")
 	p.refuse(r.BringCRD && clientgoscheme.Scheme.IsGroupRegistered(group), "bringCRD: the group %q has no CustomResourceDefinitions", group)
+	r.checkScope(p)
 	if r.From != FromRemote {
 		return
 	}
+	p.refuse(r.Adopt == IfEqual, "adopt: a writer of the remote could take over an object of the hub that is equal to one of his; use Never")
 	p.refuse(slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace",
 		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
+}
+
+// checkScope checks a kind of Kubernetes itself: whether there is one, and whether it has namespaces. The cluster tells that about
+// other kinds.
+func (r Rule) checkScope(p *problems) {
+	kind := r.GVK()
+	if !IsServedByKubernetes(kind.Group) {
+		return
+	}
+	if !clientgoscheme.Scheme.Recognizes(kind) {
+		p.refuse(true, "kind: this hub knows no %s of %s", kind.Kind, r.Kind.APIVersion)
+		return
+	}
+	namespaced := !slices.Contains(clusterScoped(), kind.Kind)
+	p.refuse(namespaced && !r.IsNamespaced(), "namespaces: a %s has a namespace; say which", kind.Kind)
+	p.refuse(!namespaced && r.IsNamespaced(), "namespaces: a %s has no namespace; leave them out", kind.Kind)
+}
+
+// clusterScoped are the kinds of Kubernetes without namespaces. TestClusterScoped compares them with an API server.
+func clusterScoped() []string {
+	return []string{
+		"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
+		"ComponentStatus", "CustomResourceDefinition", "DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass",
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
+		"Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "SelfSubjectReview",
+		"ServiceCIDR", "StorageClass", "StorageVersion", "StorageVersionMigration", "ValidatingAdmissionPolicy",
+		"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
+	}
 }
 
 // deputies are the groups whose objects grant permissions, change the API server, or carry the name of their creator.
@@ -145,6 +175,9 @@ func (r Rule) checkTarget(p *problems) {
 	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
 	p.refuse(to == "" && r.IsNamespaced() && r.To.Names == Translated, "to.namespace: copies with translated names share one namespace; name it")
 	p.refuse(to != "" && !isTemplate(to) && len(validation.IsDNS1123Label(to)) > 0, "to.namespace: %q is not the name of a namespace", to)
+	if i := slices.IndexFunc(r.TargetNamespaces(""), isOfKubernetes); i >= 0 && r.From == FromRemote {
+		p.refuse(true, "to.namespace: no object of a remote is copied into %s, which belongs to Kubernetes", r.TargetNamespaces("")[i])
+	}
 	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
 	p.refuse(to != "" && r.To.Names == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
 		"to.names: names of several namespaces collide in to.namespace; use Translated")

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,12 +39,29 @@ func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registr
 		if err != nil {
 			return err
 		}
-		r := release{
-			Finalizers: Finalizers{Client: mgr.GetClient(), Kind: kind, Owner: finalizer},
-			finalizer:  finalizer, live: mgr.GetAPIReader(), cached: mgr.GetClient(),
-		}
+		r := newRelease(mgr, kind, finalizer)
+		r.newList = mgr.GetScheme().New
 		return r.all(ctx)
 	}}
+}
+
+// ReleaseUnstructured removes a finalizer from all objects of a kind that the caches of the app have unstructured, as Release
+// does.
+func ReleaseUnstructured(ctx context.Context, mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string) error {
+	r := newRelease(mgr, kind, finalizer)
+	r.newList = func(list schema.GroupVersionKind) (runtime.Object, error) {
+		u := &unstructured.UnstructuredList{}
+		u.SetGroupVersionKind(list)
+		return u, nil
+	}
+	return r.all(ctx)
+}
+
+func newRelease(mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string) release {
+	return release{
+		Finalizers: Finalizers{Client: mgr.GetClient(), Kind: kind, Owner: finalizer},
+		finalizer:  finalizer, live: mgr.GetAPIReader(), cached: mgr.GetCache(),
+	}
 }
 
 // release removes a finalizer from objects.
@@ -51,7 +69,8 @@ type release struct {
 	Finalizers
 	finalizer string
 	live      client.Reader
-	cached    client.Client
+	cached    client.Reader
+	newList   func(schema.GroupVersionKind) (runtime.Object, error) // a list of the objects in the cache
 }
 
 // all reads the objects from the API server, in pages. Credentials for some namespaces only cannot list all objects;
@@ -95,7 +114,7 @@ func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadat
 
 // seen returns the objects in the app's cache.
 func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-	empty, err := r.cached.Scheme().New(r.listKind())
+	empty, err := r.newList(r.listKind())
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type mapper struct {
 	rediscover func() (*mapping, error)
 	flight     singleflight.Group
 
-	limiter    *rate.Limiter
+	limiter *rate.Limiter
 
 	mu      sync.Mutex // protects the field; never held while rediscovering
 	current *mapping

@@ -17,14 +17,15 @@ func newSyncPrune(p Program) *cobra.Command {
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "prune RULE",
-		Short: "Delete the copies that a removed rule has left",
+		Short: "Delete the copies and finalizers that a removed rule has left",
 		Long: "Delete the copies that a removed rule has left in the hub and in remotes, also in those that are paused or no longer\n" +
-			"select the module. Copies are found by the label sync.clusterfx.dev/managed-by, in all kinds that can be listed and\n" +
-			"deleted. An object is deleted only if its marks name the object itself, and only if it has not changed since it\n" +
-			"was found; all other objects stay. The command prints what it has found in a cluster, and asks for confirmation.\n\n" +
-			"A rule that the configuration has is refused. The hub's account in a remote may lack permissions for kinds that\n" +
-			"no rule has any longer: use an account of your own with --cluster-context. Rules of two hubs with one name and one\n" +
-			"remote have the same label.\n\n" + syncTruth + "\n\n" + connectionHelp + "\n\n" + exitCodes,
+			"select the module, and remove the finalizer of the rule from its originals, which cannot be deleted otherwise.\n" +
+			"Copies are found by the label sync.clusterfx.dev/managed-by, in all kinds that can be listed and deleted; originals\n" +
+			"are searched in the kinds of the copies that are found, or in those of --kind. An object is deleted only if its\n" +
+			"marks name the object itself, and only if it has not changed since it was found; all other objects stay. The\n" +
+			"command prints what it has found in a cluster, and asks for confirmation.\n\n" +
+			"A rule that the configuration has is refused, except with --dry-run. The hub's account in a remote may lack\n" +
+			"permissions for kinds that no rule has any longer: use an account of your own with --cluster-context.\n\n" + syncTruth + "\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(syncPruneExample),
 		Args:    arguments.Name("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -51,8 +51,11 @@ func (d *demo) printNext(context.Context) error {
 
 // nextOfSync returns the commands that show the rules of the module sync, if remotes run it.
 func (d *demo) nextOfSync() []string {
-	modules := registry.SelectModules(d.prepared.Modules, d.remotes[0].labels(), nil)
-	if !slices.ContainsFunc(modules, func(m registry.Module) bool { return m.Name() == objectsync.Module }) {
+	runs := func(r remote) bool {
+		return slices.ContainsFunc(registry.SelectModules(d.prepared.Modules, r.labels(), nil),
+			func(m registry.Module) bool { return m.Name() == objectsync.Module })
+	}
+	if !slices.ContainsFunc(d.remotes, runs) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s sync ls --config %s", self(d.program.Name), d.config)}

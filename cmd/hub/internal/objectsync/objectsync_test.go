@@ -123,7 +123,7 @@ func countAway(t *testing.T, s *site) {
 }
 
 // Prune deletes the copies of a removed rule in the hub and in remotes, and no other object: none of another rule, none without
-// marks, and none that was made from a copy together with its marks.
+// marks, and none that was made from a copy together with its marks. It removes the finalizers that the rule has left.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, tenants())
@@ -145,6 +145,22 @@ func TestPrune(t *testing.T) {
 	s.create(s.hub, copyOf(t, gone, edge, original))
 	s.create(s.hub, copyOf(t, gone, "deleted-cluster", original))
 
+	elsewhere := rules.Place{HubID: "another hub", Cluster: edge}
+	held := []*corev1.ConfigMap{
+		s.original(s.hub, "source", "held", pull().Finalizer(at(edge)), tenants().Finalizer(at(edge))),
+		s.original(s.hub, "source", "restored", pull().Finalizer(elsewhere)),
+		s.original(s.remote, "for-edge", "held", gone.Finalizer(at(edge)), gone.Finalizer(elsewhere)),
+	}
+	expectFinalizers := func(want ...int) {
+		t.Helper()
+		for i, in := range []*access.Cluster{s.hub, s.hub, s.remote} {
+			must(t, in.Get(t.Context(), client.ObjectKeyFromObject(held[i]), held[i]))
+			if len(held[i].Finalizers) != want[i] {
+				t.Errorf("%s has the finalizers %v, want %d", held[i].Name, held[i].Finalizers, want[i])
+			}
+		}
+	}
+
 	out, text := terminal()
 	prune := objectsync.Prune{Fleet: s.fleet, Terminal: out, Rule: "tenants", Yes: true}
 	if _, err := prune.Run(t.Context()); !errors.Is(err, objectsync.ErrConfigured) {
@@ -158,10 +174,12 @@ func TestPrune(t *testing.T) {
 	if _, err := prune.Run(t.Context()); err == nil || len(s.names(s.remote, "target")) != 4 {
 		t.Errorf("without confirmation: %v", err)
 	}
+	expectFinalizers(2, 1, 2)
 	prune.Yes = true
 	if n, err := prune.Run(t.Context()); err != nil || n != 2 {
 		t.Errorf("prune: %d, %v, %s", n, err, text)
 	}
+	expectFinalizers(1, 0, 1) // those of another rule and of another hub stay
 	want := []string{"labelled", "stolen", other.Name}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, s.names(s.remote, "target")); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// Prune configures the deletion of the copies that a removed rule has left.
+// Prune configures the deletion of the copies that a removed rule has left, and of the finalizers of its originals.
 type Prune struct {
 	Fleet
 	Terminal *output.Terminal
@@ -29,7 +30,8 @@ type Prune struct {
 	// Clusters are names of Clusters: their remotes are searched, and the hub for copies from there. A name without a Cluster
 	// is for copies of a Cluster that was deleted. Default: all Clusters.
 	Clusters []string
-	// Kinds are the kinds of the copies. Default: all that the target can list and delete.
+	// Kinds are the kinds of the objects. Default: of copies all that the target can list and delete, and of originals the kinds of
+	// the copies that are found.
 	Kinds []schema.GroupVersionKind
 	// Force also deletes copies of a rule that the configuration has. A hub that runs makes them again.
 	Force bool
@@ -45,15 +47,15 @@ var errChanged = errors.New("it has changed since it was found, and is not delet
 
 // Check returns ErrConfigured if the rule must not be pruned.
 func (p *Prune) Check() error {
-	if p.Config.Has(p.Rule) && !p.Force {
+	if p.Config.Has(p.Rule) && !p.Force && !p.DryRun {
 		return fmt.Errorf("rule %s: %w; remove it there first, or use --force", p.Rule, ErrConfigured)
 	}
 	return nil
 }
 
-// Run finds the copies in the hub and in each remote, and deletes them cluster by cluster: it prints what it has found, asks for
-// confirmation, and deletes. It continues with the other clusters after an error. The result is the number of deleted copies, or
-// with DryRun of copies that were found.
+// Run finds the copies in each remote and in the hub, and deletes them cluster by cluster: it prints what it has found, asks for
+// confirmation, deletes the copies, and removes the finalizer from the originals there. It continues with the other clusters after
+// an error. The result is the number of deleted copies, or with DryRun of copies that were found.
 func (p *Prune) Run(ctx context.Context) (int, error) {
 	if err := p.Check(); err != nil {
 		return 0, err
@@ -73,20 +75,81 @@ func (p *Prune) Run(ctx context.Context) (int, error) {
 	for _, name := range missing {
 		tenants = append(tenants, rules.Rule{Name: p.Rule, From: rules.FromRemote}.Tenant(p.at(name)))
 	}
-	total, err := p.in(ctx, hub, tenants)
-	all := []error{err}
+	inHub, err := p.find(ctx, hub, tenants)
+	if err != nil {
+		return 0, err
+	}
+	total, kinds, all := 0, p.Kinds, []error(nil)
 	for i := range present {
 		err := p.with(ctx, &present[i], func(remote *side) error {
-			n, err := p.in(ctx, remote, []string{rules.Rule{Name: p.Rule, From: rules.FromHub}.Tenant(p.at(present[i].Name))})
+			todo, err := p.inRemote(ctx, remote, p.at(present[i].Name), inHub)
+			if err != nil {
+				return err
+			}
+			kinds = kindsOf(kinds, todo)
+			n, err := p.in(ctx, remote, todo)
 			total += n
 			return err
 		})
 		all = append(all, err)
 		if ctx.Err() != nil {
-			break
+			return total, errors.Join(all...)
 		}
 	}
-	return total, errors.Join(all...)
+	held, err := p.held(ctx, hub, kinds, func(finalizer string) bool {
+		name, ok := rules.RuleOfFinalizer(finalizer) // also that of a hub which this one was restored from
+		return ok && name == p.Rule
+	})
+	all = append(all, err)
+	n, err := p.in(ctx, hub, append(inHub, held...))
+	return total + n, errors.Join(append(all, err)...)
+}
+
+// inRemote finds the copies of the rule in a remote, and its originals there, whose kinds are those of the copies in the hub.
+func (p *Prune) inRemote(ctx context.Context, remote *side, at rules.Place, inHub []leftover) ([]leftover, error) {
+	copies, err := p.find(ctx, remote, []string{rules.Rule{Name: p.Rule, From: rules.FromHub}.Tenant(at)})
+	if err != nil {
+		return nil, err
+	}
+	finalizer := rules.Rule{Name: p.Rule, From: rules.FromRemote}.Finalizer(at)
+	held, err := p.held(ctx, remote, kindsOf(p.Kinds, inHub), func(one string) bool { return one == finalizer })
+	return append(copies, held...), err
+}
+
+// kindsOf adds the kinds of what was found to others.
+func kindsOf(kinds []schema.GroupVersionKind, found []leftover) []schema.GroupVersionKind {
+	kinds = slices.Clone(kinds)
+	for i := range found {
+		if !slices.Contains(kinds, found[i].kind) {
+			kinds = append(kinds, found[i].kind)
+		}
+	}
+	return kinds
+}
+
+// held finds the objects with finalizers of the rule. A kind that the cluster does not serve has none.
+func (p *Prune) held(ctx context.Context, s *side, kinds []schema.GroupVersionKind, isOurs func(finalizer string) bool) ([]leftover, error) {
+	var held []leftover
+	for _, kind := range kinds {
+		all, err := s.list(ctx, kind)
+		switch {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err) && len(p.Kinds) == 0:
+			p.Terminal.Warn("in %s the %s cannot be listed, and finalizers of the rule may stay", s.What, s.Token(kind.GroupKind().String()))
+			continue
+		case err != nil:
+			return nil, s.explain(kind, err)
+		}
+		for i := range all {
+			for _, finalizer := range all[i].Finalizers {
+				if isOurs(finalizer) {
+					held = append(held, leftover{PartialObjectMetadata: all[i], kind: kind, finalizer: finalizer})
+				}
+			}
+		}
+	}
+	return held, nil
 }
 
 // named returns the Clusters, and the names without a Cluster.
@@ -110,27 +173,43 @@ func (p *Prune) named(ctx context.Context) (present []hubv1.Cluster, missing []s
 	return present, missing, nil
 }
 
-// in deletes the copies of some tenants in one cluster, and returns how many.
-func (p *Prune) in(ctx context.Context, s *side, tenants []string) (int, error) {
-	found, err := p.find(ctx, s, tenants)
-	if err != nil || len(found) == 0 {
-		return 0, err
+// in deletes the copies of one cluster and removes the finalizers there, and returns the number of copies.
+func (p *Prune) in(ctx context.Context, s *side, found []leftover) (int, error) {
+	if len(found) == 0 {
+		return 0, nil
 	}
+	held := 0
+	for i := range found {
+		if found[i].finalizer != "" {
+			held++
+		}
+	}
+	copies := len(found) - held
 	s.printPlan(p, found)
 	if p.DryRun {
-		return len(found), nil
+		return copies, nil
 	}
 	if !p.Yes {
-		if err := p.Terminal.Ask(ctx, fmt.Sprintf("Delete %d objects in %s?", len(found), s.What)); err != nil {
+		question := fmt.Sprintf("Delete %d objects in %s?", copies, s.What)
+		if held > 0 {
+			question = fmt.Sprintf("Delete %d objects and remove %d finalizers in %s?", copies, held, s.What)
+		}
+		if err := p.Terminal.Ask(ctx, question); err != nil {
 			return 0, err
 		}
 	}
 	deleted := 0
 	var all []error
 	for i := range found {
-		err := s.remove(ctx, &found[i])
-		if err != nil {
-			all = append(all, s.explain(found[i].kind, fmt.Errorf("delete %s: %w", s.copyName(&found[i]), err)))
+		one := &found[i]
+		if one.finalizer != "" {
+			if err := s.release(ctx, one.kind, &one.PartialObjectMetadata, one.finalizer); err != nil {
+				all = append(all, s.explain(one.kind, fmt.Errorf("remove the finalizer of %s: %w", s.leftoverName(one), err)))
+			}
+			continue
+		}
+		if err := s.remove(ctx, one); err != nil {
+			all = append(all, s.explain(one.kind, fmt.Errorf("delete %s: %w", s.leftoverName(one), err)))
 			continue
 		}
 		deleted++
@@ -139,11 +218,12 @@ func (p *Prune) in(ctx context.Context, s *side, tenants []string) (int, error) 
 	return deleted, errors.Join(all...)
 }
 
-// copied is a copy that was found.
-type copied struct {
+// leftover is a copy that was found, or an original with a finalizer.
+type leftover struct {
 	metav1.PartialObjectMetadata
 
-	kind schema.GroupVersionKind
+	kind      schema.GroupVersionKind
+	finalizer string // of an original
 }
 
 // isMarked reports whether an object is a copy of a tenant: it has the label, and its marks name the object itself and its kind.
@@ -155,7 +235,7 @@ func isMarked(obj metav1.Object, kind schema.GroupVersionKind, tenant string) bo
 }
 
 // find returns the copies of some tenants in a cluster.
-func (p *Prune) find(ctx context.Context, s *side, tenants []string) ([]copied, error) {
+func (p *Prune) find(ctx context.Context, s *side, tenants []string) ([]leftover, error) {
 	if len(tenants) == 0 {
 		return nil, nil
 	}
@@ -182,7 +262,7 @@ func (p *Prune) find(ctx context.Context, s *side, tenants []string) ([]copied, 
 type search struct {
 	label     string
 	strict    bool // a kind that cannot be listed is an error
-	copies    []copied
+	copies    []leftover
 	forbidden []string
 	others    int
 }
@@ -209,7 +289,7 @@ func (f *search) add(ctx context.Context, s *side, kind schema.GroupVersionKind,
 		case !isMarked(&one, kind, tenant):
 			f.others++
 		case one.DeletionTimestamp == nil:
-			f.copies = append(f.copies, copied{one, kind})
+			f.copies = append(f.copies, leftover{PartialObjectMetadata: one, kind: kind})
 		}
 	}
 	return nil
@@ -226,8 +306,8 @@ func (p *Prune) report(s *side, f *search) {
 	}
 }
 
-// printPlan prints the copies to delete; without DryRun only the first of many.
-func (s *side) printPlan(p *Prune, found []copied) {
+// printPlan prints what is to be done; without DryRun only the first of many.
+func (s *side) printPlan(p *Prune, found []leftover) {
 	const most = 50
 	p.Terminal.Text("In %s, %s:", s.What, s.Config.Host)
 	for i := range found {
@@ -235,16 +315,20 @@ func (s *side) printPlan(p *Prune, found []copied) {
 			p.Terminal.Text("  and %d more; --dry-run prints all of them", len(found)-most)
 			return
 		}
-		p.Terminal.Text("  delete %s", s.copyName(&found[i]))
+		if found[i].finalizer != "" {
+			p.Terminal.Text("  remove the finalizer of %s", s.leftoverName(&found[i]))
+			continue
+		}
+		p.Terminal.Text("  delete %s", s.leftoverName(&found[i]))
 	}
 }
 
-func (s *side) copyName(c *copied) string {
+func (s *side) leftoverName(c *leftover) string {
 	return s.Token(strings.ToLower(c.kind.GroupKind().String())) + " " + s.name(c)
 }
 
 // remove deletes a copy, if it still is the copy that was found.
-func (s *side) remove(ctx context.Context, c *copied) error {
+func (s *side) remove(ctx context.Context, c *leftover) error {
 	now, err := s.get(ctx, c.kind, client.ObjectKeyFromObject(c))
 	if err != nil {
 		return client.IgnoreNotFound(err)

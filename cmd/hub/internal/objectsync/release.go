@@ -61,7 +61,7 @@ func (r *Release) Prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if len(r.Objects) == 0 {
-		r.found, err = r.held(ctx)
+		r.found, err = r.find(ctx)
 		return err
 	}
 	for _, text := range r.Objects {
@@ -112,8 +112,8 @@ func (r *Release) checkAway(ctx context.Context) error {
 	return nil
 }
 
-// held returns the originals that wait.
-func (r *Release) held(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+// find returns the originals that wait.
+func (r *Release) find(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	var held []metav1.PartialObjectMetadata
 	for _, namespace := range r.rule.SourceNamespaces(r.Cluster) {
 		all, err := r.hub.list(ctx, r.rule.GVK(), client.InNamespace(namespace))
@@ -129,10 +129,16 @@ func (r *Release) held(ctx context.Context) ([]metav1.PartialObjectMetadata, err
 }
 
 func (r *Release) isHeld(one metav1.Object) bool {
-	return one.GetDeletionTimestamp() != nil && slices.Contains(one.GetFinalizers(), r.finalizer())
+	return one.GetDeletionTimestamp() != nil && len(r.held(one)) > 0
 }
 
-func (r *Release) finalizer() string { return r.rule.Finalizer(r.at(r.Cluster)) }
+// held returns the finalizers of the rule that an original has: also that of a hub which this one was restored from.
+func (r *Release) held(one metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(one.GetFinalizers()), func(finalizer string) bool {
+		name, ok := rules.RuleOfFinalizer(finalizer)
+		return !ok || name != r.Rule
+	})
+}
 
 // Run prints the plan, asks for confirmation, and releases the originals. It continues after an original that it cannot release.
 func (r *Release) Run(ctx context.Context) error {
@@ -164,19 +170,10 @@ func (r *Release) Count() int { return len(r.found) }
 
 // release removes the finalizer, unless the object has changed, and records an event.
 func (r *Release) release(ctx context.Context, one *metav1.PartialObjectMetadata) error {
-	finalizer := r.finalizer()
-	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	patch, err := json.Marshal(map[string]any{metadata: map[string]any{
-		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
-	}})
-	if err != nil {
-		return err
-	}
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(r.rule.GVK())
-	target.Namespace, target.Name = one.Namespace, one.Name
-	if err := r.hub.all.Patch(ctx, target, client.RawPatch(client.Merge.Type(), patch), fieldOwner); err != nil {
-		return client.IgnoreNotFound(err)
+	for _, finalizer := range r.held(one) {
+		if err := r.hub.release(ctx, r.rule.GVK(), one, finalizer); err != nil {
+			return err
+		}
 	}
 	if err := r.record(ctx, one); err != nil {
 		r.Terminal.Warn("the event of %s is missing: %v", r.hub.name(one), r.Hub.Explain(err))
@@ -208,4 +205,23 @@ func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata)
 		return nil // The namespace is being deleted, too, and takes no Event.
 	}
 	return err
+}
+
+// release removes a finalizer from an object, unless the object has changed. An object that has gone is no error.
+func (s *side) release(ctx context.Context, kind schema.GroupVersionKind, one *metav1.PartialObjectMetadata, finalizer string) error {
+	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
+	patch, err := json.Marshal(map[string]any{metadata: map[string]any{
+		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
+	}})
+	if err != nil {
+		return err
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(kind)
+	target.Namespace, target.Name = one.Namespace, one.Name
+	if err := s.all.Patch(ctx, target, client.RawPatch(client.Merge.Type(), patch), fieldOwner); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	one.Finalizers, one.ResourceVersion = without, target.ResourceVersion
+	return nil
 }
