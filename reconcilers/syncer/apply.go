@@ -5,7 +5,6 @@ package syncer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -219,13 +218,22 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint
 	if err != nil {
 		return s.refused(ctx, err)
 	}
-	if exists {
-		s.wrote(answer)
-		r.memory.wrote(s.key, func(w *write) {
-			w.desired, w.made, w.answer = sent, revision(answer.GetResourceVersion()), 0
-		})
+	if !exists {
+		return nil
 	}
-	return nil
+	s.wrote(answer)
+	made := revision(answer.GetResourceVersion())
+	r.memory.wrote(s.key, func(w *write) { w.desired, w.made, w.answer = sent, made, 0 })
+	if made != s.revision() {
+		return nil // The watch delivers the copy.
+	}
+	// The API server has kept the copy as it was, so no event follows.
+	actual, err := mapOf(s.down)
+	if err != nil {
+		return err
+	}
+	path, _ := fieldset.Contains(actual, fields)
+	return s.changedByServer(ctx, path, actual)
 }
 
 // refused returns the error of a write that the API server has not accepted.
@@ -261,9 +269,12 @@ func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 // rejected reports an object that the API server does not accept. It is tried again when it changes, and from time to time.
 func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	r := s.of
-	told := s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
+	err = s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
 		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err))})
-	return errors.Join(told, r.later(s.key, "the downstream API server rejects the copy"))
+	if err != nil {
+		return err
+	}
+	return r.later(s.key, "the downstream API server rejects the copy")
 }
 
 func verbOf(down presence) verb {

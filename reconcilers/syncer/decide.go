@@ -18,11 +18,10 @@ type facts struct {
 	imported   bool      // the upstream object was made for the downstream object
 	selected   bool      // the upstream object is selected
 	finalizer  bool      // the upstream object has the finalizer of the pair
-	oneToOne   bool      // the pair keeps finalizers
 	upSyncer   bool      // the syncer makes upstream objects
 	propagates bool      // deletions of copies are propagated
 	lost       bool      // a watch has reported that somebody else deleted the copy
-	byPair     bool      // the pair itself deletes the copy
+	byOthers   bool      // if the copy is being deleted, somebody else has begun that while this process runs
 }
 
 // step is the next step for an object.
@@ -53,7 +52,7 @@ func decide(f facts) step {
 		return decideTerminating(f, ours)
 	case f.down != absent && !ours:
 		return stepConflict
-	case f.down == terminating && f.propagates && f.ownership == Ours && !f.byPair:
+	case f.down == terminating && f.propagates && f.ownership == Ours && f.byOthers:
 		return stepDeleteUp
 	case f.down == terminating:
 		return stepWait

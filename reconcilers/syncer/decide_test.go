@@ -11,7 +11,7 @@ import (
 // allFacts returns every combination of facts.
 func allFacts() []facts {
 	var all []facts
-	states, flags := []presence{absent, present, terminating}, 1<<8
+	states, flags := []presence{absent, present, terminating}, 1<<7
 	for _, up := range states {
 		for _, down := range states {
 			for _, ownership := range []Ownership{Foreign, Ours, Stale, Copied} {
@@ -19,7 +19,7 @@ func allFacts() []facts {
 					is := func(i int) bool { return bits&(1<<i) != 0 }
 					all = append(all, facts{
 						up: up, down: down, ownership: ownership, imported: is(0), selected: is(1), finalizer: is(2),
-						oneToOne: is(3), upSyncer: is(4), propagates: is(5), lost: is(6), byPair: is(7),
+						upSyncer: is(3), propagates: is(4), lost: is(5), byOthers: is(6),
 					})
 				}
 			}
@@ -60,7 +60,7 @@ func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 			return f.down == present && f.copied() && !f.imported && (!f.wanted() || f.ownership == Stale)
 		},
 		stepDeleteUp: func(f facts) bool {
-			ended := f.down == absent && f.lost || f.down == terminating && f.ownership == Ours && !f.byPair
+			ended := f.down == absent && f.lost || f.down == terminating && f.ownership == Ours && f.byOthers
 			return f.up == present && (f.imported && f.down == absent || f.selected && f.propagates && ended && !f.imported)
 		},
 		stepRelease: func(f facts) bool {
@@ -126,8 +126,8 @@ func TestDecide_Table(t *testing.T) {
 		{facts{up: present, selected: true, down: present, ownership: Foreign}, stepConflict},
 		{facts{up: present, selected: true, down: present, ownership: Copied}, stepConflict},
 		{facts{up: present, selected: true, down: terminating, ownership: Ours}, stepWait},
-		{facts{up: present, selected: true, down: terminating, ownership: Ours, propagates: true}, stepDeleteUp},
-		{facts{up: present, selected: true, down: terminating, ownership: Ours, propagates: true, byPair: true}, stepWait},
+		{facts{up: present, selected: true, down: terminating, ownership: Ours, propagates: true, byOthers: true}, stepDeleteUp},
+		{facts{up: present, selected: true, down: terminating, ownership: Ours, propagates: true}, stepWait},
 		{facts{up: present, selected: true, lost: true, propagates: true}, stepDeleteUp},
 		{facts{up: terminating, selected: true, finalizer: true, down: present, ownership: Ours}, stepDeleteDown},
 		{facts{up: terminating, selected: true, finalizer: true, down: present, ownership: Stale}, stepDeleteDown},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,14 +102,25 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	if found, err = r.hooks().write(ctx, downstreamSide, verbDelete, found); err != nil {
 		return err
 	}
-	r.memory.deletes(found.GetUID())
+	if found.GetUID() != s.down.GetUID() {
+		return errBehind // Another process has replaced the copy.
+	}
+	r.memory.deletes(s.key, found.GetUID())
 	err = deleteExactly(deletes.Owning(ctx, max(1, r.memory.count())), s.downstream.Client, found)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
 	if err != nil {
+		if isRefusal(err) {
+			r.memory.spares(s.key)
+		}
 		return fmt.Errorf("delete downstream %s %s: %w", r.kind.Kind, s.name, err)
 	}
 	r.memory.gone(s.key, "")
 	return nil
+}
+
+// isRefusal reports whether an API server, or a limit of deletes, has refused a request for certain.
+func isRefusal(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || deletes.IsHeld(err)
 }
 
 // deleteUp deletes the original of a copy that somebody else has deleted, or the upstream object of a downstream object that
@@ -124,6 +136,8 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	case state == present:
 		r.memory.exists(s.key, s.name)
 		return errBehind
+	case !s.facts.imported:
+		// Not declared: a namespace or a definition that is deleted downstream deletes every copy, and the limits have to hold.
 	case state == terminating:
 		ctx = deletes.OnPurpose(ctx, deletes.Terminating(found))
 	default:

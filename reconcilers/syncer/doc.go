@@ -55,7 +55,7 @@ An upstream object that Options.Select refuses, or with the label <prefix>/contr
 
 A copy has marks, which are labels and annotations: the tenant, the name, namespace, kind and UID of the original, and its own
 name. Foreign objects lack the marks of the pair, or have marks that contradict each other. Copied objects have the marks of
-another object, as after kubectl get -o yaml and apply. Neither is ever written: each write has the UID and the
+another object, as after kubectl get -o yaml and apply. Neither is ever written, unless an Importer adopts it: each write has the UID and the
 resourceVersion of the object whose marks were checked, and a create never changes an object that exists. So one process that
 loses a race changes nothing, and gets a conflict, which is repeated without an error in the log.
 
@@ -67,7 +67,7 @@ object changes, and from time to time.
 Translators map names downstream and back. NewNamespaced puts all namespaces into one, NewCluster is for objects without a
 namespace, and NewMirror keeps names. No name is taken apart to find the original: the marks have it, and they count only if
 the original may have that very name. An object whose first name belongs to the copy of another object gets its second name,
-which has a hash of 80 bits, and keeps that name as long as the copy exists. See package translate.
+which has a hash of 88 bits, and keeps that name as long as the copy exists. See package translate.
 
 # Deletion
 
@@ -78,7 +78,9 @@ not absence. The delete is declared (see registry/deletes) if the original is be
 deletion and the API server confirms it; all other deletes count towards the limits of the module, so an upstream cluster that
 has lost its data costs a bounded number of copies, and nothing is left to do when the data are back.
 
-When somebody else deletes a copy, it is made again (Recreate), or its original is deleted (Propagate).
+When somebody else deletes a copy, it is made again (Recreate), or its original is deleted (Propagate). Only a deletion that
+begins while the process runs is propagated, and it counts towards the limits: a namespace or a definition that is deleted
+downstream takes all copies with it.
 
 # Writes
 
@@ -105,7 +107,9 @@ objects that are read or written. EnsureCRD brings the CustomResourceDefinition 
 # Permissions
 
 Upstream, a pair needs get, list and watch for the kind, create for events of events.k8s.io, patch for the status if it is
-written, and patch for the kind with OneToOne. Downstream it needs get, list, watch, create, patch and delete for the kind.
+written, patch for the kind with OneToOne, delete with Propagate, and create, update and delete for an UpSyncer. Downstream it
+needs get, list, watch, create, patch and delete for the kind, and update for authors who call Session.Update. For kinds of the
+hub with a CustomResourceDefinition it needs get for the definitions, which are evidence for deletes.
 
 # Locking
 

@@ -52,8 +52,11 @@ func (s *Session[T]) releaseUnseen(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
-	case state == absent, !slices.Contains(found.GetFinalizers(), r.finalizer), s.isSelected(found):
+	case state == absent, !slices.Contains(found.GetFinalizers(), r.finalizer):
 		return nil
+	}
+	if found, err = r.hooks().get(ctx, upstreamSide, found); err != nil || s.isSelected(found) {
+		return err
 	}
 	s.up = found
 	return s.release(ctx)

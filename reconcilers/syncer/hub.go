@@ -5,8 +5,8 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,6 +86,12 @@ func (v *hubView) declare(ctx context.Context, key types.NamespacedName) (contex
 }
 
 // selects reports whether the selection of the pair contains an object that was read from the API server.
-func (s HubSelection) selects(obj metav1.Object) bool {
-	return s.Labels == nil || s.Labels.Matches(labels.Set(obj.GetLabels()))
+func (s HubSelection) selects(obj client.Object) bool {
+	switch {
+	case s.Labels != nil && !s.Labels.Matches(labels.Set(obj.GetLabels())):
+		return false
+	case len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, obj.GetNamespace()):
+		return false
+	}
+	return s.Route == (hubobjects.Route{}) || s.Route.Has(obj, s.Keys...)
 }

@@ -26,8 +26,10 @@ type memory struct {
 	lost map[types.NamespacedName]types.UID
 	// writing are the upstream objects whose copy is being written, with whether the copy has gone since the write began.
 	writing map[types.NamespacedName]bool
-	// own are the UIDs of copies that the controller itself has deleted.
-	own map[types.UID]struct{}
+	// own are the UIDs of copies that the controller itself deletes, by upstream object.
+	own map[types.NamespacedName]types.UID
+	// alive are the UIDs of copies that were seen without a deletionTimestamp, by upstream object, if deletions are propagated.
+	alive map[types.NamespacedName]types.UID
 	// told are the names of the events of the last hour.
 	told map[string]time.Time
 	seed maphash.Seed
@@ -42,7 +44,8 @@ func newMemory() *memory {
 		blocked: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
 		lost:    map[types.NamespacedName]types.UID{},
 		writing: map[types.NamespacedName]bool{},
-		own:     map[types.UID]struct{}{},
+		own:     map[types.NamespacedName]types.UID{},
+		alive:   map[types.NamespacedName]types.UID{},
 		told:    map[string]time.Time{},
 		seed:    maphash.MakeSeed(),
 		written: map[types.NamespacedName]write{},
@@ -114,27 +117,38 @@ func (m *memory) end(up, down types.NamespacedName, made bool) bool {
 }
 
 // deletes records that the controller deletes a copy.
-func (m *memory) deletes(copied types.UID) {
+func (m *memory) deletes(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.own[copied] = struct{}{}
+	m.own[up] = copied
+}
+
+// spares records that the API server has refused to delete a copy.
+func (m *memory) spares(up types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.own, up)
 }
 
 // isOwn reports whether the controller itself deletes a copy.
-func (m *memory) isOwn(copied types.UID) bool {
+func (m *memory) isOwn(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, own := m.own[copied]
-	return own
+	return copied != "" && m.own[up] == copied
 }
 
-// wasOwn reports whether the controller itself has deleted a copy, and forgets it.
-func (m *memory) wasOwn(copied types.UID) bool {
+// lives records that a copy was seen without a deletionTimestamp.
+func (m *memory) lives(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, own := m.own[copied]
-	delete(m.own, copied)
-	return own
+	m.alive[up] = copied
+}
+
+// lived reports whether a copy was seen without a deletionTimestamp, so that its deletion has begun while this process runs.
+func (m *memory) lived(up types.NamespacedName, copied types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return copied != "" && m.alive[up] == copied
 }
 
 // forget drops the knowledge about an upstream object that has no copy and does not exist.
@@ -145,6 +159,13 @@ func (m *memory) forget(up types.NamespacedName) {
 	delete(m.sources, up)
 	delete(m.lost, up)
 	delete(m.written, up)
+	delete(m.own, up)
+	delete(m.alive, up)
+	for down, waiting := range m.blocked {
+		if waiting.Delete(up); len(waiting) == 0 {
+			delete(m.blocked, down)
+		}
+	}
 }
 
 func (m *memory) nameOf(up types.NamespacedName) (types.NamespacedName, bool) {

@@ -9,8 +9,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
 func named(name string) types.NamespacedName {
@@ -57,6 +61,59 @@ func TestMemory_GoneWhileItIsWritten(t *testing.T) {
 	}
 	if name, ok := m.nameOf(up); !ok || name != down || len(m.writing) != 0 {
 		t.Errorf("the copy is %v", name)
+	}
+}
+
+// A deletion is somebody else's if the copy was seen before, and the controller does not delete it itself.
+func TestMemory_WhoDeletes(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	up := named("up")
+	if m.lived(up, "a") || m.lived(up, "") || m.isOwn(up, "") {
+		t.Error("an unknown copy is known")
+	}
+	m.lives(up, "a")
+	m.deletes(up, "a")
+	if !m.lived(up, "a") || m.lived(up, "b") || !m.isOwn(up, "a") || m.isOwn(up, "b") {
+		t.Error("the copy is another one")
+	}
+	m.spares(up)
+	if m.isOwn(up, "a") {
+		t.Error("a delete that was refused is remembered")
+	}
+	m.deletes(up, "a")
+	m.block(named("taken"), up)
+	m.forget(up)
+	if len(m.own)+len(m.alive)+len(m.blocked) > 0 {
+		t.Error("something is left of an object that has gone")
+	}
+}
+
+// A selection is what the view of the hub delivers.
+func TestHubSelection_Selects(t *testing.T) {
+	t.Parallel()
+	obj := func(namespace, cluster, tier string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", Labels: map[string]string{"cluster": cluster, "tier": tier}}}
+	}
+	s := HubSelection{
+		Labels: labels.SelectorFromSet(labels.Set{"tier": "edge"}), Namespaces: []string{"shop"},
+		Route: hubobjects.ByLabel("cluster"), Keys: []string{"one"},
+	}
+	for what, c := range map[string]struct {
+		selection HubSelection
+		obj       *corev1.ConfigMap
+		want      bool
+	}{
+		"all of it":                {s, obj("shop", "one", "edge"), true},
+		"another namespace":        {s, obj("bank", "one", "edge"), false},
+		"other labels":             {s, obj("shop", "one", "core"), false},
+		"for another remote":       {s, obj("shop", "two", "edge"), false},
+		"the zero selection":       {HubSelection{}, obj("bank", "two", "core"), true},
+		"the route to all remotes": {HubSelection{Route: hubobjects.All()}, obj("bank", "two", "core"), true},
+	} {
+		if got := c.selection.selects(c.obj); got != c.want {
+			t.Errorf("%s: %t, want %t", what, got, c.want)
+		}
 	}
 }
 

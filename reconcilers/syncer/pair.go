@@ -51,7 +51,8 @@ type Pair struct {
 	metrics *metrics
 }
 
-// NewPair returns a pair. It sends no requests. The error wraps ErrInvalidConfig.
+// NewPair returns a pair. It sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics, as it does
+// for a second pair of the same name.
 func NewPair(o PairOptions) (*Pair, error) {
 	id, err := o.Identity.WithDefaults()
 	if err != nil {

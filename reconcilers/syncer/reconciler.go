@@ -59,12 +59,15 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 	switch {
 	case ours && deleted:
 		original := types.UID(down.GetAnnotations()[r.keys.ObjectUID])
-		if r.memory.wasOwn(down.GetUID()) {
+		if r.memory.isOwn(up, down.GetUID()) || !r.memory.lived(up, down.GetUID()) {
 			original = ""
 		}
 		r.memory.gone(up, original)
 	case ours:
 		r.memory.exists(up, name)
+		if r.options.OnDownstreamDeletion == Propagate && down.GetDeletionTimestamp() == nil {
+			r.memory.lives(up, down.GetUID())
+		}
 	default:
 		s, isUp := r.syncer.(UpSyncer[T])
 		if !isUp {
@@ -138,13 +141,12 @@ func (s *Session[T]) observe(ctx context.Context) error {
 		return err
 	}
 	s.facts.upSyncer = s.facts.upSyncer && s.isSource()
-	s.facts.oneToOne = r.pair.options.OneToOne
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
 	s.facts.lost = s.facts.down == absent && r.memory.isLost(s.key, s.up.GetUID())
 	if s.facts.down == absent {
 		return nil
 	}
-	s.facts.byPair = r.memory.isOwn(s.down.GetUID())
+	s.facts.byOthers = r.memory.lived(s.key, s.down.GetUID()) && !r.memory.isOwn(s.key, s.down.GetUID())
 	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
 	return err
 }

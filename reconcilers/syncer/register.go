@@ -27,7 +27,7 @@ import (
 
 // Register adds the controller of a Syncer to the pair. Call it while the App is built, or in ControllerStarter.Register. It
 // starts watches of the hub, and sends no other requests. An Initializer or IndexRegisterer is not called: that is for the
-// Module and for Start. The error wraps ErrInvalidConfig, or is an error of the manager.
+// Module and for Start. The error wraps ErrInvalidConfig, or is one of the manager, of a watch or of ModifyController.
 func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
 	r, err := newReconciler(p, s, t, o)
 	if err != nil {
@@ -99,6 +99,9 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	kind, err := kindOf(p, o)
 	if err != nil {
 		return nil, err
+	}
+	if _, leased := p.options.Downstream.inner.(*leasedSide); leased && o.OnDownstreamDeletion == Propagate {
+		return nil, fmt.Errorf("%w: syncer %s: deletions of copies in a leased remote are not reported; use Recreate", ErrInvalidConfig, s.Name())
 	}
 	_, importer := s.(UpSyncer[T])
 	if _, hub := p.options.Downstream.inner.(*hubSide); importer && hub {

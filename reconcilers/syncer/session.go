@@ -77,9 +77,10 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, s.release(ctx)
 	case stepNone, stepWait:
 	}
-	if s.facts.up == absent && s.facts.down == absent {
+	if isOurs := s.facts.ownership == Ours || s.facts.ownership == Stale; s.facts.up == absent && (s.facts.down == absent || !isOurs) {
 		r.memory.forget(s.key)
 		r.fights.Forget(s.key)
+		r.pauses.Forget(s.key)
 		return reconcile.Result{}, s.releaseUnseen(ctx)
 	}
 	return reconcile.Result{}, nil
@@ -147,14 +148,15 @@ func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
 	return r.later(s.key, "the name of the copy belongs to another object")
 }
 
-// importedFrom returns the name of the downstream object for which the upstream object was made.
+// importedFrom returns the name of the downstream object for which the upstream object was made. An object to which somebody has
+// copied the annotation was not made by the pair.
 func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
-	from, ok := strings.CutPrefix(s.up.GetAnnotations()[s.of.keys.Imported], s.of.pair.options.Identity.Tenant+"/")
-	if !ok || !s.facts.upSyncer {
+	parts := strings.Split(s.up.GetAnnotations()[s.of.keys.Imported], "/")
+	if !s.facts.upSyncer || len(parts) != 5 || parts[0] != s.of.pair.options.Identity.Tenant ||
+		parts[3] != s.key.Namespace || parts[4] != s.key.Name {
 		return types.NamespacedName{}, false
 	}
-	namespace, name, ok := strings.Cut(from, "/")
-	return types.NamespacedName{Namespace: namespace, Name: name}, ok
+	return types.NamespacedName{Namespace: parts[1], Name: parts[2]}, true
 }
 
 // markImported records in an upstream object the downstream object for which it is made.
@@ -163,6 +165,8 @@ func (s *Session[T]) markImported(obj T) {
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[s.of.keys.Imported] = s.of.pair.options.Identity.Tenant + "/" + s.down.GetNamespace() + "/" + s.down.GetName()
+	notes[s.of.keys.Imported] = strings.Join([]string{ // No name has a slash.
+		s.of.pair.options.Identity.Tenant, s.down.GetNamespace(), s.down.GetName(), s.key.Namespace, s.key.Name,
+	}, "/")
 	obj.SetAnnotations(notes)
 }

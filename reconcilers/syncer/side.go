@@ -20,7 +20,8 @@ type Side struct{ inner side }
 
 // Access is the access to one cluster of a pair, for one call. It must not be kept.
 type Access struct {
-	// Client writes to the cluster. Its reads come from the cache, except those of the hub from an app, which are live.
+	// Client writes to the cluster. Its reads come from the cache, except those of unstructured objects, and those of the hub from
+	// an app, which are live.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader

@@ -69,6 +69,12 @@ func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	b.waitUp(t, "source", "2")
 	b.expectUnchanged(t, source)
 
+	edited := b.original("edited", map[string]string{"k": "mine"}) // as after kubectl get -o yaml, an edit and kubectl apply
+	edited.Annotations = up.Annotations
+	must(t, b.up.Create(t.Context(), edited))
+	b.wait(t, "edited", map[string]string{"k": "mine"}) // It is an original like any other.
+	b.waitUp(t, "edited", "mine")
+
 	before := up.UID
 	must(t, b.up.Delete(t.Context(), up)) // The source is still there.
 	eventually(t, func() error {

@@ -58,6 +58,9 @@ func ByName() Route { return Route{hubwatch.Route{By: hubwatch.ByName}} }
 // All routes every selected object to every app that watches the selection: Watch is called without keys.
 func All() Route { return Route{hubwatch.Route{By: hubwatch.All}} }
 
+// Has reports whether the route delivers an object to an app that watches with these keys.
+func (r Route) Has(obj client.Object, keys ...string) bool { return r.inner.Has(obj, keys) }
+
 // Source gives a module of one app objects of the hub to watch. Remote.HubObjects of package registry is one.
 type Source struct {
 	binding Binding

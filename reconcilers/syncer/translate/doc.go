@@ -10,7 +10,7 @@ Package translate maps names and metadata of objects between the clusters of a p
 	NewMirror       the same name, and the same namespace or the target namespace
 
 These are the names of vcluster. A longer name is cut to 63 bytes, with a hash at its end. Two objects can have the same name
-in this form; an object whose name is ambiguous has another one, with a readable beginning and a hash of 80 bits, and so has
+in this form; an object whose name is ambiguous has another one, with a readable beginning and a hash of 88 bits, and so has
 an object whose name belongs to the copy of another object (ToDownstream). Names are not translated back: the marks of the copy
 have the name of the original, and they count only if ToDownstream of that name contains the name of the copy.
 

@@ -4,7 +4,9 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -46,7 +48,7 @@ func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
 		return Foreign
 	case notes[t.keys.HostName] != down.GetName(), notes[t.keys.HostNamespace] != down.GetNamespace():
 		return Copied
-	case notes[t.keys.ObjectKind] != t.options.Kind.String():
+	case !isKind(notes[t.keys.ObjectKind], t.options.Kind.GroupKind()):
 		return Foreign
 	}
 	up := types.NamespacedName{Namespace: notes[t.keys.ObjectNamespace], Name: notes[t.keys.ObjectName]}
@@ -57,6 +59,13 @@ func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
 		return Stale
 	}
 	return Ours
+}
+
+// isKind reports whether the mark with a kind is of this kind, in any version: a pair may change the version that it uses.
+func isKind(mark string, kind schema.GroupKind) bool {
+	version, name, ok := strings.Cut(mark, ", Kind=")
+	group, _, isVersion := strings.Cut(version, "/")
+	return ok && isVersion && group == kind.Group && name == kind.Kind
 }
 
 // ToUpstream returns the name of the original of a downstream object, and false if the object is not a copy of the pair.

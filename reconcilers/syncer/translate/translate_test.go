@@ -221,6 +221,8 @@ func TestOwner(t *testing.T) {
 		{"without annotations", func(o *corev1.ConfigMap) { o.Annotations = nil }, "1", translate.Copied},
 		{"copied under another name", func(o *corev1.ConfigMap) { o.Name = "other" }, "1", translate.Copied},
 		{"copied into another namespace", func(o *corev1.ConfigMap) { o.Namespace = "other" }, "1", translate.Copied},
+		{"of another version of the kind", set(notes, keys.ObjectKind, "/v1beta1, Kind=ConfigMap"), "1", translate.Ours},
+		{"of a kind of another group", set(notes, keys.ObjectKind, "example.com/v1, Kind=ConfigMap"), "1", translate.Foreign},
 		{"of another kind", set(notes, keys.ObjectKind, "/v1, Kind=Secret"), "1", translate.Foreign},
 		{"of an object that cannot have this name", set(notes, keys.ObjectName, "other"), "1", translate.Foreign},
 		{"of no object", set(notes, keys.ObjectName, ""), "1", translate.Foreign},

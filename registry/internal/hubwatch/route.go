@@ -2,7 +2,11 @@
 
 package hubwatch
 
-import "sigs.k8s.io/controller-runtime/pkg/client"
+import (
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
 
 // By is the property of an object that is its key.
 type By int
@@ -43,4 +47,9 @@ func (r Route) keyOf(obj client.Object) string {
 		return keyOfAll
 	}
 	return ""
+}
+
+// Has reports whether an object belongs to an app with these keys.
+func (r Route) Has(obj client.Object, keys []string) bool {
+	return r.By == All || slices.Contains(keys, r.keyOf(obj))
 }
