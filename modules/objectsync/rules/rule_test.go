@@ -160,6 +160,14 @@ func TestSelector(t *testing.T) {
 			if !s.Selects(configMap(namespace, "x", nil)) {
 				t.Errorf("%v: %s is not selected", c.fields, namespace)
 			}
+			copied := configMap(namespace, "x", nil)
+			copied.SetLabels(map[string]string{"sync.clusterfx.dev/managed-by": "hub-other-12345678"})
+			copied.SetAnnotations(map[string]string{
+				"sync.clusterfx.dev/object-name": "y", "sync.clusterfx.dev/object-host-name": "x", "sync.clusterfx.dev/object-host-namespace": namespace,
+			})
+			if s.Selects(copied) {
+				t.Errorf("%v: the copy of another rule in %s is selected", c.fields, namespace)
+			}
 		}
 		for _, namespace := range c.no {
 			if s.Selects(configMap(namespace, "x", nil)) {
