@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -152,5 +154,28 @@ func TestRegister_UpSyncerOfTheHub(t *testing.T) {
 	err := Register(p, Syncer[*corev1.ConfigMap](&importing{Copy[*corev1.ConfigMap]{Called: "import"}}), NewNamespaced[*corev1.ConfigMap](id, TranslatorOptions{}), o)
 	if !errors.Is(err, ErrInvalidConfig) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Only the API server's word that there is no object is absence.
+func TestPresenceOf(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a")
+	for _, c := range []struct {
+		obj  *corev1.ConfigMap
+		err  error
+		want presence
+	}{
+		{&corev1.ConfigMap{}, nil, present},
+		{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, nil, terminating},
+		{&corev1.ConfigMap{}, missing, absent},
+	} {
+		if got, err := presenceOf(c.obj, c.err); got != c.want || err != nil {
+			t.Errorf("got %d, %v, want %d", got, err, c.want)
+		}
+	}
+	if _, err := presenceOf(&corev1.ConfigMap{}, errors.New("the network is down")); err == nil {
+		t.Error("an error counts as absence")
 	}
 }
