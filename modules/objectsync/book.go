@@ -23,7 +23,7 @@ const Name = "sync"
 type book struct {
 	config    rules.Config
 	clusters  labels.Selector // of the Clusters that run the module, unless their spec.modules is set
-	base      []rules.Rule
+	base      []rules.Rule    // of config
 	overrides []override
 }
 

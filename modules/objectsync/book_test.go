@@ -71,7 +71,7 @@ func TestBook_Runs(t *testing.T) {
 		modules []string
 		want    bool
 	}{
-		"nobody asks":                 {configured(nil), edge, nil, false},
+		"not requested":               {configured(nil), edge, nil, false},
 		"the Cluster asks":            {configured(nil), nil, []string{Name}, true},
 		"the Cluster asks for others": {configured(&metav1.LabelSelector{}), nil, []string{"inventory"}, false},
 		"all":                         {configured(&metav1.LabelSelector{}), nil, nil, true},

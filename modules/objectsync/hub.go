@@ -139,7 +139,7 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		if err := release(ctx, r.params.Client, obj, finalizer); err != nil {
 			return reconcile.Result{}, err
 		}
-		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", Left(name, obj, why))
+		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", left(name, obj, why))
 		return reconcile.Result{}, nil // One at a time: the object has changed, and its watch requests it again.
 	}
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
@@ -208,14 +208,8 @@ func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *
 	return ""
 }
 
-// Left returns the text of the event about an object that is released although its copy may still exist.
-func Left(rule string, obj client.Object, why string) string {
+// left returns the text of the event about an object that is released although its copy may still exist.
+func left(rule string, obj client.Object, why string) string {
 	return fmt.Sprintf("The copy that rule %s has made of %s/%s may still exist, and is not deleted: %s.",
 		rule, obj.GetNamespace(), obj.GetName(), why)
-}
-
-// Release removes the finalizer of a rule from an object of the hub, whose kind is set, as hub sync release does. A copy that
-// exists stays. An object that has changed since it was read is not written: the error is a conflict.
-func Release(ctx context.Context, c client.Client, obj *metav1.PartialObjectMetadata, finalizer string) error {
-	return release(ctx, c, obj, finalizer)
 }

@@ -350,8 +350,7 @@ func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// BenchmarkQuiet counts the writes of a pair in a minute in which nobody changes anything. CLUSTERFX_OBJECTS sets the number of
-// its copies.
+// BenchmarkQuiet counts the writes of a pair in a minute without changes. CLUSTERFX_OBJECTS sets the number of its copies.
 func BenchmarkQuiet(b *testing.B) {
 	objects := benchSize("CLUSTERFX_OBJECTS", 1000)
 	for range b.N {

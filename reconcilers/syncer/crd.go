@@ -69,7 +69,7 @@ func isDiscovered(a Access, kind schema.GroupVersionKind) (bool, error) {
 	return err == nil, err
 }
 
-// isLasting reports whether an error stays until somebody changes something.
+// isLasting reports whether an error is permanent: a retry alone does not fix it.
 func isLasting(err error) bool {
 	return errors.Is(err, errNoCRD) || errors.Is(err, errNames) || meta.IsNoMatchError(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)

@@ -21,7 +21,7 @@ type facts struct {
 	upSyncer   bool      // the syncer makes upstream objects
 	propagates bool      // deletions of copies are propagated
 	lost       bool      // a watch has reported that somebody else deleted the copy
-	byOthers   bool      // if the copy is being deleted, somebody else has begun that while this process runs
+	byOthers   bool      // if the copy is being deleted, another client started the deletion while this process ran
 }
 
 // step is the next step for an object.

@@ -78,8 +78,8 @@ not absence. The delete is declared (see registry/deletes) if the original is be
 deletion and the API server confirms it; all other deletes count towards the limits of the module, so an upstream cluster that
 has lost its data costs a bounded number of copies, and nothing is left to do when the data are back.
 
-When somebody else deletes a copy, it is made again (Recreate), or its original is deleted (Propagate). Only a deletion that
-begins while the process runs is propagated, and it counts towards the limits: a namespace or a definition that is deleted
+When another client deletes a copy, the pair recreates it (Recreate) or deletes its original (Propagate). Only a deletion that
+starts while the process runs is propagated, and it counts towards the limits: a namespace or a definition that is deleted
 downstream takes all copies with it.
 
 # Writes

@@ -66,7 +66,7 @@ func TestMemory_GoneWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// A deletion is somebody else's if the copy was seen before, and the controller does not delete it itself.
+// Another client deletes a copy if the copy was seen before, and the controller does not delete it itself.
 func TestMemory_WhoDeletes(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

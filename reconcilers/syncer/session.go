@@ -148,8 +148,8 @@ func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
 	return r.later(s.key, "the name of the copy belongs to another object")
 }
 
-// importedFrom returns the name of the downstream object for which the upstream object was made. An object to which somebody has
-// copied the annotation was not made by the pair.
+// importedFrom returns the name of the downstream object for which the upstream object was made. An object with a
+// copied annotation was not made by the pair.
 func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
 	parts := strings.Split(s.up.GetAnnotations()[s.of.keys.Imported], "/")
 	if !s.facts.upSyncer || len(parts) != 5 || parts[0] != s.of.pair.options.Identity.Tenant ||

@@ -153,7 +153,7 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 		})
 		for range 100 {
 			if knows(live, "New") {
-				t.Fatal("a kind is known that nobody serves")
+				t.Fatal("the mapper knows a kind that the server does not serve")
 			}
 		}
 		if asked != rediscoverBurst {
