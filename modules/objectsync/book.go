@@ -3,10 +3,8 @@
 package objectsync
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,60 +17,27 @@ import (
 // Name is the name of the module.
 const Name = "sync"
 
-// book has the rules of all clusters.
+// book has the rules of all Clusters, and says which of them run the module.
 type book struct {
-	config    rules.Config
-	clusters  labels.Selector // of the Clusters that run the module, unless their spec.modules is set
-	base      []rules.Rule    // of config
-	overrides []override
-}
-
-// override is what differs for the clusters with some labels.
-type override struct {
-	clusters     labels.Selector
-	hasRules     bool // rules replace those before; otherwise they stay
-	rules        []rules.Rule
-	abandonAfter *string
+	rules.Book
+	clusters labels.Selector // of the Clusters that run the module, unless their spec.modules is set
 }
 
 // newBook returns the rules of a configuration and its overrides, which the hub has checked.
 func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
-	b := book{config: base, base: base.Complete(), clusters: labels.Nothing()}
-	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
-	if i < 0 {
-		return b, nil
+	var own moduleconfig.Config
+	if i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name }); i >= 0 {
+		own = configs[i]
 	}
-	if selector := configs[i].Clusters; selector != nil {
-		var err error
-		if b.clusters, err = metav1.LabelSelectorAsSelector(selector); err != nil {
-			return b, fmt.Errorf("decode the selector of clusters: %w", err)
-		}
+	all, err := rules.NewBook(base, own.Overrides)
+	if err != nil {
+		return book{}, err
 	}
-	for _, o := range configs[i].Overrides {
-		var c struct {
-			Rules        json.RawMessage `json:"rules"` // null replaces the rules by none
-			AbandonAfter *string         `json:"abandonAfter"`
-		}
-		if len(o.Config) > 0 {
-			if err := json.Unmarshal(o.Config, &c); err != nil {
-				return b, fmt.Errorf("decode an override: %w", err)
-			}
-		}
-		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
-		if err != nil {
-			return b, fmt.Errorf("decode an override: %w", err)
-		}
-		one := override{clusters: selector, abandonAfter: c.AbandonAfter, hasRules: c.Rules != nil}
-		if one.hasRules {
-			var list []rules.Rule
-			if err := json.Unmarshal(c.Rules, &list); err != nil {
-				return b, fmt.Errorf("decode the rules of an override: %w", err)
-			}
-			one.rules = rules.Config{Rules: list}.Complete()
-		}
-		b.overrides = append(b.overrides, one)
+	clusters, err := metav1.LabelSelectorAsSelector(own.Clusters) // of nil: none
+	if err != nil {
+		return book{}, fmt.Errorf("decode the selector of clusters: %w", err)
 	}
-	return b, nil
+	return book{Book: all, clusters: clusters}, nil
 }
 
 // runs reports whether a Cluster runs the module.
@@ -83,35 +48,9 @@ func (b book) runs(c *hubv1.Cluster) bool {
 	return b.clusters.Matches(labels.Set(c.Labels))
 }
 
-// of returns the rules of a cluster with these labels.
-func (b book) of(cluster map[string]string) []rules.Rule {
-	found := b.base
-	for _, o := range b.overrides {
-		if o.hasRules && o.clusters.Matches(labels.Set(cluster)) {
-			found = o.rules
-		}
-	}
-	return found
-}
-
-// abandonAfter returns for how long a cluster with these labels may be away, and false for no limit.
-func (b book) abandonAfter(cluster map[string]string) (time.Duration, bool) {
-	c := b.config
-	for _, o := range b.overrides {
-		if o.abandonAfter != nil && o.clusters.Matches(labels.Set(cluster)) {
-			c.AbandonAfter = *o.abandonAfter
-		}
-	}
-	return c.Abandon()
-}
-
-// holding returns the rules of all clusters whose originals in the hub have a finalizer.
+// holding returns the rules of all Clusters whose originals in the hub have a finalizer.
 func (b book) holding() []rules.Rule {
-	all := slices.Clone(b.base)
-	for _, o := range b.overrides {
-		all = append(all, o.rules...)
-	}
-	return slices.DeleteFunc(all, func(r rules.Rule) bool { return !holds(r) })
+	return slices.DeleteFunc(b.All(), func(r rules.Rule) bool { return !holds(r) })
 }
 
 // holds reports whether the originals of a rule in the hub have a finalizer.

@@ -26,10 +26,10 @@ func orders() rules.Rule {
 }
 
 // bookOf returns a book in which clusters with the label tier: edge have no rules.
-func bookOf(t *testing.T) book {
+func bookOf(t *testing.T, abandonAfter string) book {
 	t.Helper()
 	edge := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}
-	b, err := newBook(rules.Config{Rules: []rules.Rule{orders()}}, []moduleconfig.Config{{Name: Name, Overrides: []moduleconfig.Override{
+	b, err := newBook(rules.Config{Rules: []rules.Rule{orders()}, AbandonAfter: abandonAfter}, []moduleconfig.Config{{Name: Name, Overrides: []moduleconfig.Override{
 		{Selector: edge, Config: json.RawMessage(`{"rules": []}`)},
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "core"}}, Config: json.RawMessage(`{"rules": null}`)},
@@ -43,9 +43,9 @@ func bookOf(t *testing.T) book {
 // An override replaces the rules of its clusters, and no others.
 func TestBook(t *testing.T) {
 	t.Parallel()
-	b := bookOf(t)
+	b := bookOf(t, "")
 	for tier, want := range map[string]int{"": 1, "test": 1, "edge": 0, "core": 0} {
-		if got := len(b.of(map[string]string{"tier": tier})); got != want {
+		if got := len(b.Of(map[string]string{"tier": tier})); got != want {
 			t.Errorf("tier %q has %d rules, want %d", tier, got, want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestReleaser_ClustersOf(t *testing.T) {
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.
 func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
-	r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t)}
+	r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t, "")}
 	r.params.Options.HubID = "ours"
 	why, err := r.abandoned(t.Context(), &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
 	if err != nil || !strings.Contains(why, "another hub") {
@@ -135,8 +135,7 @@ func TestReleaser_Away(t *testing.T) {
 		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
 		"unselected, away":  {cluster(metav1.ConditionFalse, time.Hour, nil), nil, 2 * time.Minute, "", ""},
 	} {
-		r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t)}
-		r.book.config.AbandonAfter = c.abandon
+		r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t, c.abandon)}
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,

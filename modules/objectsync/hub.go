@@ -188,7 +188,7 @@ func (r *releaser) clustersOf(rule, namespace string) []string {
 // away returns why a Cluster that runs the module will not release an object.
 func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *hubv1.Cluster) string {
 	name, _ := rules.RuleOfFinalizer(finalizer)
-	all := r.book.of(c.Labels)
+	all := r.book.Of(c.Labels)
 	i := slices.IndexFunc(all, func(one rules.Rule) bool {
 		return one.Name == name && one.GVK() == r.kind && holds(one) && slices.Contains(one.SourceNamespaces(c.Name), obj.Namespace)
 	})
@@ -201,7 +201,7 @@ func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *
 	if responds && selector != nil && !selector.Matches(labels.Set(obj.Labels)) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
 		return "the rule does not select the object any longer"
 	}
-	after, ok := r.book.abandonAfter(c.Labels)
+	after, ok := r.book.Abandon(c.Labels)
 	if ok && reachable != nil && !responds && time.Since(reachable.LastTransitionTime.Time) > after {
 		return "the Cluster " + c.Name + " was not reachable for " + after.String()
 	}

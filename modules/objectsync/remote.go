@@ -127,7 +127,22 @@ func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 		Kind: r.GVK(), Exclude: r.Exclude, Observe: r.Mode == rules.Observe,
 		Select:               func(up object) bool { return selector.Selects(up) },
 		OnDownstreamDeletion: syncer.DeletionPolicy(r.OnTargetDeletion),
+		Hooks: []syncer.ClientHook[object]{{
+			Name: "namespace", Upstream: syncer.Mutators[object]{Get: r.needsNamespace},
+		}},
 	})
+}
+
+// needsNamespace returns an error for an object whose Namespace is needed to select it and cannot be read: not to know its labels
+// is no reason to delete a copy.
+func (r *ruleInApp) needsNamespace(_ context.Context, up object) (object, error) {
+	if up.GetNamespace() == "" || r.NamespaceLabels() == nil {
+		return up, nil
+	}
+	if _, err := r.namespace(up.GetNamespace()); err != nil {
+		return up, fmt.Errorf("read the labels of the namespace: %w", err)
+	}
+	return up, nil
 }
 
 // hubSelection returns the selection of the objects in the hub: the originals, or the namespace of the copies. It is the same in
@@ -164,6 +179,12 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 
 // labelsOf returns the labels of a namespace of the source, from memory.
 func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
+	found, err := r.namespace(namespace)
+	return found.GetLabels(), err == nil
+}
+
+// namespace returns the metadata of a namespace of the source, from memory.
+func (r *ruleInApp) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	found := namespaceMetadata()
 	ctx, cancel := context.WithTimeout(context.Background(), labelTimeout) //nolint:forbidigo // A read from memory has no caller's context.
 	defer cancel()
@@ -171,10 +192,7 @@ func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
 	if r.namespaces != nil {
 		reader = r.namespaces
 	}
-	if err := reader.Get(ctx, types.NamespacedName{Name: namespace}, found); err != nil {
-		return nil, false
-	}
-	return found.Labels, true
+	return found, reader.Get(ctx, types.NamespacedName{Name: name}, found)
 }
 
 // mutate changes a copy as the patches of the rule say.

@@ -43,17 +43,16 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err != nil {
 		return err
 	}
-	sent := r.memory.digest(fields)
 	if s.facts.down == present {
-		path, inStep, err := s.compare(ctx, fields, sent)
+		path, inStep, err := s.compare(ctx, fields)
 		if err != nil || inStep {
 			return err
 		}
-		if err := s.checkFight(ctx, path, sent); err != nil {
+		if err := s.checkFight(ctx, path, r.memory.digest(fields)); err != nil {
 			return err
 		}
 	}
-	return s.apply(ctx, fields, sent)
+	return s.apply(ctx, fields)
 }
 
 // mayWrite returns ErrForeign if the copy must not be written.
@@ -110,11 +109,23 @@ func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]
 }
 
 func (f form[T]) stamp(up T, name types.NamespacedName, obj T) {
-	marks := f.translator.Metadata(up, name)
+	marks := f.translator.Metadata(f.withoutContent(up), name)
 	obj.SetName(name.Name)
 	obj.SetNamespace(name.Namespace)
 	obj.SetAnnotations(f.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
 	obj.SetLabels(f.withMarks(obj.GetLabels(), marks.GetLabels()))
+}
+
+// withoutContent returns an upstream object with only the metadata that its marks depend on: a Metadata of the whole object
+// would copy its content.
+func (f form[T]) withoutContent(up T) T {
+	bare := newObject[T](f.kind)
+	bare.SetName(up.GetName())
+	bare.SetNamespace(up.GetNamespace())
+	bare.SetUID(up.GetUID())
+	bare.SetLabels(up.GetLabels())
+	bare.SetAnnotations(up.GetAnnotations())
+	return bare
 }
 
 func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
@@ -140,7 +151,7 @@ func mapOf(obj client.Object) (map[string]any, error) {
 
 // compare reports whether the copy is as desired. Otherwise path is a field that is not. A copy is also as desired if it is
 // what the API server has made of the same fields before.
-func (s *Session[T]) compare(ctx context.Context, fields map[string]any, sent uint64) (path string, inStep bool, err error) {
+func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path string, inStep bool, err error) {
 	actual, err := mapOf(s.down)
 	if err != nil {
 		return "", false, err
@@ -156,7 +167,7 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any, sent ui
 	}
 	last := s.of.memory.last(s.key)
 	switch {
-	case last.desired != sent:
+	case last.desired != s.of.memory.digest(fields):
 		return path, false, nil
 	case last.made == s.revision():
 		return path, true, s.changedByServer(ctx, path, actual)
@@ -193,8 +204,9 @@ func content(obj map[string]any) map[string]any {
 }
 
 // apply sends fields. Only the metadata of the answer are read: the watch delivers the rest.
-func (s *Session[T]) apply(ctx context.Context, fields map[string]any, sent uint64) error {
+func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	r := s.of
+	sent := r.memory.digest(fields)
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbOf(s.facts.down), "the copy "+s.name.String())
 	}
@@ -241,7 +253,8 @@ func (s *Session[T]) refused(ctx context.Context, err error) error {
 	switch {
 	case apierrors.IsConflict(err) && s.facts.down == absent:
 		return s.taken(ctx, err)
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
+		isUndeclared(err):
 		return s.rejected(ctx, err)
 	}
 	return fmt.Errorf("write downstream %s %s: %w", s.of.kind.Kind, s.name, err)

@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -136,6 +138,78 @@ func (b *bench) setStatus(t *testing.T, obj *unstructured.Unstructured, subresou
 		return
 	}
 	must(t, b.down.Patch(t.Context(), obj, patch))
+}
+
+// A status with a field that the upstream schema lacks is brought back without it, once; and it keeps the spec from nothing.
+func TestApplyStatus_UndeclaredField(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	b := newBench(t, func(o *syncer.PairOptions) { o.Metrics = metrics })
+	crd := b.definition(true, "v1")
+	kind := install(t, b.down, crd.DeepCopy())
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec":   {Type: "object", XPreserveUnknownFields: new(true)},
+			"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"state": text}},
+		},
+	}
+	install(t, b.up, crd.DeepCopy())
+	c := &syncer.Copy[*unstructured.Unstructured]{Called: "widgets", Status: true}
+	translator := syncer.NewMirror[*unstructured.Unstructured](b.pair.Identity(), syncer.TranslatorOptions{})
+	must(t, syncer.Register(b.pair, c, translator, syncer.Options[*unstructured.Unstructured]{Kind: kind}))
+	b.run(t)
+	up, down := widget(kind, b.upNS, map[string]any{"size": int64(0)}), widget(kind, b.downNS, nil)
+	must(t, b.up.Create(t.Context(), up))
+	eventually(t, func() error { return b.down.Get(t.Context(), client.ObjectKeyFromObject(down), down) })
+	must(t, b.down.Status().Patch(t.Context(), down, client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Ready","more":"x"}}`))))
+	for size := range int64(10) { // Each edit is reconciled before the next one.
+		must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, size+1))))
+		eventually(t, func() error {
+			if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(down), down); err != nil {
+				return err
+			}
+			if got, _, _ := unstructured.NestedInt64(down.Object, "spec", "size"); got != size+1 {
+				return fmt.Errorf("size %d, want %d", got, size+1)
+			}
+			return nil
+		})
+	}
+	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
+	if state, _, _ := unstructured.NestedString(up.Object, "status", "state"); state != "Ready" {
+		t.Errorf("the status is %v", up.Object["status"])
+	}
+	if n := sum(t, metrics, "clusterfx_sync_writes_total", "up"); n != 2 { // of the finalizer and the status
+		t.Errorf("%v writes upstream", n)
+	}
+	b.expectEvent(t, "w", syncer.ReasonStatusReduced, "Widget")
+	if all := b.events(t, "w", syncer.ReasonContended); len(all) > 0 {
+		t.Errorf("got %v", all)
+	}
+}
+
+// An object with a field that the downstream schema lacks is rejected with an event, and is not written again and again.
+func TestApply_UndeclaredField(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	b := newBench(t, func(o *syncer.PairOptions) { o.Metrics = metrics })
+	crd := b.definition(true, "v1")
+	kind := install(t, b.up, crd.DeepCopy())
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"other": {Type: "string"}}},
+		},
+	}
+	install(t, b.down, crd)
+	c := &syncer.Copy[*unstructured.Unstructured]{Called: "widgets"}
+	translator := syncer.NewMirror[*unstructured.Unstructured](b.pair.Identity(), syncer.TranslatorOptions{})
+	must(t, syncer.Register(b.pair, c, translator, syncer.Options[*unstructured.Unstructured]{Kind: kind}))
+	b.run(t)
+	must(t, b.up.Create(t.Context(), widget(kind, b.upNS, map[string]any{"size": int64(1)})))
+	b.expectEvent(t, "w", syncer.ReasonRejected, "lacks a field")
+	if n := sum(t, metrics, "clusterfx_sync_writes_total", "down"); n > 3 { // one for each event of the original
+		t.Errorf("%v writes downstream", n)
+	}
 }
 
 // A kind that only the upstream cluster serves is brought downstream with the wanted version and nothing else.

@@ -19,7 +19,7 @@ func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) e
 
 // checkStatusFight is checkFight for the status of the upstream object.
 func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
-	if s.of.memory.last(s.key).status != sent {
+	if s.of.memory.last(s.key).status.sent != sent {
 		return nil
 	}
 	return s.fight(ctx, "status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))

@@ -4,6 +4,7 @@ package syncer_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -140,5 +141,38 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
 	if !up.DeletionTimestamp.IsZero() {
 		t.Error("the original is deleted because the pair has deleted the copy")
+	}
+}
+
+// A deletion of a copy is propagated, also if the original is reconciled between the cache and the report of the deletion.
+func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{OnDownstreamDeletion: syncer.Propagate})
+	b.run(t)
+	const objects = 40
+	names := make([]string, 0, objects)
+	for i := range objects {
+		names = append(names, fmt.Sprintf("a%d", i))
+		must(t, b.up.Create(t.Context(), b.original(names[i], nil)))
+	}
+	for _, name := range names {
+		b.wait(t, name, nil)
+	}
+	for _, name := range names {
+		edited := make(chan struct{})
+		go func() {
+			defer close(edited)
+			for i := range 5 {
+				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"edit":"%d"}}}`, i))
+				if b.up.Patch(t.Context(), b.original(name, nil), patch) != nil {
+					return // The original is gone.
+				}
+			}
+		}()
+		must(t, b.down.Delete(t.Context(), b.copyOf(name)))
+		<-edited
+		waitGone(t, b.up, b.original(name, nil))
+		waitGone(t, b.down, b.copyOf(name))
 	}
 }

@@ -28,8 +28,8 @@ type memory struct {
 	writing map[types.NamespacedName]bool
 	// own are the UIDs of copies that the controller itself deletes, by upstream object.
 	own map[types.NamespacedName]types.UID
-	// alive are the UIDs of copies that were seen without a deletionTimestamp, by upstream object, if deletions are propagated.
-	alive map[types.NamespacedName]types.UID
+	// alive are the copies that were seen without a deletionTimestamp, by upstream object, if deletions are propagated.
+	alive map[types.NamespacedName]living
 	// told are the names of the events of the last hour.
 	told map[string]time.Time
 	seed maphash.Seed
@@ -45,7 +45,7 @@ func newMemory() *memory {
 		lost:    map[types.NamespacedName]types.UID{},
 		writing: map[types.NamespacedName]bool{},
 		own:     map[types.NamespacedName]types.UID{},
-		alive:   map[types.NamespacedName]types.UID{},
+		alive:   map[types.NamespacedName]living{},
 		told:    map[string]time.Time{},
 		seed:    maphash.MakeSeed(),
 		written: map[types.NamespacedName]write{},
@@ -57,11 +57,17 @@ type write struct {
 	desired uint64   // the object that was sent
 	made    revision // the revision of the copy that the write has made
 	answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
-	status  uint64   // the status that was sent upstream
+	status  statusWrite
 	// replaced is the revision of the copy that the last write has replaced, and at its time: a cache that still has this
 	// revision is behind.
 	replaced revision
 	at       time.Time
+}
+
+// living is a copy that was seen without a deletionTimestamp.
+type living struct {
+	uid    types.UID
+	missed time.Time // since when the cache lacks it, although no event has reported its deletion; zero if it does not
 }
 
 // revision is a resourceVersion of a copy. A copy that does not exist has the revision noCopy.
@@ -87,6 +93,7 @@ func (m *memory) gone(up types.NamespacedName, uid types.UID) {
 	defer m.mu.Unlock()
 	delete(m.names, up)
 	delete(m.written, up)
+	delete(m.alive, up)
 	if uid != "" {
 		m.lost[up] = uid
 	}
@@ -141,14 +148,33 @@ func (m *memory) isOwn(up types.NamespacedName, copied types.UID) bool {
 func (m *memory) lives(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.alive[up] = copied
+	m.alive[up] = living{uid: copied}
 }
 
 // lived reports whether a copy was seen without a deletionTimestamp, so that its deletion has begun while this process runs.
 func (m *memory) lived(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return copied != "" && m.alive[up] == copied
+	return copied != "" && m.alive[up].uid == copied
+}
+
+// reportedWithin bounds how long the cache may lack a copy before its event handler reports why: the process does both. Longer
+// means that a new list lacked the copy, which says nothing about who has deleted it.
+const reportedWithin = 2 * time.Second
+
+// awaited returns for how long to wait for the report of a deletion, if the cache lacks a copy that was seen to be alive.
+func (m *memory) awaited(up types.NamespacedName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	copied, ok := m.alive[up]
+	if !ok {
+		return 0
+	}
+	if copied.missed.IsZero() {
+		copied.missed = now
+		m.alive[up] = copied
+	}
+	return max(0, reportedWithin-now.Sub(copied.missed))
 }
 
 // forget drops the knowledge about an upstream object that has no copy and does not exist.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,6 +117,31 @@ func TestHubSelection_Selects(t *testing.T) {
 		if got := c.selection.selects(c.obj); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
 		}
+	}
+}
+
+// A copy that the cache lacks before its deletion is reported is waited for, for a limited time.
+func TestMemory_Awaited(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	up, now := named("up"), time.Now()
+	if m.awaited(up, now) != 0 {
+		t.Error("a copy that was never seen is awaited")
+	}
+	m.lives(up, "copy")
+	if m.awaited(up, now) != reportedWithin || m.awaited(up, now.Add(time.Second)) != reportedWithin-time.Second {
+		t.Error("the report is not awaited")
+	}
+	if m.awaited(up, now.Add(reportedWithin)) != 0 {
+		t.Error("the report is awaited for too long")
+	}
+	m.lives(up, "copy")
+	if m.awaited(up, now.Add(reportedWithin)) != reportedWithin {
+		t.Error("the time of an earlier absence counts")
+	}
+	m.gone(up, "")
+	if m.awaited(up, now) != 0 {
+		t.Error("a copy whose deletion is reported is awaited")
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	ReasonContended = "Contended"
 	// ReasonRejected is the reason while the downstream API server does not accept the copy.
 	ReasonRejected = "Rejected"
+	// ReasonStatusReduced is the reason while the upstream schema lacks fields of the status.
+	ReasonStatusReduced = "StatusReduced"
 	// ReasonWouldWrite is the reason for a write that Options.Observe does not send.
 	ReasonWouldWrite = "WouldWrite"
 )
@@ -107,6 +109,9 @@ func (p *Pair) explain(err error) string {
 		}
 	}
 	text := string(status.Status().Reason)
+	if isUndeclared(err) {
+		text = "the schema of the kind lacks a field"
+	}
 	if len(fields) > 0 {
 		text += " (" + strings.Join(fields, ", ") + ")"
 	}

@@ -188,26 +188,29 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 // does not belong to the copy of another object.
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
+	known, isKnown := r.memory.nameOf(s.key)
+	if isKnown {
+		if found, err := s.isCopy(ctx, known); err != nil || found {
+			return err
+		}
+	}
 	all := r.translator.ToDownstream(s.key)
 	if source, ok := r.memory.sourceOf(s.key); ok && s.facts.up == absent {
 		all = append([]types.NamespacedName{source}, all...)
 	}
-	if known, ok := r.memory.nameOf(s.key); ok {
+	if isKnown {
 		all = append([]types.NamespacedName{known}, all...)
 	}
 	free, blocked, used := types.NamespacedName{}, types.NamespacedName{}, types.NamespacedName{}
 	for _, name := range all {
-		if err := s.readDown(ctx, name); err != nil {
+		if found, err := s.isCopy(ctx, name); err != nil || found {
 			return err
 		}
-		up, ours := r.translator.ToUpstream(s.down)
+		_, ours := r.translator.ToUpstream(s.down)
 		switch {
 		case s.facts.down == absent && free.Name == "":
 			free = name
 		case s.facts.down == absent:
-		case ours && up == s.key:
-			s.name, s.facts.ownership = name, r.translator.Owner(s.down, s.up.GetUID())
-			return nil
 		case !ours && blocked.Name == "":
 			blocked = name
 		case ours:
@@ -218,6 +221,18 @@ func (s *Session[T]) find(ctx context.Context) error {
 		blocked = used
 	}
 	return s.choose(ctx, free, blocked)
+}
+
+// isCopy reads a downstream object, and reports whether it is the copy of the upstream object.
+func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (bool, error) {
+	if err := s.readDown(ctx, name); err != nil || s.facts.down == absent {
+		return false, err
+	}
+	if up, ours := s.of.translator.ToUpstream(s.down); !ours || up != s.key {
+		return false, nil
+	}
+	s.name, s.facts.ownership = name, s.of.translator.Owner(s.down, s.up.GetUID())
+	return true, nil
 }
 
 // choose chooses the name of a copy that does not exist: the name of an object of somebody else, which is a conflict, or a

@@ -60,6 +60,9 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	if behind := s.behind(); behind > 0 && (next == stepSyncDown || next == stepSync) {
 		return reconcile.Result{RequeueAfter: behind}, nil // The event of the write comes sooner.
 	}
+	if wait := r.memory.awaited(s.key, time.Now()); wait > 0 && next == stepSyncDown {
+		return reconcile.Result{RequeueAfter: wait}, nil // The event of the deletion comes sooner.
+	}
 	switch next {
 	case stepSyncDown:
 		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})

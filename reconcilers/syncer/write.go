@@ -9,11 +9,9 @@ import (
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
@@ -87,75 +85,6 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 		s.wrote(obj)
 	}
 	return nil
-}
-
-// ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
-// object has that status. A kind without a status subresource has its status written with the object.
-func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
-	r := s.of
-	source, err := mapOf(from)
-	if err != nil {
-		return err
-	}
-	status, ok := source["status"].(map[string]any)
-	if !ok || s.facts.up == absent {
-		return nil
-	}
-	sent := r.memory.digest(status)
-	now, err := mapOf(s.up)
-	if err != nil {
-		return err
-	}
-	if known, _ := now["status"].(map[string]any); r.memory.digest(known) == sent || s.statusKnown(known, status, sent) {
-		return nil
-	}
-	if err := s.checkStatusFight(ctx, sent); err != nil {
-		return err
-	}
-	if r.options.Observe {
-		return s.wouldWrite(ctx, verbUpdate, "the status")
-	}
-	err = s.sendStatus(ctx, status)
-	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
-	if err != nil {
-		return fmt.Errorf("write the status of upstream %s %s: %w", r.kind.Kind, s.key, err)
-	}
-	r.memory.wrote(s.key, func(w *write) { w.status = sent })
-	return nil
-}
-
-// statusKnown reports whether the upstream object has the status that was written last, perhaps beside the status of others.
-func (s *Session[T]) statusKnown(now, status map[string]any, sent uint64) bool {
-	if s.of.memory.last(s.key).status != sent {
-		return false
-	}
-	_, contained := fieldset.Contains(now, status)
-	return contained
-}
-
-// sendStatus writes the status to the subresource, or to the object if the kind has none.
-func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) error {
-	r := s.of
-	applied := func() *unstructured.Unstructured {
-		u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-		u.SetGroupVersionKind(r.kind)
-		u.SetNamespace(s.key.Namespace)
-		u.SetName(s.key.Name)
-		u.SetUID(s.up.GetUID())
-		return u.DeepCopy()
-	}
-	owner := client.FieldOwner(r.pair.fieldManager(directionUp))
-	if !r.noStatus.Load() {
-		err := s.upstream.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied()), owner, client.ForceOwnership)
-		if !apierrors.IsNotFound(err) {
-			return err
-		}
-		if err := s.upstream.Live.Get(ctx, s.key, newObject[T](r.kind)); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		r.noStatus.Store(true)
-	}
-	return s.upstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied()), owner, client.ForceOwnership)
 }
 
 // CreateUpstream creates the upstream object for the downstream object of SyncUp. obj may be a copy of that object; its

@@ -25,7 +25,8 @@ type Translator[T client.Object] interface {
 	// Owner decides whose a downstream object is. uid is that of the upstream object, or empty if that object is absent.
 	Owner(down T, uid types.UID) Ownership
 	// Metadata returns a copy of an upstream object with the metadata of its downstream copy: its name, labels, annotations,
-	// marks and owner. Everything else is as in the original.
+	// marks and owner. Everything else is as in the original. The marks follow from the name, the UID, the labels and the
+	// annotations of the original: a pair also passes an object with nothing else, to get them alone.
 	Metadata(up T, to types.NamespacedName) T
 	// MetadataUpdate returns the annotations and labels of a downstream object after an update: the upstream object decides
 	// about the keys that come from it, and all other keys stay. changed is false if they are the present ones. It is for

@@ -57,3 +57,35 @@ func pruneNulls(value any) {
 		}
 	}
 }
+
+// Common returns the fields of an object that another one has, too, whatever their values are there. Of a list it has all
+// elements, reduced to common fields if the other list has the same length.
+func Common(obj, other map[string]any) map[string]any {
+	common := map[string]any{}
+	for key, value := range obj {
+		if there, ok := other[key]; ok {
+			common[key] = commonOf(value, there)
+		}
+	}
+	return common
+}
+
+func commonOf(value, there any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if other, ok := there.(map[string]any); ok {
+			return Common(v, other)
+		}
+	case []any:
+		other, ok := there.([]any)
+		if !ok || len(other) != len(v) {
+			return value
+		}
+		all := make([]any, len(v))
+		for i := range v {
+			all[i] = commonOf(v[i], other[i])
+		}
+		return all
+	}
+	return value
+}

@@ -95,3 +95,23 @@ func TestPruneTyped(t *testing.T) {
 		t.Errorf("an object without fields lacks %s", path)
 	}
 }
+
+// Only the fields that the other object has stay, in lists, too, and they keep their values.
+func TestCommon(t *testing.T) {
+	t.Parallel()
+	obj := map[string]any{
+		"a": "1", "b": "2", "m": map[string]any{"x": int64(1), "y": int64(2)}, "changed": map[string]any{"x": "1"},
+		"list": []any{map[string]any{"k": "1", "more": true}, "text"}, "longer": []any{map[string]any{"k": "1"}},
+	}
+	other := map[string]any{
+		"a": "other", "m": map[string]any{"y": int64(3), "z": int64(4)}, "changed": "text",
+		"list": []any{map[string]any{"k": "2"}, "text"}, "longer": []any{}, "others": "x",
+	}
+	want := map[string]any{
+		"a": "1", "m": map[string]any{"y": int64(2)}, "changed": map[string]any{"x": "1"},
+		"list": []any{map[string]any{"k": "1"}, "text"}, "longer": []any{map[string]any{"k": "1"}},
+	}
+	if diff := cmp.Diff(want, fieldset.Common(obj, other)); diff != "" {
+		t.Error(diff)
+	}
+}

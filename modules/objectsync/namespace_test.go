@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+)
+
+// unreadable is a cache whose reads fail.
+type unreadable struct{ cache.Cache }
+
+var errRead = errors.New("the informer has no permission")
+
+func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errRead
+}
+
+// An object whose Namespace cannot be read is not taken for one that is not selected: the reconcile ends before its copy is
+// deleted.
+func TestNeedsNamespace(t *testing.T) {
+	t.Parallel()
+	r := &ruleInApp{Rule: rules.Rule{
+		From: rules.FromRemote, Namespaces: rules.Namespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+	}}
+	r.params.Cache = unreadable{}
+	up := &unstructured.Unstructured{}
+	if _, err := r.needsNamespace(t.Context(), up); err != nil {
+		t.Errorf("an object without a namespace: %v", err)
+	}
+	up.SetNamespace("shop")
+	if _, err := r.needsNamespace(t.Context(), up); !errors.Is(err, errRead) {
+		t.Errorf("got %v", err)
+	}
+	r.Namespaces = rules.Namespaces{Names: []string{"shop"}}
+	if _, err := r.needsNamespace(t.Context(), up); err != nil {
+		t.Errorf("a rule that names its namespaces: %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+)
+
+// ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
+// object has that status. A kind without a status subresource has its status written with the object. Fields that the schema of
+// the kind lacks upstream, as that of an older version, are left out and reported.
+func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
+	r := s.of
+	source, err := mapOf(from)
+	if err != nil {
+		return err
+	}
+	status, ok := source["status"].(map[string]any)
+	if !ok || s.facts.up == absent {
+		return nil
+	}
+	now, err := mapOf(s.up)
+	if err != nil {
+		return err
+	}
+	known, _ := now["status"].(map[string]any)
+	is := statusDigests{had: r.memory.digest(known), sent: r.memory.digest(status)}
+	if is.had == is.sent || s.statusWritten(known, status, is) {
+		return nil
+	}
+	if err := s.checkStatusFight(ctx, is.sent); err != nil {
+		return err
+	}
+	if r.options.Observe {
+		return s.wouldWrite(ctx, verbUpdate, "the status")
+	}
+	made, err := s.sendStatus(ctx, status)
+	if isUndeclared(err) {
+		if made, err = s.sendDeclared(ctx, status); err == nil {
+			err = s.notify(ctx, note{reason: ReasonStatusReduced, warning: true, text: fmt.Sprintf(
+				"The upstream schema of %s lacks fields that the status of the copy has; the other fields are brought back.", r.kind.Kind)})
+		}
+	}
+	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
+	if err != nil {
+		return fmt.Errorf("write the status of upstream %s %s: %w", r.kind.Kind, s.key, err)
+	}
+	made.sent, made.before, made.at = is.sent, revision(s.up.GetResourceVersion()), time.Now()
+	if made.revision == made.before {
+		made.kept = is.had
+	}
+	r.memory.wrote(s.key, func(w *write) { w.status = made })
+	return nil
+}
+
+// statusWrite is a write of the status upstream.
+type statusWrite struct {
+	sent uint64 // the digest of the status
+	// declared are the fields of the status that the upstream schema has, if it lacks some; otherwise nil.
+	declared map[string]any
+	// before is the revision of the upstream object that the write has replaced by revision, and at its time.
+	before, revision revision
+	at               time.Time
+	// kept is the digest of the status that the upstream object had if the write has changed nothing; otherwise 0.
+	kept uint64
+}
+
+// statusDigests are the digests of the status that the upstream object has, and of the one that it gets.
+type statusDigests struct{ had, sent uint64 }
+
+// statusWritten reports whether the status that was written last needs no other write: the upstream object has it, perhaps beside
+// the status of others; its API server has dropped the rest; or the cache has not seen the write yet.
+func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests) bool {
+	last := s.of.memory.last(s.key).status
+	switch {
+	case last.sent != is.sent:
+		return false
+	case last.kept == is.had:
+		return true
+	case last.before == revision(s.up.GetResourceVersion()) && time.Since(last.at) < staleFor:
+		return true
+	case last.declared != nil:
+		status = last.declared
+	}
+	_, contained := fieldset.Contains(now, status)
+	return contained
+}
+
+// sendStatus applies the status to the subresource, or to the object if the kind has none.
+func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) (statusWrite, error) {
+	r := s.of
+	owner := client.FieldOwner(r.pair.fieldManager(directionUp))
+	if !r.noStatus.Load() {
+		applied := s.withStatus(status)
+		err := s.upstream.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), owner, client.ForceOwnership)
+		if !apierrors.IsNotFound(err) {
+			return statusWrite{revision: revision(applied.GetResourceVersion())}, err
+		}
+		if err := s.upstream.Live.Get(ctx, s.key, newObject[T](r.kind)); err != nil {
+			return statusWrite{}, client.IgnoreNotFound(err)
+		}
+		r.noStatus.Store(true)
+	}
+	applied := s.withStatus(status)
+	err := s.upstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), owner, client.ForceOwnership)
+	return statusWrite{revision: revision(applied.GetResourceVersion())}, err
+}
+
+// sendDeclared applies the fields of a status that the upstream schema has. An API server refuses to apply other fields, and
+// drops them from a merge patch: the answer to one that is a dry run shows which they are.
+func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (statusWrite, error) {
+	answer := s.withStatus(nil)
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.up.GetUID()}, "status": status})
+	if err != nil {
+		return statusWrite{}, err
+	}
+	patch := client.RawPatch(types.MergePatchType, body)
+	if s.of.noStatus.Load() {
+		err = s.upstream.Client.Patch(ctx, answer, patch, client.DryRunAll)
+	} else {
+		err = s.upstream.Client.Status().Patch(ctx, answer, patch, client.DryRunAll)
+	}
+	if err != nil {
+		return statusWrite{}, fmt.Errorf("find the fields that the schema has: %w", err)
+	}
+	has, _ := answer.Object["status"].(map[string]any)
+	declared := fieldset.Common(status, has)
+	made, err := s.sendStatus(ctx, declared)
+	made.declared = declared
+	return made, err
+}
+
+// withStatus returns an object to apply that has a status alone.
+func (s *Session[T]) withStatus(status map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(s.of.kind)
+	u.SetNamespace(s.key.Namespace)
+	u.SetName(s.key.Name)
+	u.SetUID(s.up.GetUID())
+	return u.DeepCopy()
+}
+
+// isUndeclared reports whether an API server has refused to apply an object because the schema of its kind lacks a field. The API
+// server has no reason of its own for it: managedfields/internal/structuredmerge.go of apimachinery returns a plain error.
+func isUndeclared(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.Contains(status.Status().Message, "field not declared in schema")
+}
