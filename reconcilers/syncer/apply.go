@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
@@ -48,7 +49,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 		if err != nil || inStep {
 			return err
 		}
-		if err := s.checkFight(ctx, path, r.memory.digest(fields)); err != nil {
+		if err := s.checkFight(ctx, path, r.memory.Digest(fields)); err != nil {
 			return err
 		}
 	}
@@ -165,28 +166,28 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 		s.of.calm(s.key)
 		return "", true, nil
 	}
-	last := s.of.memory.last(s.key)
+	last := s.of.memory.Last(s.key)
 	switch {
-	case last.desired != s.of.memory.digest(fields):
+	case last.Desired != s.of.memory.Digest(fields):
 		return path, false, nil
-	case last.made == s.revision():
+	case last.Made == s.revision():
 		return path, true, s.changedByServer(ctx, path, actual)
 	}
-	return path, last.answer != 0 && last.answer == s.of.memory.digest(content(actual)), nil
+	return path, last.Answer != 0 && last.Answer == s.of.memory.Digest(content(actual)), nil
 }
 
 // changedByServer records what the API server has made of the fields that were sent last, and reports it.
 func (s *Session[T]) changedByServer(ctx context.Context, path string, actual map[string]any) error {
 	r := s.of
-	made := r.memory.digest(content(actual))
-	if r.memory.last(s.key).answer == made {
+	made := r.memory.Digest(content(actual))
+	if r.memory.Last(s.key).Answer == made {
 		return nil
 	}
 	err := s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
 		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
 		path, r.kind.Kind, s.name)})
 	if err == nil {
-		r.memory.wrote(s.key, func(w *write) { w.answer = made })
+		r.memory.Wrote(s.key, func(w *memory.Write) { w.Answer = made })
 	}
 	return err
 }
@@ -206,7 +207,7 @@ func content(obj map[string]any) map[string]any {
 // apply sends fields. Only the metadata of the answer are read: the watch delivers the rest.
 func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	r := s.of
-	sent := r.memory.digest(fields)
+	sent := r.memory.Digest(fields)
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbOf(s.facts.down), "the copy "+s.name.String())
 	}
@@ -222,10 +223,10 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.name.Namespace, Name: s.name.Name}}
 	answer.SetGroupVersionKind(r.kind)
-	r.memory.begin(s.key)
+	r.memory.Begin(s.key)
 	err = s.downstream.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(r.pair.fieldManager(directionDown)), client.ForceOwnership)
-	exists := r.memory.end(s.key, s.name, err == nil)
+	exists := r.memory.End(s.key, s.name, err == nil)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbOf(s.facts.down), err)
 	if err != nil {
 		return s.refused(ctx, err)
@@ -234,8 +235,8 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 		return nil
 	}
 	s.wrote(answer)
-	made := revision(answer.GetResourceVersion())
-	r.memory.wrote(s.key, func(w *write) { w.desired, w.made, w.answer = sent, made, 0 })
+	made := memory.Revision(answer.GetResourceVersion())
+	r.memory.Wrote(s.key, func(w *memory.Write) { w.Desired, w.Made, w.Answer = sent, made, 0 })
 	if made != s.revision() {
 		return nil // The watch delivers the copy.
 	}

@@ -67,7 +67,7 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 	case err != nil:
 		return ctx, false, fmt.Errorf("confirm that upstream %s %s has gone: %w", r.kind.Kind, s.key, err)
 	case state == absent && s.facts.up == absent:
-		ctx, err = r.up.declare(ctx, s.key)
+		ctx, err = r.up.Declare(ctx, s.key)
 		return ctx, err == nil, err
 	case state == absent:
 		return ctx, false, nil
@@ -90,7 +90,7 @@ func (s *Session[T]) remove(ctx context.Context) error {
 		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, s.name, err)
 	}
 	if state == absent {
-		r.memory.gone(s.key, "")
+		r.memory.Gone(s.key, "")
 		return errBehind
 	}
 	if up, ours := r.translator.ToUpstream(found); !ours || up != s.key || state == terminating {
@@ -105,16 +105,16 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	if found.GetUID() != s.down.GetUID() {
 		return errBehind // Another process has replaced the copy.
 	}
-	r.memory.deletes(s.key, found.GetUID())
-	err = deleteExactly(deletes.Owning(ctx, max(1, r.memory.count())), s.downstream.Client, found)
+	r.memory.Deletes(s.key, found.GetUID())
+	err = deleteExactly(deletes.Owning(ctx, max(1, r.memory.Count())), s.downstream.Client, found)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
 	if err != nil {
 		if isRefusal(err) {
-			r.memory.spares(s.key)
+			r.memory.Spares(s.key)
 		}
 		return fmt.Errorf("delete downstream %s %s: %w", r.kind.Kind, s.name, err)
 	}
-	r.memory.gone(s.key, "")
+	r.memory.Gone(s.key, "")
 	return nil
 }
 
@@ -134,14 +134,14 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
 	case state == present && s.facts.imported && !s.claims(found): // Now it is for another upstream object.
 	case state == present:
-		r.memory.exists(s.key, s.name)
+		r.memory.Exists(s.key, s.name)
 		return errBehind
 	case !s.facts.imported:
 		// Not declared: a namespace or a definition that is deleted downstream deletes every copy, and the limits have to hold.
 	case state == terminating:
 		ctx = deletes.OnPurpose(ctx, deletes.Terminating(found))
 	default:
-		if ctx, err = r.down.declare(ctx, s.name); err != nil {
+		if ctx, err = r.down.Declare(ctx, s.name); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 	r := s.of
 	names := r.translator.ToDownstream(s.key)
-	if known, ok := r.memory.nameOf(s.key); ok {
+	if known, ok := r.memory.NameOf(s.key); ok {
 		names = append(names, known)
 	}
 	for _, name := range names {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
 // fakeReconciler reconciles the upstream objects of one FakeSyncer.
@@ -16,15 +18,15 @@ type fakeReconciler[T client.Object] struct {
 	pair   *Pair
 	syncer FakeSyncer[T]
 	kind   schema.GroupVersionKind
-	up     view
+	up     side.View
 }
 
 // Reconcile calls FakeSync or FakeSyncUp. It needs no access to the downstream cluster.
 func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
-		err = r.pair.options.Upstream.inner.lend(ctx, func(ctx context.Context, up Access) error {
+		err = r.pair.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
 			obj := newObject[T](r.kind)
-			found, err := presenceOf(obj, r.up.reader(up).Get(ctx, req.NamespacedName, obj))
+			found, err := presenceOf(obj, r.up.Reader(up).Get(ctx, req.NamespacedName, obj))
 			switch {
 			case err != nil:
 				return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, req, err)

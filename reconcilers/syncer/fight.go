@@ -11,7 +11,7 @@ import (
 // checkFight returns an error if somebody else has set a field of the copy too often. A field counts if it differs although
 // the pair has written the same value before.
 func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {
-	if path == "" || s.of.memory.last(s.key).desired != sent {
+	if path == "" || s.of.memory.Last(s.key).Desired != sent {
 		return nil
 	}
 	return s.fight(ctx, path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
@@ -19,7 +19,7 @@ func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) e
 
 // checkStatusFight is checkFight for the status of the upstream object.
 func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
-	if s.of.memory.last(s.key).status.sent != sent {
+	if s.of.memory.Last(s.key).Status.Sent != sent {
 		return nil
 	}
 	return s.fight(ctx, "status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))

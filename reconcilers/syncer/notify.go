@@ -64,7 +64,7 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	}
 	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), n.reason, n.text}, "\x00")))
 	name := s.key.Name + "." + hex.EncodeToString(digest[:8])
-	if !r.memory.tell(name, time.Now()) {
+	if !r.memory.Tell(name, time.Now()) {
 		return nil
 	}
 	err := s.upstream.Client.Create(ctx, &eventsv1.Event{
@@ -76,7 +76,7 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		Regarding:           referenceTo(r.kind, s.key, s.up.GetUID()),
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		r.memory.untold(name)
+		r.memory.Untold(name)
 		return fmt.Errorf("record an event about upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
 	return nil

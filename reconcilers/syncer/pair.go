@@ -64,7 +64,7 @@ func NewPair(o PairOptions) (*Pair, error) {
 		return nil, fmt.Errorf("%w: the name of pair %q: %s", ErrInvalidConfig, o.Name, strings.Join(problems, "; "))
 	case o.Manager == nil:
 		return nil, fmt.Errorf("%w: pair %s needs a Manager", ErrInvalidConfig, o.Name)
-	case o.Upstream.inner == nil, o.Downstream.inner == nil:
+	case o.Upstream.IsZero(), o.Downstream.IsZero():
 		return nil, fmt.Errorf("%w: pair %s needs an Upstream and a Downstream", ErrInvalidConfig, o.Name)
 	}
 	m, err := newMetrics(o)
@@ -86,8 +86,8 @@ func (p *Pair) Manager() ctrl.Manager { return p.options.Manager }
 // With calls f with access to both clusters. It does not wait for the network, and returns registry.ErrNotReady for a leased
 // remote that is not Ready.
 func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Access) error) error {
-	return p.options.Upstream.inner.lend(ctx, func(ctx context.Context, up Access) error {
-		return p.options.Downstream.inner.lend(ctx, func(ctx context.Context, down Access) error {
+	return p.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
+		return p.options.Downstream.Lend(ctx, func(ctx context.Context, down Access) error {
 			return f(ctx, up, down)
 		})
 	})

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -31,10 +33,9 @@ type reconciler[T client.Object] struct {
 	options    Options[T]
 	kind       schema.GroupVersionKind
 	keys       translate.Keys
-	selection  HubSelection
 	finalizer  string
-	up, down   view
-	memory     *memory
+	up, down   side.View
+	memory     *memory.Memory
 	fights     *contention.Detector[types.NamespacedName]
 	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that wait for somebody else
 	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
@@ -54,19 +55,19 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 		return nil
 	}
 	name := client.ObjectKeyFromObject(obj)
-	all := r.memory.unblock(name)
+	all := r.memory.Unblock(name)
 	up, ours := r.translator.ToUpstream(down)
 	switch {
 	case ours && deleted:
 		original := types.UID(down.GetAnnotations()[r.keys.ObjectUID])
-		if r.memory.isOwn(up, down.GetUID()) || !r.memory.lived(up, down.GetUID()) {
+		if r.memory.IsOwn(up, down.GetUID()) || !r.memory.Lived(up, down.GetUID()) {
 			original = ""
 		}
-		r.memory.gone(up, original)
+		r.memory.Gone(up, original)
 	case ours:
-		r.memory.exists(up, name)
+		r.memory.Exists(up, name)
 		if r.options.OnDownstreamDeletion == Propagate && down.GetDeletionTimestamp() == nil {
-			r.memory.lives(up, down.GetUID())
+			r.memory.Lives(up, down.GetUID())
 		}
 	default:
 		s, isUp := r.syncer.(UpSyncer[T])
@@ -76,7 +77,7 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 		if up, ours = s.UpstreamName(down); !ours {
 			return all
 		}
-		r.memory.isSource(up, name)
+		r.memory.IsSource(up, name)
 	}
 	return append(all, up)
 }
@@ -117,7 +118,7 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 func (s *Session[T]) observe(ctx context.Context) error {
 	r := s.of
 	s.up = newObject[T](r.kind)
-	err := r.up.reader(s.upstream).Get(ctx, s.key, s.up)
+	err := r.up.Reader(s.upstream).Get(ctx, s.key, s.up)
 	s.facts.up, err = presenceOf(s.up, err)
 	if err != nil {
 		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
@@ -142,11 +143,11 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	}
 	s.facts.upSyncer = s.facts.upSyncer && s.isSource()
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
-	s.facts.lost = s.facts.down == absent && r.memory.isLost(s.key, s.up.GetUID())
+	s.facts.lost = s.facts.down == absent && r.memory.IsLost(s.key, s.up.GetUID())
 	if s.facts.down == absent {
 		return nil
 	}
-	s.facts.byOthers = r.memory.lived(s.key, s.down.GetUID()) && !r.memory.isOwn(s.key, s.down.GetUID())
+	s.facts.byOthers = r.memory.Lived(s.key, s.down.GetUID()) && !r.memory.IsOwn(s.key, s.down.GetUID())
 	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
 	return err
 }
@@ -169,7 +170,7 @@ func (s *Session[T]) claims(down T) bool {
 // isSelected reports whether an object upstream shall have a copy. An object that another controller manages has none.
 func (s *Session[T]) isSelected(up T) bool {
 	r := s.of
-	return up.GetLabels()[r.keys.ControlledBy] == "" && r.selection.selects(up) && (r.options.Select == nil || r.options.Select(up))
+	return up.GetLabels()[r.keys.ControlledBy] == "" && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
 }
 
 func presenceOf(obj client.Object, err error) (presence, error) {
@@ -188,14 +189,14 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 // does not belong to the copy of another object.
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
-	known, isKnown := r.memory.nameOf(s.key)
+	known, isKnown := r.memory.NameOf(s.key)
 	if isKnown {
 		if found, err := s.isCopy(ctx, known); err != nil || found {
 			return err
 		}
 	}
 	all := r.translator.ToDownstream(s.key)
-	if source, ok := r.memory.sourceOf(s.key); ok && s.facts.up == absent {
+	if source, ok := r.memory.SourceOf(s.key); ok && s.facts.up == absent {
 		all = append([]types.NamespacedName{source}, all...)
 	}
 	if isKnown {
@@ -265,7 +266,7 @@ func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (e
 	if name.Name == "" {
 		return nil
 	}
-	err = s.of.down.reader(s.downstream).Get(ctx, name, s.down)
+	err = s.of.down.Reader(s.downstream).Get(ctx, name, s.down)
 	if s.facts.down, err = presenceOf(s.down, err); err != nil {
 		return fmt.Errorf("read downstream %s %s: %w", s.of.kind.Kind, name, err)
 	}

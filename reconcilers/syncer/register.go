@@ -21,6 +21,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -34,7 +36,7 @@ func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[
 		return err
 	}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	b.WatchesRawSource(r.up.requests(r.observeUp)).WatchesRawSource(r.down.requests(r.observeDown))
+	b.WatchesRawSource(r.up.Requests(r.observeUp)).WatchesRawSource(r.down.Requests(r.observeDown))
 	return p.complete(b, s, r)
 }
 
@@ -44,13 +46,13 @@ func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error
 	if err != nil {
 		return err
 	}
-	up, err := p.options.Upstream.inner.open(want{object: newObject[T](kind)})
+	up, err := p.options.Upstream.Open(side.Want{Object: newObject[T](kind)})
 	if err != nil {
 		return fmt.Errorf("syncer %s: %w", s.Name(), err)
 	}
 	r := &fakeReconciler[T]{pair: p, syncer: s, kind: kind, up: up}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	b.WatchesRawSource(up.requests(func(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
+	b.WatchesRawSource(up.Requests(func(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
 		return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 	}))
 	return p.complete(b, s, r)
@@ -100,11 +102,10 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	if err != nil {
 		return nil, err
 	}
-	if _, leased := p.options.Downstream.inner.(*leasedSide); leased && o.OnDownstreamDeletion == Propagate {
+	if !p.options.Downstream.ReportsDeletions() && o.OnDownstreamDeletion == Propagate {
 		return nil, fmt.Errorf("%w: syncer %s: deletions of copies in a leased remote are not reported; use Recreate", ErrInvalidConfig, s.Name())
 	}
-	_, importer := s.(UpSyncer[T])
-	if _, hub := p.options.Downstream.inner.(*hubSide); importer && hub {
+	if _, importer := s.(UpSyncer[T]); importer && p.options.Downstream.SeesCopiesOnly() {
 		return nil, fmt.Errorf("%w: syncer %s is an UpSyncer, and a pair watches only its own copies in a hub downstream; "+
 			"make the hub the upstream cluster", ErrInvalidConfig, s.Name())
 	}
@@ -114,23 +115,20 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
 		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory: newMemory(), fights: contention.New[types.NamespacedName](contention.Options{}),
+		memory: memory.New(), fights: contention.New[types.NamespacedName](contention.Options{}),
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),
 	}
 	empty := newObject[T](kind)
-	if r.up, err = p.options.Upstream.inner.open(want{object: empty}); err != nil {
+	if r.up, err = p.options.Upstream.Open(side.Want{Object: empty}); err != nil {
 		return nil, fmt.Errorf("syncer %s: watch upstream: %w", s.Name(), err)
 	}
-	copies := want{object: empty, label: r.keys.ManagedBy, value: translate.ManagedBy(t)}
-	if r.down, err = p.options.Downstream.inner.open(copies); err != nil {
+	copies := side.Want{Object: empty, Label: r.keys.ManagedBy, Value: translate.ManagedBy(t)}
+	if r.down, err = p.options.Downstream.Open(copies); err != nil {
 		return nil, fmt.Errorf("syncer %s: watch downstream: %w", s.Name(), err)
 	}
-	if hub, ok := p.options.Upstream.inner.(*hubSide); ok {
-		r.selection = hub.selection
-	}
-	p.metrics.own(r.kind.Kind, r.memory.count)
+	p.metrics.own(r.kind.Kind, r.memory.Count)
 	return r, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 // Session is one reconcile of an upstream object and its copy. It is valid until SyncDown, Sync or SyncUp returns. Its writes
@@ -60,7 +62,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	if behind := s.behind(); behind > 0 && (next == stepSyncDown || next == stepSync) {
 		return reconcile.Result{RequeueAfter: behind}, nil // The event of the write comes sooner.
 	}
-	if wait := r.memory.awaited(s.key, time.Now()); wait > 0 && next == stepSyncDown {
+	if wait := r.memory.Awaited(s.key, time.Now()); wait > 0 && next == stepSyncDown {
 		return reconcile.Result{RequeueAfter: wait}, nil // The event of the deletion comes sooner.
 	}
 	switch next {
@@ -81,7 +83,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	case stepNone, stepWait:
 	}
 	if isOurs := s.facts.ownership == Ours || s.facts.ownership == Stale; s.facts.up == absent && (s.facts.down == absent || !isOurs) {
-		r.memory.forget(s.key)
+		r.memory.Forget(s.key)
 		r.fights.Forget(s.key)
 		r.pauses.Forget(s.key)
 		return reconcile.Result{}, s.releaseUnseen(ctx)
@@ -90,26 +92,26 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 }
 
 // revision returns the revision of the copy as it was read.
-func (s *Session[T]) revision() revision {
+func (s *Session[T]) revision() memory.Revision {
 	if s.facts.down == absent {
-		return noCopy
+		return memory.NoCopy
 	}
-	return revision(s.down.GetResourceVersion())
+	return memory.Revision(s.down.GetResourceVersion())
 }
 
 // behind returns for how long the copy may still be read as it was before the last write, or 0 if it is not read so.
 func (s *Session[T]) behind() time.Duration {
-	last := s.of.memory.last(s.key)
-	if last.replaced != s.revision() {
+	last := s.of.memory.Last(s.key)
+	if last.Replaced != s.revision() {
 		return 0
 	}
-	return staleFor - time.Since(last.at)
+	return memory.StaleFor - time.Since(last.At)
 }
 
 // wrote records that a write has made another revision of the copy.
 func (s *Session[T]) wrote(made client.Object) {
-	if now := s.revision(); now != revision(made.GetResourceVersion()) {
-		s.of.memory.wrote(s.key, func(w *write) { w.replaced, w.at = now, time.Now() })
+	if now := s.revision(); now != memory.Revision(made.GetResourceVersion()) {
+		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Replaced, w.At = now, time.Now() })
 	}
 }
 
@@ -137,7 +139,7 @@ func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 // nameConflict reports a conflict.
 func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
 	r := s.of
-	r.memory.block(s.name, s.key)
+	r.memory.Block(s.name, s.key)
 	r.pair.metrics.conflict(r.kind.Kind)
 	why := "is not a copy of this object"
 	if found == Copied {

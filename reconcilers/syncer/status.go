@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 // ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
@@ -36,7 +37,7 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 		return err
 	}
 	known, _ := now["status"].(map[string]any)
-	is := statusDigests{had: r.memory.digest(known), sent: r.memory.digest(status)}
+	is := statusDigests{had: r.memory.Digest(known), sent: r.memory.Digest(status)}
 	if is.had == is.sent || s.statusWritten(known, status, is) {
 		return nil
 	}
@@ -57,24 +58,12 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	if err != nil {
 		return fmt.Errorf("write the status of upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
-	made.sent, made.before, made.at = is.sent, revision(s.up.GetResourceVersion()), time.Now()
-	if made.revision == made.before {
-		made.kept = is.had
+	made.Sent, made.Before, made.At = is.sent, memory.Revision(s.up.GetResourceVersion()), time.Now()
+	if made.Made == made.Before {
+		made.Kept = is.had
 	}
-	r.memory.wrote(s.key, func(w *write) { w.status = made })
+	r.memory.Wrote(s.key, func(w *memory.Write) { w.Status = made })
 	return nil
-}
-
-// statusWrite is a write of the status upstream.
-type statusWrite struct {
-	sent uint64 // the digest of the status
-	// declared are the fields of the status that the upstream schema has, if it lacks some; otherwise nil.
-	declared map[string]any
-	// before is the revision of the upstream object that the write has replaced by revision, and at its time.
-	before, revision revision
-	at               time.Time
-	// kept is the digest of the status that the upstream object had if the write has changed nothing; otherwise 0.
-	kept uint64
 }
 
 // statusDigests are the digests of the status that the upstream object has, and of the one that it gets.
@@ -83,48 +72,48 @@ type statusDigests struct{ had, sent uint64 }
 // statusWritten reports whether the status that was written last needs no other write: the upstream object has it, perhaps beside
 // the status of others; its API server has dropped the rest; or the cache has not seen the write yet.
 func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests) bool {
-	last := s.of.memory.last(s.key).status
+	last := s.of.memory.Last(s.key).Status
 	switch {
-	case last.sent != is.sent:
+	case last.Sent != is.sent:
 		return false
-	case last.kept == is.had:
+	case last.Kept == is.had:
 		return true
-	case last.before == revision(s.up.GetResourceVersion()) && time.Since(last.at) < staleFor:
+	case last.Before == memory.Revision(s.up.GetResourceVersion()) && time.Since(last.At) < memory.StaleFor:
 		return true
-	case last.declared != nil:
-		status = last.declared
+	case last.Declared != nil:
+		status = last.Declared
 	}
 	_, contained := fieldset.Contains(now, status)
 	return contained
 }
 
 // sendStatus applies the status to the subresource, or to the object if the kind has none.
-func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) (statusWrite, error) {
+func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) (memory.StatusWrite, error) {
 	r := s.of
 	owner := client.FieldOwner(r.pair.fieldManager(directionUp))
 	if !r.noStatus.Load() {
 		applied := s.withStatus(status)
 		err := s.upstream.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), owner, client.ForceOwnership)
 		if !apierrors.IsNotFound(err) {
-			return statusWrite{revision: revision(applied.GetResourceVersion())}, err
+			return memory.StatusWrite{Made: memory.Revision(applied.GetResourceVersion())}, err
 		}
 		if err := s.upstream.Live.Get(ctx, s.key, newObject[T](r.kind)); err != nil {
-			return statusWrite{}, client.IgnoreNotFound(err)
+			return memory.StatusWrite{}, client.IgnoreNotFound(err)
 		}
 		r.noStatus.Store(true)
 	}
 	applied := s.withStatus(status)
 	err := s.upstream.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), owner, client.ForceOwnership)
-	return statusWrite{revision: revision(applied.GetResourceVersion())}, err
+	return memory.StatusWrite{Made: memory.Revision(applied.GetResourceVersion())}, err
 }
 
 // sendDeclared applies the fields of a status that the upstream schema has. An API server refuses to apply other fields, and
 // drops them from a merge patch: the answer to one that is a dry run shows which they are.
-func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (statusWrite, error) {
+func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (memory.StatusWrite, error) {
 	answer := s.withStatus(nil)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.up.GetUID()}, "status": status})
 	if err != nil {
-		return statusWrite{}, err
+		return memory.StatusWrite{}, err
 	}
 	patch := client.RawPatch(types.MergePatchType, body)
 	if s.of.noStatus.Load() {
@@ -133,12 +122,12 @@ func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (s
 		err = s.upstream.Client.Status().Patch(ctx, answer, patch, client.DryRunAll)
 	}
 	if err != nil {
-		return statusWrite{}, fmt.Errorf("find the fields that the schema has: %w", err)
+		return memory.StatusWrite{}, fmt.Errorf("find the fields that the schema has: %w", err)
 	}
 	has, _ := answer.Object["status"].(map[string]any)
 	declared := fieldset.Common(status, has)
 	made, err := s.sendStatus(ctx, declared)
-	made.declared = declared
+	made.Declared = declared
 	return made, err
 }
 

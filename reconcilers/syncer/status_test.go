@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 // A status is not written again while the cache is behind the last write, or if the API server drops a part of it; but it is if
@@ -14,24 +16,24 @@ import (
 func TestStatusWritten(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		last     statusWrite
+		last     memory.StatusWrite
 		revision string
 		now      map[string]any
 		want     bool
 	}{
-		"never written":           {statusWrite{}, "1", nil, false},
-		"another was written":     {statusWrite{sent: 1, before: "1", at: time.Now()}, "1", nil, false},
-		"the cache is behind":     {statusWrite{sent: 9, before: "1", at: time.Now()}, "1", nil, true},
-		"behind for too long":     {statusWrite{sent: 9, before: "1", at: time.Now().Add(-staleFor)}, "1", nil, false},
-		"changed by another":      {statusWrite{sent: 9, before: "1", at: time.Now()}, "3", nil, false},
-		"a part is dropped":       {statusWrite{sent: 9, kept: 7, before: "1"}, "1", nil, true},
-		"beside that of another":  {statusWrite{sent: 9, before: "1"}, "3", map[string]any{"state": "Ready", "other": "x"}, true},
-		"declared fields":         {statusWrite{sent: 9, before: "1", declared: map[string]any{"a": "b"}}, "3", map[string]any{"a": "b"}, true},
-		"written before, changed": {statusWrite{sent: 9, before: "1"}, "3", map[string]any{"state": "Failed"}, false},
+		"never written":           {memory.StatusWrite{}, "1", nil, false},
+		"another was written":     {memory.StatusWrite{Sent: 1, Before: "1", At: time.Now()}, "1", nil, false},
+		"the cache is behind":     {memory.StatusWrite{Sent: 9, Before: "1", At: time.Now()}, "1", nil, true},
+		"behind for too long":     {memory.StatusWrite{Sent: 9, Before: "1", At: time.Now().Add(-memory.StaleFor)}, "1", nil, false},
+		"changed by another":      {memory.StatusWrite{Sent: 9, Before: "1", At: time.Now()}, "3", nil, false},
+		"a part is dropped":       {memory.StatusWrite{Sent: 9, Kept: 7, Before: "1"}, "1", nil, true},
+		"beside that of another":  {memory.StatusWrite{Sent: 9, Before: "1"}, "3", map[string]any{"state": "Ready", "other": "x"}, true},
+		"declared fields":         {memory.StatusWrite{Sent: 9, Before: "1", Declared: map[string]any{"a": "b"}}, "3", map[string]any{"a": "b"}, true},
+		"written before, changed": {memory.StatusWrite{Sent: 9, Before: "1"}, "3", map[string]any{"state": "Failed"}, false},
 	} {
-		s := &Session[*corev1.ConfigMap]{of: &reconciler[*corev1.ConfigMap]{memory: newMemory()}, key: named("up"), up: &corev1.ConfigMap{}}
+		s := &Session[*corev1.ConfigMap]{of: &reconciler[*corev1.ConfigMap]{memory: memory.New()}, key: named("up"), up: &corev1.ConfigMap{}}
 		s.up.ResourceVersion = c.revision
-		s.of.memory.wrote(s.key, func(w *write) { w.status = c.last })
+		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Status = c.last })
 		if got := s.statusWritten(c.now, map[string]any{"state": "Ready"}, statusDigests{had: 7, sent: 9}); got != c.want {
 			t.Errorf("%s: got %t", name, got)
 		}

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
 // Related returns the names of the upstream objects to reconcile for an event of an object of another kind.
@@ -27,9 +29,9 @@ func (p *Pair) WatchDownstream(obj client.Object, f Related) (source.TypedSource
 }
 
 func watchRelated(on Side, obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
-	v, err := on.inner.open(want{object: obj})
+	v, err := on.Open(side.Want{Object: obj})
 	if err != nil {
 		return nil, fmt.Errorf("watch %T: %w", obj, err)
 	}
-	return v.requests(func(ctx context.Context, obj client.Object, _ bool) []types.NamespacedName { return f(ctx, obj) }), nil
+	return v.Requests(func(ctx context.Context, obj client.Object, _ bool) []types.NamespacedName { return f(ctx, obj) }), nil
 }

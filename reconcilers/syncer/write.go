@@ -71,9 +71,9 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 		return s.wouldWrite(ctx, v, "the copy "+s.name.String())
 	}
 	s.stamp(obj)
-	r.memory.begin(s.key)
+	r.memory.Begin(s.key)
 	err = send(obj)
-	exists := r.memory.end(s.key, s.name, err == nil)
+	exists := r.memory.End(s.key, s.name, err == nil)
 	r.pair.metrics.write(r.kind.Kind, directionDown, v, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):

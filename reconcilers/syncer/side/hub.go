@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package side
 
 import (
 	"context"
@@ -46,17 +46,17 @@ func (s *hubSide) lend(ctx context.Context, f func(context.Context, Access) erro
 	return f(ctx, Access{Client: s.client, Live: s.client})
 }
 
-func (s *hubSide) open(w want) (view, error) {
+func (s *hubSide) open(w Want) (View, error) {
 	selected, keys := hubobjects.Selection{
-		Object: w.object, Labels: s.selection.Labels, Namespaces: s.selection.Namespaces, Route: s.selection.Route,
+		Object: w.Object, Labels: s.selection.Labels, Namespaces: s.selection.Namespaces, Route: s.selection.Route,
 	}, s.selection.Keys
-	if w.label != "" {
-		exists, err := labels.NewRequirement(w.label, selection.Exists, nil)
+	if w.Label != "" {
+		exists, err := labels.NewRequirement(w.Label, selection.Exists, nil)
 		if err != nil {
 			return nil, fmt.Errorf("select the copies in the hub: %w", err)
 		}
 		selected.Labels = labels.NewSelector().Add(*exists)
-		selected.Route, keys = hubobjects.ByLabel(w.label), []string{w.value}
+		selected.Route, keys = hubobjects.ByLabel(w.Label), []string{w.Value}
 	}
 	objects, err := s.objects.Watch(selected, keys...)
 	if err != nil {
@@ -68,16 +68,16 @@ func (s *hubSide) open(w want) (view, error) {
 // hubView is the objects of one kind in the hub that belong to an app.
 type hubView struct{ objects *hubobjects.Objects }
 
-func (v *hubView) reader(Access) client.Reader { return v.objects }
+func (v *hubView) Reader(Access) client.Reader { return v.objects }
 
-func (v *hubView) requests(observe observer) source.TypedSource[reconcile.Request] {
+func (v *hubView) Requests(observe Observer) source.TypedSource[reconcile.Request] {
 	return hubobjects.Map(v.objects, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		gone, ok := v.objects.Deleted(client.ObjectKeyFromObject(obj))
 		return requestsFor(observe(ctx, obj, ok && gone.Seen && gone.Object.GetUID() == obj.GetUID()))
 	})
 }
 
-func (v *hubView) declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
+func (v *hubView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
 	gone, ok := v.objects.Deleted(key)
 	if !ok {
 		return ctx, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package side
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (s *leasedSide) lend(ctx context.Context, f func(context.Context, Access) e
 	})
 }
 
-func (s *leasedSide) open(w want) (view, error) { return &leasedView{side: s, object: w.object}, nil }
+func (s *leasedSide) open(w Want) (View, error) { return &leasedView{side: s, object: w.Object}, nil }
 
 // leasedView is the objects of one kind in a remote.
 type leasedView struct {
@@ -44,9 +44,9 @@ type leasedView struct {
 	object client.Object
 }
 
-func (v *leasedView) reader(a Access) client.Reader { return a.Client }
+func (v *leasedView) Reader(a Access) client.Reader { return a.Client }
 
-func (v *leasedView) requests(observe observer) source.TypedSource[reconcile.Request] {
+func (v *leasedView) Requests(observe Observer) source.TypedSource[reconcile.Request] {
 	return unnamed{watch.Remotes(v.side.registry, v.object, watch.Options[client.Object]{
 		Select: func(s state.Status) bool { return s.Name == v.side.name },
 		Map: func(ctx context.Context, name state.ClusterName, obj client.Object) []watch.Request {
@@ -60,7 +60,7 @@ func (v *leasedView) requests(observe observer) source.TypedSource[reconcile.Req
 }
 
 // declare adds no evidence: a remote whose app has been replaced reports no deletions.
-func (v *leasedView) declare(ctx context.Context, _ types.NamespacedName) (context.Context, error) {
+func (v *leasedView) Declare(ctx context.Context, _ types.NamespacedName) (context.Context, error) {
 	return ctx, nil
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package memory
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// memory is the knowledge of a controller about its copies. It is filled by the events of the downstream cluster and by the
+// Memory is the knowledge of a controller about its copies. It is filled by the events of the downstream cluster and by the
 // controller's own writes, and lost with the process: the copies themselves have the same knowledge in their marks.
-type memory struct {
+type Memory struct {
 	mu sync.Mutex // protects the maps
 	// names are the names of the copies, by upstream object.
 	names map[types.NamespacedName]types.NamespacedName
@@ -34,11 +34,12 @@ type memory struct {
 	told map[string]time.Time
 	seed maphash.Seed
 	// written are the digests of the last writes, by upstream object.
-	written map[types.NamespacedName]write
+	written map[types.NamespacedName]Write
 }
 
-func newMemory() *memory {
-	return &memory{
+// New returns an empty Memory.
+func New() *Memory {
+	return &Memory{
 		names:   map[types.NamespacedName]types.NamespacedName{},
 		sources: map[types.NamespacedName]types.NamespacedName{},
 		blocked: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
@@ -48,20 +49,32 @@ func newMemory() *memory {
 		alive:   map[types.NamespacedName]living{},
 		told:    map[string]time.Time{},
 		seed:    maphash.MakeSeed(),
-		written: map[types.NamespacedName]write{},
+		written: map[types.NamespacedName]Write{},
 	}
 }
 
-// write is a write of the controller, as digests.
-type write struct {
-	desired uint64   // the object that was sent
-	made    revision // the revision of the copy that the write has made
-	answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
-	status  statusWrite
-	// replaced is the revision of the copy that the last write has replaced, and at its time: a cache that still has this
+// Write is the last write of the controller for one object, as digests.
+type Write struct {
+	Desired uint64   // the object that was sent
+	Made    Revision // the revision of the copy that the write has made
+	Answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
+	Status  StatusWrite
+	// Replaced is the revision of the copy that the last write has replaced, and At its time: a cache that still has this
 	// revision is behind.
-	replaced revision
-	at       time.Time
+	Replaced Revision
+	At       time.Time
+}
+
+// StatusWrite is the last write of the status upstream.
+type StatusWrite struct {
+	Sent uint64 // the digest of the status
+	// Declared are the fields of the status that the upstream schema has, if it lacks some; otherwise nil.
+	Declared map[string]any
+	// Before is the revision of the upstream object that the write has replaced by Made, and At its time.
+	Before, Made Revision
+	At           time.Time
+	// Kept is the digest of the status that the upstream object had if the write has changed nothing; otherwise 0.
+	Kept uint64
 }
 
 // living is a copy that was seen without a deletionTimestamp.
@@ -70,25 +83,26 @@ type living struct {
 	missed time.Time // since when the cache lacks it, although no event has reported its deletion; zero if it does not
 }
 
-// revision is a resourceVersion of a copy. A copy that does not exist has the revision noCopy.
-type revision string
+// Revision is a resourceVersion. A copy that does not exist has the Revision NoCopy.
+type Revision string
 
-const noCopy revision = "none"
+// NoCopy is the Revision of a copy that does not exist.
+const NoCopy Revision = "none"
 
-// staleFor is how long a cache may be behind a write. Later its state is what it has: a copy that was deleted in a moment without
+// StaleFor is how long a cache may be behind a write. Later its state is what it has: a copy that was deleted in a moment without
 // a watch never appears.
-const staleFor = time.Second
+const StaleFor = time.Second
 
-// exists records a copy.
-func (m *memory) exists(up, down types.NamespacedName) {
+// Exists records a copy.
+func (m *Memory) Exists(up, down types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.names[up] = down
 	delete(m.lost, up)
 }
 
-// gone records that a copy has gone. uid is that of its original, and is empty unless somebody else has deleted the copy.
-func (m *memory) gone(up types.NamespacedName, uid types.UID) {
+// Gone records that a copy has gone. uid is that of its original, and is empty unless somebody else has deleted the copy.
+func (m *Memory) Gone(up types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.names, up)
@@ -102,16 +116,16 @@ func (m *memory) gone(up types.NamespacedName, uid types.UID) {
 	}
 }
 
-// begin records that a copy is being written, until end.
-func (m *memory) begin(up types.NamespacedName) {
+// Begin records that a copy is being written, until end.
+func (m *Memory) Begin(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writing[up] = false
 }
 
-// end ends a write that has made or changed a copy, unless made is false. It reports whether the copy exists as far as events
+// End ends a write that has made or changed a copy, unless made is false. It reports whether the copy exists as far as events
 // tell: its deletion may be known before the answer to the write.
-func (m *memory) end(up, down types.NamespacedName, made bool) bool {
+func (m *Memory) End(up, down types.NamespacedName, made bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	exists := made && !m.writing[up]
@@ -123,36 +137,36 @@ func (m *memory) end(up, down types.NamespacedName, made bool) bool {
 	return exists
 }
 
-// deletes records that the controller deletes a copy.
-func (m *memory) deletes(up types.NamespacedName, copied types.UID) {
+// Deletes records that the controller deletes a copy.
+func (m *Memory) Deletes(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.own[up] = copied
 }
 
-// spares records that the API server has refused to delete a copy.
-func (m *memory) spares(up types.NamespacedName) {
+// Spares records that the API server has refused to delete a copy.
+func (m *Memory) Spares(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.own, up)
 }
 
-// isOwn reports whether the controller itself deletes a copy.
-func (m *memory) isOwn(up types.NamespacedName, copied types.UID) bool {
+// IsOwn reports whether the controller itself deletes a copy.
+func (m *Memory) IsOwn(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return copied != "" && m.own[up] == copied
 }
 
-// lives records that a copy was seen without a deletionTimestamp.
-func (m *memory) lives(up types.NamespacedName, copied types.UID) {
+// Lives records that a copy was seen without a deletionTimestamp.
+func (m *Memory) Lives(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.alive[up] = living{uid: copied}
 }
 
-// lived reports whether a copy was seen without a deletionTimestamp, so that its deletion has begun while this process runs.
-func (m *memory) lived(up types.NamespacedName, copied types.UID) bool {
+// Lived reports whether a copy was seen without a deletionTimestamp, so that its deletion has begun while this process runs.
+func (m *Memory) Lived(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return copied != "" && m.alive[up].uid == copied
@@ -162,8 +176,8 @@ func (m *memory) lived(up types.NamespacedName, copied types.UID) bool {
 // means that a new list lacked the copy, which says nothing about who has deleted it.
 const reportedWithin = 2 * time.Second
 
-// awaited returns for how long to wait for the report of a deletion, if the cache lacks a copy that was seen to be alive.
-func (m *memory) awaited(up types.NamespacedName, now time.Time) time.Duration {
+// Awaited returns for how long to wait for the report of a deletion, if the cache lacks a copy that was seen to be alive.
+func (m *Memory) Awaited(up types.NamespacedName, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	copied, ok := m.alive[up]
@@ -177,8 +191,8 @@ func (m *memory) awaited(up types.NamespacedName, now time.Time) time.Duration {
 	return max(0, reportedWithin-now.Sub(copied.missed))
 }
 
-// forget drops the knowledge about an upstream object that has no copy and does not exist.
-func (m *memory) forget(up types.NamespacedName) {
+// Forget drops the knowledge about an upstream object that has no copy and does not exist.
+func (m *Memory) Forget(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.names, up)
@@ -194,28 +208,28 @@ func (m *memory) forget(up types.NamespacedName) {
 	}
 }
 
-func (m *memory) nameOf(up types.NamespacedName) (types.NamespacedName, bool) {
+func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name, ok := m.names[up]
 	return name, ok
 }
 
-func (m *memory) isLost(up types.NamespacedName, uid types.UID) bool {
+func (m *Memory) IsLost(up types.NamespacedName, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lost[up] == uid && uid != ""
 }
 
-// count returns the number of copies.
-func (m *memory) count() int {
+// Count returns the number of copies.
+func (m *Memory) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.names)
 }
 
-// block records that an upstream object waits for a name.
-func (m *memory) block(down, up types.NamespacedName) {
+// Block records that an upstream object waits for a name.
+func (m *Memory) Block(down, up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.blocked[down] == nil {
@@ -224,8 +238,8 @@ func (m *memory) block(down, up types.NamespacedName) {
 	m.blocked[down].Insert(up)
 }
 
-// unblock returns the upstream objects that wait for a name, and forgets them.
-func (m *memory) unblock(down types.NamespacedName) []types.NamespacedName {
+// Unblock returns the upstream objects that wait for a name, and forgets them.
+func (m *Memory) Unblock(down types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting := m.blocked[down].UnsortedList()
@@ -233,13 +247,13 @@ func (m *memory) unblock(down types.NamespacedName) []types.NamespacedName {
 	return waiting
 }
 
-func (m *memory) last(up types.NamespacedName) write {
+func (m *Memory) Last(up types.NamespacedName) Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.written[up]
 }
 
-func (m *memory) wrote(up types.NamespacedName, change func(*write)) {
+func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	one := m.written[up]
@@ -247,13 +261,13 @@ func (m *memory) wrote(up types.NamespacedName, change func(*write)) {
 	m.written[up] = one
 }
 
-func (m *memory) isSource(up, down types.NamespacedName) {
+func (m *Memory) IsSource(up, down types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sources[up] = down
 }
 
-func (m *memory) sourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
+func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	down, ok := m.sources[up]
@@ -267,8 +281,8 @@ const (
 	maxTold = 10_000
 )
 
-// tell reports whether an event is to be recorded, and notes that it is.
-func (m *memory) tell(name string, now time.Time) bool {
+// Tell reports whether an event is to be recorded, and notes that it is.
+func (m *Memory) Tell(name string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last, ok := m.told[name]; ok && now.Sub(last) < eventLife {
@@ -281,15 +295,15 @@ func (m *memory) tell(name string, now time.Time) bool {
 	return true
 }
 
-// untold notes that an event could not be recorded.
-func (m *memory) untold(name string) {
+// Untold notes that an event could not be recorded.
+func (m *Memory) Untold(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.told, name)
 }
 
-// digest returns a digest of an object, which is valid in this process only. It is never 0.
-func (m *memory) digest(obj map[string]any) uint64 {
+// Digest returns a digest of an object, which is valid in this process only. It is never 0.
+func (m *Memory) Digest(obj map[string]any) uint64 {
 	data, err := json.Marshal(obj) // The keys are sorted.
 	if err != nil {
 		return 1 // An object from an API server can be marshaled.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer
+package side
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type clusterView struct {
 }
 
 // reader returns the cache, because the client reads unstructured objects from the API server.
-func (v *clusterView) reader(Access) client.Reader { return v.cluster.GetCache() }
+func (v *clusterView) Reader(Access) client.Reader { return v.cluster.GetCache() }
 
-func (v *clusterView) requests(observe observer) source.TypedSource[reconcile.Request] {
+func (v *clusterView) Requests(observe Observer) source.TypedSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return requestsFor(observe(ctx, obj, v.seen.has(obj)))
 	})
@@ -49,7 +49,7 @@ func (v *clusterView) requests(observe observer) source.TypedSource[reconcile.Re
 
 // declare adds the tombstone of an object that a watch has reported as deleted. Kinds of custom resources have none: their
 // watch reports each object as deleted, too, when the CustomResourceDefinition is deleted.
-func (v *clusterView) declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
+func (v *clusterView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
 	kind, err := apiutil.GVKForObject(v.object, v.cluster.GetScheme())
 	if err != nil {
 		return ctx, err

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// importing is an UpSyncer.
+type importing struct{ Copy[*corev1.ConfigMap] }
+
+func (*importing) UpstreamName(*corev1.ConfigMap) (name types.NamespacedName, ok bool) {
+	return name, false
+}
+
+func (*importing) SyncUp(context.Context, Up[*corev1.ConfigMap]) (reconcile.Result, error) {
+	return reconcile.Result{}, nil
+}
+
+// A pair watches only its own copies in a hub, so an UpSyncer would see nothing there.
+func TestRegister_UpSyncerOfTheHub(t *testing.T) {
+	t.Parallel()
+	id := Identity{Tenant: "t", TargetNamespace: "default", KeyPrefix: "example.com"}
+	p := &Pair{options: PairOptions{Name: "p", Identity: id, Downstream: OfHub(registry.Remote{}, HubSelection{})}}
+	o := Options[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}
+	err := Register(p, Syncer[*corev1.ConfigMap](&importing{Copy[*corev1.ConfigMap]{Called: "import"}}), NewNamespaced[*corev1.ConfigMap](id, TranslatorOptions{}), o)
+	if !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Only the API server's word that there is no object is absence.
+func TestPresenceOf(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a")
+	for _, c := range []struct {
+		obj  *corev1.ConfigMap
+		err  error
+		want presence
+	}{
+		{&corev1.ConfigMap{}, nil, present},
+		{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, nil, terminating},
+		{&corev1.ConfigMap{}, missing, absent},
+	} {
+		if got, err := presenceOf(c.obj, c.err); got != c.want || err != nil {
+			t.Errorf("got %d, %v, want %d", got, err, c.want)
+		}
+	}
+	if _, err := presenceOf(&corev1.ConfigMap{}, errors.New("the network is down")); err == nil {
+		t.Error("an error counts as absence")
+	}
+}
