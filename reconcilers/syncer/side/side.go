@@ -24,7 +24,9 @@ func (s Side) IsZero() bool { return s.inner == nil }
 
 // Lend calls f with access to the cluster. It does not wait for the network, and returns registry.ErrNotReady for a leased remote
 // that is not Ready.
-func (s Side) Lend(ctx context.Context, f func(ctx context.Context, a Access) error) error { return s.inner.lend(ctx, f) }
+func (s Side) Lend(ctx context.Context, f func(ctx context.Context, a Access) error) error {
+	return s.inner.lend(ctx, f)
+}
 
 // Open begins to watch objects, while the pair is set up.
 func (s Side) Open(w Want) (View, error) { return s.inner.open(w) }

@@ -208,6 +208,7 @@ func (m *Memory) Forget(up types.NamespacedName) {
 	}
 }
 
+// NameOf returns the name of the copy of an upstream object, and false if none is known.
 func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,6 +216,7 @@ func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	return name, ok
 }
 
+// IsLost reports whether somebody else has deleted the copy of the original with this UID.
 func (m *Memory) IsLost(up types.NamespacedName, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,12 +249,14 @@ func (m *Memory) Unblock(down types.NamespacedName) []types.NamespacedName {
 	return waiting
 }
 
+// Last returns the last write for an upstream object. The zero Write means that there was none.
 func (m *Memory) Last(up types.NamespacedName) Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.written[up]
 }
 
+// Wrote changes the record of the last write for an upstream object.
 func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -261,12 +265,14 @@ func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	m.written[up] = one
 }
 
+// IsSource records the downstream object for which an UpSyncer makes an upstream object.
 func (m *Memory) IsSource(up, down types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sources[up] = down
 }
 
+// SourceOf returns the downstream object for which an UpSyncer makes an upstream object, and false if none is known.
 func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
