@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,8 +144,9 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	}
 	s.facts.upSyncer = s.facts.upSyncer && s.isSource()
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
-	s.facts.lost = s.facts.down == absent && r.memory.IsLost(s.key, s.up.GetUID())
 	if s.facts.down == absent {
+		s.awaited = r.memory.Awaited(s.key, time.Now()) // First: a report that comes now is either awaited or known.
+		s.facts.lost = r.memory.IsLost(s.key, s.up.GetUID())
 		return nil
 	}
 	s.facts.byOthers = r.memory.Lived(s.key, s.down.GetUID()) && !r.memory.IsOwn(s.key, s.down.GetUID())

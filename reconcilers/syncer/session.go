@@ -24,6 +24,7 @@ type Session[T client.Object] struct {
 	up, down             T // as read
 	upstream, downstream Access
 	facts                facts
+	awaited              time.Duration // for how long to wait for the report why the copy is absent
 }
 
 // Key returns the name of the upstream object, and Target the name of its copy.
@@ -62,8 +63,8 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	if behind := s.behind(); behind > 0 && (next == stepSyncDown || next == stepSync) {
 		return reconcile.Result{RequeueAfter: behind}, nil // The event of the write comes sooner.
 	}
-	if wait := r.memory.Awaited(s.key, time.Now()); wait > 0 && next == stepSyncDown {
-		return reconcile.Result{RequeueAfter: wait}, nil // The event of the deletion comes sooner.
+	if s.awaited > 0 && next == stepSyncDown {
+		return reconcile.Result{RequeueAfter: s.awaited}, nil // The event of the deletion comes sooner.
 	}
 	switch next {
 	case stepSyncDown:
