@@ -54,6 +54,8 @@ type Report struct {
 	Ready bool
 	// Reason is a word in CamelCase, and Message a sentence for people. They may be empty.
 	Reason, Message string
+	// Omit says that the entity is not for this cluster: it has no part in the status.
+	Omit bool
 	// Again repeats the reconcile after a time. Default: it is repeated when something changes.
 	Again time.Duration
 }

@@ -160,6 +160,40 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
+// DeleteOthers deletes all secondaries of the primary but these, within the limits of the module. The cache may be behind: what it
+// lacks is deleted when its event comes.
+func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object) error {
+	all, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, obj := range wanted {
+		name, err := s.nameOf(obj)
+		if err != nil {
+			return err
+		}
+		keep[name] = true
+	}
+	var others []client.Object
+	for _, obj := range all {
+		name, err := s.nameOf(obj)
+		if err != nil {
+			return err
+		}
+		if !keep[name] {
+			others = append(others, obj)
+		}
+	}
+	return s.deleteAll(ctx, others)
+}
+
+// nameOf returns a name of an object that it has in no other kind.
+func (s *Secondaries) nameOf(obj client.Object) (string, error) {
+	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
+	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
+}
+
 // list returns the secondaries of the primary of all kinds, from the cache.
 func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
 	label, value := s.marks.OwnerLabel(s.owner.Key)

@@ -137,8 +137,11 @@ func (s *StatusStore) write(ctx context.Context, key string, all Status, at buck
 
 // report writes the part of the status for the cluster of the controller.
 func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) error {
-	if c.options.Status == nil {
+	switch {
+	case c.options.Status == nil:
 		return nil
+	case r.Omit:
+		return c.options.Status.remove(ctx, e.Key, c.options.Cluster)
 	}
 	return c.options.Status.set(ctx, e.Key, c.options.Cluster, Part{
 		Revision: e.Revision, Ready: r.Ready, Reason: r.Reason, Message: r.Message, Since: time.Now().UTC().Truncate(time.Second),

@@ -38,6 +38,8 @@ var (
 
 	errDeaf   = errors.New("no canary was seen through the watch")
 	errClosed = errors.New("the watch has ended")
+
+	errVanished = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
 )
 
 // Options describe a Bucket. Name, JetStream and Writer are required.
@@ -55,6 +57,11 @@ type Options struct {
 	// Anchor remembers the identity of the bucket beyond the life of the process. Default: none, so a bucket that was replaced
 	// while the process did not run is not recognized.
 	Anchor Anchor
+	// Create creates the bucket if it does not exist and the Anchor does not know it. A bucket that was there before is never
+	// created: an empty one would seem to be healthy. Default: false.
+	Create bool
+	// Unavailable is the reason why there is no JetStream; then the copy stays empty. Default: none.
+	Unavailable error
 	// Beat is the interval of canaries. Default: five seconds.
 	Beat time.Duration
 	// Logger logs losses and returns. Default: none.
@@ -106,7 +113,7 @@ func New(o Options) (*Bucket, error) {
 	switch {
 	case !validName.MatchString(o.Name):
 		return nil, fmt.Errorf("%w: the name %q: letters, digits, - and _", ErrInvalidOptions, o.Name)
-	case o.JetStream == nil, o.Writer == "":
+	case o.JetStream == nil && o.Unavailable == nil, o.Writer == "":
 		return nil, fmt.Errorf("%w: JetStream and Writer are required", ErrInvalidOptions)
 	}
 	o.Beat = cmp.Or(o.Beat, defaultBeat)
@@ -116,7 +123,7 @@ func New(o Options) (*Bucket, error) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = logr.Discard()
 	}
-	return &Bucket{options: o, held: newHeld(), health: Health{Err: ErrNotComplete, Since: time.Now()}, watchers: map[int]func(Change){}}, nil
+	return &Bucket{options: o, held: newHeld(), health: Health{Err: cmp.Or(o.Unavailable, ErrNotComplete), Since: time.Now()}, watchers: map[int]func(Change){}}, nil
 }
 
 // Name returns the name of the bucket.

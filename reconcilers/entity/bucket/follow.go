@@ -16,6 +16,10 @@ import (
 
 // Run follows the bucket until ctx ends, and returns nil then. It returns when no goroutine of the Bucket runs any longer.
 func (b *Bucket) Run(ctx context.Context) error {
+	if b.options.Unavailable != nil {
+		<-ctx.Done()
+		return nil
+	}
 	pause := minPause
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -121,6 +125,9 @@ func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) && b.options.Create {
+		kv, err = b.create(ctx)
+	}
 	if err != nil {
 		return nil, facts{}, fmt.Errorf("open: %w", err)
 	}
@@ -134,6 +141,24 @@ func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
 		markers:  info.Config.SubjectDeleteMarkerTTL > 0,
 		expires:  info.Config.MaxAge > 0 || info.Config.AllowMsgTTL,
 	}, nil
+}
+
+// History is how many values of a key a bucket of ours keeps: two are needed to see that a key was deleted and created again.
+const History = 5
+
+// create creates the bucket, unless it has been there before.
+func (b *Bucket) create(ctx context.Context) (jetstream.KeyValue, error) {
+	_, known, err := b.earlier(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case known:
+		return nil, errVanished
+	}
+	if err := b.options.Gate(); err != nil {
+		return nil, err
+	}
+	return b.options.JetStream.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.options.Name, History: History})
 }
 
 func recordOf(e jetstream.KeyValueEntry) record {

@@ -21,7 +21,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	kv, err := b.keyValue(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
@@ -37,7 +37,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	kv, err := b.keyValue(ctx)
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
@@ -49,7 +49,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) erro
 func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	kv, err := b.keyValue(ctx)
 	if err != nil {
 		return Entry{}, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
@@ -100,4 +100,11 @@ func encode(c canary) []byte {
 		return nil // Two numbers can be marshaled.
 	}
 	return data
+}
+
+func (b *Bucket) keyValue(ctx context.Context) (jetstream.KeyValue, error) {
+	if b.options.Unavailable != nil {
+		return nil, b.options.Unavailable
+	}
+	return b.options.JetStream.KeyValue(ctx, b.options.Name)
 }
