@@ -136,7 +136,7 @@ func (s *Server) Save() (restore func()) {
 // Freeze stops the server without closing its connections, until Thaw.
 func (s *Server) Freeze() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server go on.
+// Thaw lets a frozen server run again.
 func (s *Server) Thaw() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Connect returns a connection as the hub has one: it comes back, and buffers no writes while it is away.

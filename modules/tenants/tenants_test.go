@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/tenants"
@@ -42,7 +41,7 @@ func newSite(t *testing.T) *site {
 	s.kv, s.status = nats.Bucket(t, js, tenants.Bucket), nats.Bucket(t, js, "tenants-status")
 	s.Hub = hubtest.New(t, hubtest.Modules(natshub.Module, tenants.Module),
 		hubtest.Rules(rbac.RemoteRules(tenants.Module)...),
-		hubtest.HubOptions(func(o *app.Options) { o.NATS.URL = s.server.URL() }))
+		hubtest.NATS(s.server.URL()))
 	return s
 }
 

@@ -4,12 +4,13 @@ package entity
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
 // Codec converts between values and the bytes in a bucket.
 type Codec[T any] interface {
-	// Decode returns the value. An error says what is wrong, without the bytes.
+	// Decode returns the value. Its error names the wrong field, and repeats nothing of the bytes.
 	Decode(data []byte) (T, error)
 	// Encode returns the bytes of a value that replaces previous, which is nil for a new key. Fields of previous that T does not
 	// have stay: they belong to a later version of the program.
@@ -47,22 +48,28 @@ func (c jsonCodec[T]) Encode(value T, previous []byte) ([]byte, error) {
 	if err != nil || previous == nil {
 		return data, err
 	}
+	return keepUnknown[T](data, previous)
+}
+
+// keepUnknown returns the bytes of a value with the fields of previous that T does not have. Nothing is kept of a previous value that
+// is no T.
+func keepUnknown[T any](data, previous []byte) ([]byte, error) {
 	var known T
-	if json.Unmarshal(previous, &known) != nil {
-		return data, nil // Nothing of it can be kept.
+	var before, part, now any
+	if !isJSON(previous, &known) || !isJSON(previous, &before) {
+		return data, nil
 	}
 	understood, err := json.Marshal(known)
 	if err != nil {
 		return nil, err
 	}
-	var before, part, now any
-	for text, into := range map[*[]byte]*any{&previous: &before, &understood: &part, &data: &now} {
-		if err := json.Unmarshal(*text, into); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(json.Unmarshal(understood, &part), json.Unmarshal(data, &now)); err != nil {
+		return nil, err
 	}
 	return json.Marshal(keep(before, part, now))
 }
+
+func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
 
 // keep returns now with the fields of before that are not understood. In lists it keeps them by index, if no element was added or
 // removed.
@@ -70,32 +77,33 @@ func keep(before, understood, now any) any {
 	switch b := before.(type) {
 	case map[string]any:
 		u, isMap := understood.(map[string]any)
-		n, stays := now.(map[string]any)
-		if !isMap || !stays {
-			return now
-		}
-		for key, value := range b {
-			if _, known := u[key]; !known {
-				if _, set := n[key]; !set {
-					n[key] = value
-				}
-				continue
-			}
-			if _, set := n[key]; set {
-				n[key] = keep(value, u[key], n[key])
-			}
+		if n, stays := now.(map[string]any); isMap && stays {
+			keepFields(b, u, n)
 		}
 	case []any:
 		u, isList := understood.([]any)
 		n, stays := now.([]any)
-		if !isList || !stays || len(u) != len(b) || len(n) != len(b) {
-			return now
-		}
-		for i := range b {
-			n[i] = keep(b[i], u[i], n[i])
+		if isList && stays && len(u) == len(b) && len(n) == len(b) {
+			for i := range b {
+				n[i] = keep(b[i], u[i], n[i])
+			}
 		}
 	}
 	return now
+}
+
+// keepFields adds the fields of before that are not understood to now.
+func keepFields(before, understood, now map[string]any) {
+	for key, value := range before {
+		part, isUnderstood := understood[key]
+		_, isSet := now[key]
+		switch {
+		case isUnderstood && isSet:
+			now[key] = keep(value, part, now[key])
+		case !isUnderstood && !isSet:
+			now[key] = value
+		}
+	}
 }
 
 // withoutText returns an error of encoding/json without the value in it, which another party wrote.

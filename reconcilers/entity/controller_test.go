@@ -45,7 +45,7 @@ func TestController_Follows(t *testing.T) {
 	})
 }
 
-// A secondary that is edited or deleted is repaired, and one of somebody else is never touched.
+// A secondary that is edited or deleted is repaired, and a foreign object is never touched.
 func TestController_Secondaries(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -167,7 +167,7 @@ func TestController_HostileValues(t *testing.T) {
 		}()
 		eventually(t, func() error {
 			if p := s.waitPart(t, "a.x", entity.ReasonUndecodable); p.Message == "" {
-				return fmt.Errorf("the status of %q says nothing: %v", hostile, e.Err)
+				return fmt.Errorf("the status of %q says nothing: %w", hostile, e.Err)
 			}
 			return nil
 		})
@@ -181,8 +181,8 @@ func TestController_HostileValues(t *testing.T) {
 	s.wait(t, "a.x", "2")
 }
 
-// Nothing is collected because a bucket was recreated: what is there is followed, and markers in it count. After it is accepted,
-// what it lacks is collected.
+// Nothing is collected because a bucket was recreated: its entities are followed, and markers in it count. After it is
+// accepted, the secondaries of keys that it lacks are collected.
 func TestController_RecreatedBucket(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

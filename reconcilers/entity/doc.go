@@ -21,7 +21,7 @@ concerns ten remotes is reconciled ten times, by itself in each of them: a remot
 # The life of a reconcile
 
 A request is a key. It is made by a change of the entity, by an event of a secondary, after Options.Resync, and by the author. Each
-reconcile looks at what there is:
+reconcile compares the bucket with the cluster:
 
 	the bucket has             the secondaries
 	a value                    of an earlier life are deleted; Reconciler.Reconcile makes the others
@@ -31,8 +31,7 @@ reconcile looks at what there is:
 	nothing, and is lost       stay
 	nothing, and is Changed    stay, until the bucket is accepted
 
-See package bucket for the words of the left column. A bucket has no finalizers, so the secondaries themselves are the record of
-what is to be cleaned up: each of them requests its owner when a process starts, and when the bucket has become complete.
+See package bucket for the words of the left column. A bucket has no finalizers, so the secondaries themselves are the record: each of them requests its owner when a process starts, and when the bucket has become complete.
 
 # Marks
 

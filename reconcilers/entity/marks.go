@@ -73,7 +73,7 @@ func (m Marks) OwnerLabel(key string) (label, value string) {
 func (m Marks) hash(texts ...string) string {
 	h := sha256.New()
 	for _, text := range append([]string{m.Hub}, texts...) {
-		fmt.Fprintf(h, "%d:%s", len(text), text)
+		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text) // A hash returns no error.
 	}
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }

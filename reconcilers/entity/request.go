@@ -10,8 +10,8 @@ type Request struct{ Kind, Key string }
 // String returns the kind and the key.
 func (r Request) String() string { return r.Kind + "/" + r.Key }
 
-// Operation is the reason of a request. It decides about the order of requests, and about nothing else: a reconcile compares what
-// there is with what there shall be.
+// Operation is the reason of a request. It decides about the order of requests, and about nothing else: a reconcile compares the
+// secondaries with the entity.
 type Operation uint8
 
 // The operations. The first three have the numbers of jetstream.KeyValueOp.
@@ -23,7 +23,7 @@ const (
 	OperationResync
 )
 
-// The priorities of requests: users wait for the first, and nobody for the last.
+// The priorities of requests: a user waits for the first.
 const (
 	priorityPrimary   = 10
 	prioritySecondary = 0

@@ -77,7 +77,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	message := messageCreated
 	u.SetResourceVersion(onlyNew)
 	if exists {
-		if _, ours := s.owned(found); !ours {
+		if !s.owns(found) {
 			return s.foreign(obj)
 		}
 		u.SetResourceVersion("")
@@ -106,7 +106,7 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 	if apierrors.IsConflict(err) && !existed {
 		found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
 		if s.live.Get(ctx, client.ObjectKeyFromObject(obj), found) == nil {
-			if _, ours := s.owned(found); !ours {
+			if !s.owns(found) {
 				return s.foreign(obj)
 			}
 		}
@@ -127,10 +127,10 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object) (client.Objec
 	return found, true, nil
 }
 
-// owned returns the owner of an object, and whether it is this primary.
-func (s *Secondaries) owned(obj metav1.Object) (Owner, bool) {
+// owns reports whether an object is a secondary of the primary.
+func (s *Secondaries) owns(obj metav1.Object) bool {
 	o, ok := s.marks.OwnerOf(obj)
-	return o, ok && o.Key == s.owner.Key
+	return ok && o.Key == s.owner.Key
 }
 
 func (s *Secondaries) foreign(obj client.Object) error {
@@ -147,7 +147,7 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	case err != nil:
 		return fmt.Errorf("read %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
-	if _, ours := s.owned(found); !ours || found.GetDeletionTimestamp() != nil {
+	if !s.owns(found) || found.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	uid, revision := found.GetUID(), found.GetResourceVersion()
@@ -204,7 +204,7 @@ func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
 			return nil, err
 		}
 		for _, obj := range found {
-			if _, ours := s.owned(obj); ours {
+			if s.owns(obj) {
 				all = append(all, obj)
 			}
 		}

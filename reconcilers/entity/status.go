@@ -64,10 +64,16 @@ func (s *StatusStore) read(ctx context.Context, key string) (Status, bucket.Revi
 	if err != nil {
 		return found, 0, fmt.Errorf("read the status of %s: %w", key, err)
 	}
-	if json.Unmarshal(e.Value, &found) != nil {
-		return Status{}, e.Revision, nil // It is only a report, and is written again.
+	return decodeStatus(e.Value), e.Revision, nil
+}
+
+// decodeStatus decodes a status. One that cannot be decoded is empty: it is only a report, and is written again.
+func decodeStatus(data []byte) Status {
+	var s Status
+	if json.Unmarshal(data, &s) != nil {
+		return Status{}
 	}
-	return found, e.Revision, nil
+	return s
 }
 
 // set sets the part of a cluster.

@@ -94,7 +94,7 @@ func (s *stage) process(t *testing.T) {
 	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
 		b, err := bucket.New(bucket.Options{Name: name, JetStream: s.js, Writer: "hub", Beat: beat, Anchor: a})
 		must(t, err)
-		running.Go(func() { _ = b.Run(ctx) })
+		running.Go(func() { b.Run(ctx) })
 		return b
 	}
 	s.store = entity.NewStore(follow("orders", s.anchor), entity.JSON(validate))

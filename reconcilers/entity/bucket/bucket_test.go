@@ -81,7 +81,7 @@ func (s *stage) process(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = b.Run(ctx)
+		b.Run(ctx)
 	}()
 	s.bucket = b
 	s.stop = sync.OnceFunc(func() {

@@ -3,6 +3,7 @@
 package bucket
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -46,45 +47,50 @@ func (h *held) apply(r record) bool {
 	return true
 }
 
-// replace takes over a new list, and returns the differences, in the order of the revisions. Markers that the list lacks because
-// they have been compacted stay, unless the bucket is another one.
+// replace takes over a new list, and returns the differences, in the order of the revisions. If the bucket is the one of before,
+// what was known of lives and markers stays, since the stream may have compacted it.
 func (h *held) replace(list held, another bool) []Change {
+	if !another {
+		list.inherit(*h)
+	}
 	var all []Change
 	for key, e := range list.entries {
-		known, ok := h.entries[key]
-		if ok && !another && known.Revision == e.Revision && known.Created.Equal(e.Created) {
-			list.entries[key] = known
-			continue
+		if known, ok := h.entries[key]; !ok || known.Revision != e.Revision || !known.Created.Equal(e.Created) {
+			all = append(all, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
 		}
-		if !another {
-			if m := h.markers[key]; m.Revision > e.marker.Revision {
-				e.marker = m
-			}
-			if ok && e.Includes(known.Life) {
-				e.Life = known.Life
-			}
-			list.entries[key] = e
-		}
-		all = append(all, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
 	}
 	for key := range h.entries {
-		if _, ok := list.entries[key]; ok {
-			continue
-		}
-		c := Change{Key: key, Operation: Missing, Listed: true}
-		if m, ok := list.markers[key]; ok {
-			c.Operation, c.Revision = Deleted, m.Revision
-		}
-		all = append(all, c)
-	}
-	if !another {
-		for key, m := range h.markers {
-			if _, ok := list.markers[key]; !ok {
-				list.markers[key] = m
-			}
+		if _, ok := list.entries[key]; !ok {
+			all = append(all, list.lacks(key))
 		}
 	}
 	*h = list
-	slices.SortFunc(all, func(a, b Change) int { return int(a.Revision) - int(b.Revision) })
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return all
+}
+
+// inherit takes over what was known of the keys before.
+func (h *held) inherit(before held) {
+	for key, m := range before.markers {
+		if m.Revision > h.markers[key].Revision {
+			h.markers[key] = m
+		}
+	}
+	for key, e := range h.entries {
+		if m := h.markers[key]; m.Revision < e.Revision {
+			e.marker = m
+		}
+		if known, ok := before.entries[key]; ok && e.Includes(known.Life) {
+			e.Life = known.Life
+		}
+		h.entries[key] = e
+	}
+}
+
+// lacks returns the change of a key that the copy does not have.
+func (h *held) lacks(key string) Change {
+	if m, ok := h.markers[key]; ok {
+		return Change{Key: key, Operation: Deleted, Revision: m.Revision, Listed: true}
+	}
+	return Change{Key: key, Operation: Missing, Listed: true}
 }

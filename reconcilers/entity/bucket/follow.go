@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Run follows the bucket until ctx ends, and returns nil then. It returns when no goroutine of the Bucket runs any longer.
-func (b *Bucket) Run(ctx context.Context) error {
+// Run follows the bucket until ctx ends. It returns when no goroutine of the Bucket runs any longer.
+func (b *Bucket) Run(ctx context.Context) {
 	if b.options.Unavailable != nil {
 		<-ctx.Done()
-		return nil
+		return
 	}
 	pause := minPause
 	for ctx.Err() == nil {
@@ -37,7 +37,18 @@ func (b *Bucket) Run(ctx context.Context) error {
 		}
 		pause = min(2*pause, maxPause)
 	}
-	return nil
+}
+
+// reading is one watch of the bucket: first all values, then the changes.
+type reading struct {
+	of       *Bucket
+	kv       jetstream.KeyValue
+	facts    facts
+	list     held
+	complete bool
+	canary   canary
+	canaryAt Revision
+	canaries sync.WaitGroup
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost.
@@ -53,13 +64,10 @@ func (b *Bucket) follow(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	defer drain(watch)
-	var canaries sync.WaitGroup
-	defer canaries.Wait()
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld()}
+	defer r.canaries.Wait()
 	defer cancel()
-	list, complete := newHeld(), false
-	var seen canary
-	var seenAt Revision
-	alive := time.NewTicker(b.options.Beat / 2)
+	alive := time.NewTicker(b.options.Beat / beatsMissed)
 	defer alive.Stop()
 	begun := time.Now()
 	for {
@@ -67,37 +75,52 @@ func (b *Bucket) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-alive.C:
-			if b.isDeaf(begun, complete) {
-				return errDeaf
-			}
-			if complete {
-				b.remember(ctx)
-			}
+			err = r.check(ctx, begun)
 		case e, ok := <-watch.Updates():
-			switch {
-			case !ok:
-				return errClosed
-			case e == nil:
-				complete = true
-				facts.identity.Counter = seen.Counter
-				if err := b.listed(ctx, list, facts); err != nil {
-					return err
-				}
-				b.sawCanary(seen, seenAt)
-				canaries.Go(func() { b.sing(ctx, kv) })
-			case e.Key() == canaryKey(b.options.Writer):
-				seen, seenAt = decodeCanary(e.Value()), Revision(e.Revision())
-				if complete {
-					b.sawCanary(seen, seenAt)
-				}
-			case strings.HasPrefix(e.Key(), CanaryPrefix): // That of another hub.
-			case !complete:
-				list.apply(recordOf(e))
-			default:
-				b.changed(recordOf(e))
+			if err = errClosed; ok {
+				err = r.take(ctx, e)
 			}
 		}
+		if err != nil {
+			return err
+		}
 	}
+}
+
+// check returns an error if the watch is deaf.
+func (r *reading) check(ctx context.Context, begun time.Time) error {
+	if r.of.isDeaf(begun, r.complete) {
+		return errDeaf
+	}
+	if r.complete {
+		r.of.remember(ctx)
+	}
+	return nil
+}
+
+// take takes a message of the watch; nil follows the last value.
+func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
+	b := r.of
+	switch {
+	case e == nil:
+		r.complete, r.facts.identity.Counter = true, r.canary.Counter
+		if err := b.listed(ctx, r.list, r.facts); err != nil {
+			return err
+		}
+		b.sawCanary(r.canary, r.canaryAt)
+		r.canaries.Go(func() { b.sing(ctx, r.kv) })
+	case e.Key() == canaryKey(b.options.Writer):
+		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())
+		if r.complete {
+			b.sawCanary(r.canary, r.canaryAt)
+		}
+	case strings.HasPrefix(e.Key(), CanaryPrefix): // That of another hub.
+	case !r.complete:
+		r.list.apply(recordOf(e))
+	default:
+		b.changed(recordOf(e))
+	}
+	return nil
 }
 
 // drain ends a watch. Its dispatcher holds a lock while it waits for a reader of the channel, so the channel is read until it is
@@ -106,7 +129,7 @@ func drain(watch jetstream.KeyWatcher) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range watch.Updates() { //nolint:revive // The rest is of no interest.
+		for range watch.Updates() {
 		}
 	}()
 	_ = watch.Stop() // It fails if the connection is closed, which closes the channel as well.
@@ -294,7 +317,7 @@ func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
 		next.Counter = max(next.Counter, b.last.Counter) + 1
 	}
 	b.mu.Unlock()
-	return b.put(ctx, kv, canaryKey(b.options.Writer), encode(next), at)
+	return b.putCanary(ctx, kv, encode(next), at)
 }
 
 // remember saves the identity from time to time, and notices that a bucket was accepted.

@@ -25,7 +25,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	if err != nil {
 		return 0, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
-	return b.write(ctx, key, func() (uint64, error) {
+	return b.write(key, func() (uint64, error) {
 		if expected == 0 {
 			return kv.Create(ctx, key, value)
 		}
@@ -41,7 +41,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) erro
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
-	_, err = b.write(ctx, key, func() (uint64, error) { return 0, kv.Delete(ctx, key, jetstream.LastRevision(uint64(expected))) })
+	_, err = b.write(key, func() (uint64, error) { return 0, kv.Delete(ctx, key, jetstream.LastRevision(uint64(expected))) })
 	return err
 }
 
@@ -64,11 +64,12 @@ func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	return Entry{Key: key, Value: e.Value(), Revision: life.Revision, Created: life.Time, Life: life}, nil
 }
 
-// put writes a canary.
-func (b *Bucket) put(ctx context.Context, kv jetstream.KeyValue, key string, value []byte, expected Revision) error {
+// putCanary writes the canary, if it has the expected revision.
+func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, value []byte, expected Revision) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := b.write(ctx, key, func() (uint64, error) {
+	key := canaryKey(b.options.Writer)
+	_, err := b.write(key, func() (uint64, error) {
 		if expected == 0 {
 			return kv.Create(ctx, key, value)
 		}
@@ -78,7 +79,7 @@ func (b *Bucket) put(ctx context.Context, kv jetstream.KeyValue, key string, val
 }
 
 // write asks the gate, and sends a write right after it.
-func (b *Bucket) write(ctx context.Context, key string, send func() (uint64, error)) (Revision, error) {
+func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error) {
 	if err := b.options.Gate(); err != nil {
 		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
 	}

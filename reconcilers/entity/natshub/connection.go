@@ -72,7 +72,7 @@ type Connection struct {
 	start   func(*bucket.Bucket) // nil before Run
 }
 
-// New returns a connection. It waits for no server: one that does not respond is tried again for ever. The error wraps
+// New returns a connection. It waits for no server: it tries again without end if none responds. The error wraps
 // ErrInvalidOptions, and is about the options or the files that they name.
 func New(o Options, e Environment) (*Connection, error) {
 	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}}
@@ -190,7 +190,7 @@ func (c *Connection) Connected() error {
 func (c *Connection) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	start := func(b *bucket.Bucket) {
-		running.Go(func() { _ = b.Run(ctx) }) // It returns nil.
+		running.Go(func() { b.Run(ctx) })
 	}
 	c.mu.Lock()
 	c.start = start

@@ -13,7 +13,7 @@ bucket that a module follows.
 		return err
 	}
 
-The connection comes back by itself, for ever, with a backoff. A hub runs while NATS is away, and a hub without Options.URL has a
+The connection is made again without end, with a backoff. A hub runs while NATS is away, and a hub without Options.URL has a
 Connection whose buckets are never complete: a module that needs NATS waits.
 
 Nothing is buffered while the connection is away: a write fails, and is tried again by the reconcile that made it. A write that
