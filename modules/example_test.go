@@ -16,6 +16,4 @@ func ExampleAll() {
 	// Output:
 	// inventory
 	// sync
-	// nats
-	// tenants
 }

@@ -13,8 +13,6 @@ package modules
 import (
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
-	"github.com/clusterfx/clusterfx/modules/tenants"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -23,7 +21,5 @@ func All() []registry.Module {
 	return []registry.Module{
 		inventory.Module,
 		objectsync.Module,
-		natshub.Module,
-		tenants.Module,
 	}
 }

@@ -9,7 +9,7 @@ or without their data, and reached through a TCP proxy.
 	s.Restart() // with its data
 	s.Empty()   // without them
 
-A server in the process of the test would be faster to start, but a client of one does not connect to its successor. The program is
-built by make nats, in the folder of the user's caches; Start builds it if it is missing.
+A server in the process of the test would be faster to start, but a client of one does not connect to its successor. Start builds the
+program if it is missing, in the folder of the user's caches; the nested module e2e/natsserver has its version.
 */
 package nats

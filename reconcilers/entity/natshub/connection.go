@@ -45,7 +45,7 @@ type Environment struct {
 
 var (
 	// ErrNotConfigured is the error of a hub without NATS.
-	ErrNotConfigured = errors.New("the hub has no NATS server; set --nats-url")
+	ErrNotConfigured = errors.New("the hub has no NATS server; set the NATS options of the hub")
 	// ErrInvalidOptions is the error of Options that cannot be used.
 	ErrInvalidOptions = errors.New("invalid options of the connection to NATS")
 	errTwoCredentials = errors.New("a file of credentials and one of an nkey exclude each other")

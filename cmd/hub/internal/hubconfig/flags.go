@@ -47,7 +47,6 @@ func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 	f.bindHub()
 	f.bindElection()
 	f.bindPolicy()
-	f.bindNATS()
 	f.bindProcess()
 	return f
 }
@@ -110,18 +109,6 @@ func (f *Flags) bindPolicy() {
 	f.set.BoolVar(&p.AllowInsecureTLS, "insecure-kubeconfig-tls", false,
 		"Accept credentials that turn off the verification of the server's certificate. "+
 			"Whoever is on the way can then read the token (default false)")
-}
-
-func (f *Flags) bindNATS() {
-	n := &f.Options.NATS
-	f.set.StringVar(&n.URL, "nats-url", "",
-		"Address of the NATS server for modules with entities, as tls://host:4222; several with commas. Default: none, such modules wait")
-	f.set.StringVar(&n.CredentialsFile, "nats-creds", "", "File with the JWT and the seed of the user, as nsc writes it. Default: none")
-	f.set.StringVar(&n.NKeyFile, "nats-nkey", "", "File with the nkey seed of the user, in place of --nats-creds. Default: none")
-	f.set.StringVar(&n.CAFile, "nats-ca", "", "File with the certificate authorities of the server. Default: those of the system")
-	f.set.StringVar(&n.Domain, "nats-domain", "", "Domain of JetStream. Default: that of the server")
-	f.set.BoolVar(&n.CreateBuckets, "nats-create-buckets", false,
-		"Create a bucket that a module needs, if it does not exist and never has (default false)")
 }
 
 func (f *Flags) bindProcess() {
