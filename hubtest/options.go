@@ -67,6 +67,11 @@ func Modules(modules ...registry.Module) Option {
 	return func(o *options) { o.modules = append(o.modules, modules...) }
 }
 
+// NATS connects the hub to a NATS server, for modules with entities. Default: none.
+func NATS(url string) Option {
+	return HubOptions(func(o *app.Options) { o.NATS.URL = url })
+}
+
 // HubCRDs installs the CustomResourceDefinitions in all YAML files of these trees in the hub's API server, before the
 // hub starts. A tree is an embed.FS, or os.DirFS for a folder. Default: only the hub's own CRDs.
 func HubCRDs(trees ...fs.FS) Option {

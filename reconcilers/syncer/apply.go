@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )

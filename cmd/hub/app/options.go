@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -40,6 +41,8 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
+	// NATS is the connection of modules with entities. Default: none.
+	NATS natshub.Options
 	// Registry carries the operator's settings for remotes: Policy, Limits, Replica, AllowHub,
 	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
 	// Metrics go. The hub fills in the rest. Default: see there.
@@ -67,6 +70,6 @@ func (o Options) process() process.Options {
 		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
 		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
-		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, Heartbeat: o.heartbeat,
+		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	Traces               trace.TracerProvider
 	Election             Election
 	Registry             registry.Options
+	NATS                 natshub.Options
 
 	// Heartbeat is the time between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration

@@ -55,7 +55,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 // hubParts returns the options of the hub parts of modules: the values that they get from the hub.
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
-		Provide: fx.Supply(settings),
+		Provide: fx.Supply(settings, o.NATS),
 		Changed: o.partsChanged,
 		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
 	}

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
 // object parses YAML. Numbers become float64, as encoding/json makes them.

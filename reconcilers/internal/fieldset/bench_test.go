@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
 func configMap(t testing.TB) map[string]any {

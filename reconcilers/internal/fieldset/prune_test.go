@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
 func TestWithout(t *testing.T) {

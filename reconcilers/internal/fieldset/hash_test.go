@@ -5,7 +5,7 @@ package fieldset_test
 import (
 	"testing"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
 func TestHash(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
 // generated is an object with the names of its leaves.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Bucket is the name of the bucket with the tenants.
+const Bucket = "tenants"
+
+// The reasons of the status of a tenant in a remote.
+const (
+	// ReasonMade is the reason when everything is there.
+	ReasonMade = "Made"
+	// ReasonSuspended is the reason when everything is there and the quota admits no Pods.
+	ReasonSuspended = "Suspended"
+	// ReasonNameTaken is the reason while an object of another owner has the name of one of the tenant's.
+	ReasonNameTaken = "NameTaken"
+	// ReasonInvalidKey is the reason while the key cannot be a part of the name of a namespace.
+	ReasonInvalidKey = "InvalidKey"
+)
+
+// Params are the dependencies of the remote part.
+type Params struct {
+	registry.Remote
+
+	NATS *natshub.Connection
+}
+
+// SetUp adds the controller of tenants to the app of a remote.
+func SetUp(p Params) error {
+	tenants, err := p.NATS.Follow(Bucket)
+	if err != nil {
+		return fmt.Errorf("follow bucket %s: %w", Bucket, err)
+	}
+	status, err := p.NATS.Follow(entity.StatusBucket(Bucket))
+	if err != nil {
+		return fmt.Errorf("follow bucket %s: %w", entity.StatusBucket(Bucket), err)
+	}
+	r := &reconciler{labels: labels.Set(p.Status.Labels)}
+	_, err = entity.Add(entity.NewStore(tenants, entity.JSON(Validate)), r, entity.Options{
+		Name: "tenants", Marks: entity.Marks{Hub: p.HubID, Kind: "Tenant"}, Manager: p.Manager, Cluster: string(p.Name),
+		Owns: kinds(), Status: entity.NewStatusStore(status),
+	})
+	return err
+}
+
+// reconciler makes tenants in one remote.
+type reconciler struct{ labels labels.Set }
+
+var _ entity.Reconciler[Tenant] = (*reconciler)(nil)
+
+// Reconcile makes the objects of a tenant, or deletes them if the remote is not meant for it.
+func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s *entity.Secondaries) (entity.Report, error) {
+	if problems := validation.IsDNS1123Label(namespaceOf(t.Key)); len(problems) > 0 {
+		return entity.Report{Reason: ReasonInvalidKey, Message: "The key of a tenant is a DNS label of at most 56 bytes."}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(t.Value.Clusters)
+	if err != nil {
+		return entity.Report{}, err // Validate has checked it.
+	}
+	if !selector.Matches(r.labels) {
+		return entity.Report{Omit: true}, s.DeleteOthers(ctx)
+	}
+	wanted := t.Value.objects(t.Key)
+	for _, obj := range wanted {
+		if err := s.Apply(ctx, obj); err != nil {
+			if errors.Is(err, entity.ErrResourceExists) {
+				return entity.Report{Reason: ReasonNameTaken, Message: "An object of another owner has the name of one of the tenant's."}, nil
+			}
+			return entity.Report{}, err
+		}
+	}
+	report := entity.Report{Ready: true, Reason: ReasonMade}
+	if t.Value.State == Suspended {
+		report.Reason = ReasonSuspended
+	}
+	return report, s.DeleteOthers(ctx, wanted...)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The states of a tenant.
+const (
+	Active    = "Active"
+	Suspended = "Suspended"
+)
+
+// Tenant is the value of a tenant.
+type Tenant struct {
+	// Clusters selects the Clusters by their labels. Default: none. {} selects all.
+	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
+	// Quota limits what the namespace of the tenant uses in each remote. Default: no limits.
+	Quota corev1.ResourceList `json:"quota,omitempty"`
+	// Admins are users, as the remotes authenticate them, with the ClusterRole admin in the namespace.
+	Admins []string `json:"admins,omitempty"`
+	// State is Active or Suspended. Default: Active.
+	State string `json:"state,omitempty"`
+}
+
+const maxAdmins = 100
+
+var (
+	errState  = errors.New("state: Active or Suspended")
+	errAdmins = errors.New("admins: at most 100, none of them empty")
+)
+
+// Validate returns an error for a tenant that cannot be made.
+func Validate(t Tenant) error {
+	var all []error
+	if t.State != "" && t.State != Active && t.State != Suspended {
+		all = append(all, errState)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(t.Clusters); err != nil {
+		all = append(all, fmt.Errorf("clusters: %w", err))
+	}
+	for _, admin := range t.Admins {
+		if admin == "" {
+			all = append(all, errAdmins)
+			break
+		}
+	}
+	if len(t.Admins) > maxAdmins {
+		all = append(all, errAdmins)
+	}
+	return errors.Join(all...)
+}
+
+// namespaceOf returns the name of the namespace of a tenant.
+func namespaceOf(key string) string { return "tenant-" + key }
+
+// objectName is the name of the objects in the namespace.
+const objectName = "tenant"
+
+// kinds are the kinds of the objects of a tenant, in the order in which they are made.
+func kinds() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{},
+	}
+}
+
+// objects returns the objects of a tenant, in the order in which they are made.
+func (t Tenant) objects(key string) []client.Object {
+	in := metav1.ObjectMeta{Namespace: namespaceOf(key), Name: objectName}
+	all := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(key)}},
+		&corev1.ResourceQuota{ObjectMeta: in, Spec: corev1.ResourceQuotaSpec{Hard: t.hard()}},
+		&networkingv1.NetworkPolicy{ObjectMeta: in, Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{}, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}},
+		}},
+	}
+	if len(t.Admins) > 0 {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+		}
+		for _, admin := range t.Admins {
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: admin})
+		}
+		all = append(all, binding)
+	}
+	return all
+}
+
+// hard returns the limits of the quota.
+func (t Tenant) hard() corev1.ResourceList {
+	hard := corev1.ResourceList{}
+	for name, quantity := range t.Quota {
+		hard[name] = quantity
+	}
+	if t.State == Suspended {
+		hard[corev1.ResourcePods] = resource.MustParse("0")
+	}
+	return hard
+}

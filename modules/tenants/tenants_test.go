@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/modules/tenants"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
+	"github.com/clusterfx/clusterfx/registry/rbac"
+)
+
+func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
+
+// site is a hub with a NATS server.
+type site struct {
+	*hubtest.Hub
+	t          *testing.T
+	server     *nats.Server
+	kv, status jetstream.KeyValue
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, server: nats.Start(t)}
+	_, js := nats.Connect(t, s.server.URL())
+	s.kv, s.status = nats.Bucket(t, js, tenants.Bucket), nats.Bucket(t, js, "tenants-status")
+	s.Hub = hubtest.New(t, hubtest.Modules(natshub.Module, tenants.Module),
+		hubtest.Rules(rbac.RemoteRules(tenants.Module)...),
+		hubtest.NATS(s.server.URL()))
+	return s
+}
+
+// remote adds a remote with a region.
+func (s *site) remote(name, region string) *hubtest.Remote {
+	s.t.Helper()
+	return s.AddRemote(name, func(c *hubv1.Cluster) {
+		c.Labels = map[string]string{"region": region}
+		c.Spec.Modules = []string{"tenants"}
+	})
+}
+
+func (s *site) put(key, text string) {
+	s.t.Helper()
+	if _, err := s.kv.Put(s.t.Context(), key, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// expectStatus waits until the status of a tenant contains all texts, or does not exist.
+func (s *site) expectStatus(key string, texts ...string) {
+	s.t.Helper()
+	s.Eventually(func() error {
+		e, err := s.status.Get(s.t.Context(), key)
+		if len(texts) == 0 && errors.Is(err, jetstream.ErrKeyNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if !strings.Contains(string(e.Value()), text) {
+				return fmt.Errorf("the status is %s, without %s", e.Value(), text)
+			}
+		}
+		if len(texts) == 0 {
+			return fmt.Errorf("the status is %s", e.Value())
+		}
+		return nil
+	})
+}
+
+// A tenant gets its namespace in the remotes that it selects, and loses it when it no longer selects them, and when it is deleted.
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	paris, oslo := s.remote("paris", "eu"), s.remote("oslo", "north")
+	paris.WaitReady()
+	oslo.WaitReady()
+	s.put("acme", `{"clusters":{"matchLabels":{"region":"eu"}},"admins":["jane"],"quota":{"cpu":"2"}}`)
+	at := metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}
+	quota, binding := &corev1.ResourceQuota{ObjectMeta: at}, &rbacv1.RoleBinding{ObjectMeta: at}
+	paris.Eventually(func() error { return paris.Client().Get(t.Context(), client.ObjectKeyFromObject(quota), quota) })
+	paris.Eventually(func() error { return paris.Client().Get(t.Context(), client.ObjectKeyFromObject(binding), binding) })
+	paris.Eventually(func() error {
+		return paris.Client().Get(t.Context(), client.ObjectKeyFromObject(quota), &networkingv1.NetworkPolicy{})
+	})
+	if cpu := quota.Spec.Hard["cpu"]; cpu.String() != "2" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != "jane" {
+		t.Errorf("quota %v, admins %v", quota.Spec.Hard, binding.Subjects)
+	}
+	s.expectStatus("acme", `"paris":{`, `"ready":true`, `"reason":"Made"`)
+
+	s.put("acme", `{"clusters":{"matchLabels":{"region":"eu"}},"state":"Suspended"}`)
+	paris.Eventually(func() error {
+		err := paris.Client().Get(t.Context(), client.ObjectKeyFromObject(quota), quota)
+		if pods := quota.Spec.Hard["pods"]; err == nil && (pods.String() != "0" || len(quota.Spec.Hard) != 1) {
+			err = fmt.Errorf("the quota is %v", quota.Spec.Hard)
+		}
+		return err
+	})
+	paris.WaitGone(binding)
+	s.expectStatus("acme", `"reason":"Suspended"`)
+
+	s.put("acme", `{"clusters":{"matchLabels":{"region":"north"}}}`)
+	oslo.Eventually(func() error { return oslo.Client().Get(t.Context(), client.ObjectKeyFromObject(quota), quota) })
+	waitTerminating(t, paris)
+	s.expectStatus("acme", `"oslo":{`)
+
+	if err := s.kv.Delete(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	waitTerminating(t, oslo)
+}
+
+// waitTerminating waits until the namespace of the tenant is gone, or would be if its controller ran: an API server alone does not
+// end the deletion of a namespace.
+func waitTerminating(t *testing.T, r *hubtest.Remote) {
+	t.Helper()
+	r.Eventually(func() error {
+		var ns corev1.Namespace
+		err := r.Client().Get(t.Context(), client.ObjectKey{Name: "tenant-acme"}, &ns)
+		if err == nil && ns.DeletionTimestamp == nil {
+			err = errors.New("the namespace is not deleted")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// A hub without NATS runs, and its remotes are Ready.
+func TestTenants_WithoutNATS(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Modules(natshub.Module, tenants.Module), hubtest.Rules(rbac.RemoteRules(tenants.Module)...))
+	r := hub.AddRemote("paris", func(c *hubv1.Cluster) { c.Spec.Modules = []string{"tenants"} })
+	r.WaitReady()
+}
+
+// A tenant that cannot be made is refused.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tenant tenants.Tenant
+		want   string
+	}{
+		"empty":          {tenants.Tenant{}, ""},
+		"a state":        {tenants.Tenant{State: tenants.Suspended}, ""},
+		"no such state":  {tenants.Tenant{State: "Gone"}, "state"},
+		"a bad selector": {tenants.Tenant{Clusters: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}, "clusters"},
+		"no name":        {tenants.Tenant{Admins: []string{""}}, "admins"},
+		"too many":       {tenants.Tenant{Admins: make([]string, 101)}, "admins"},
+	} {
+		err := tenants.Validate(c.tenant)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

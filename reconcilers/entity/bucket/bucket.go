@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The intervals of a Bucket. A deaf watch is found within fifteen seconds, at the price of a message of 40 bytes each five.
+const (
+	defaultBeat    = 5 * time.Second
+	beatsMissed    = 3
+	minPause       = time.Second
+	maxPause       = 30 * time.Second
+	requestTimeout = 5 * time.Second
+	saveEvery      = time.Minute
+)
+
+var (
+	// ErrInvalidOptions is the error of Options that cannot be used.
+	ErrInvalidOptions = errors.New("invalid options of a bucket")
+	// ErrNotFound is the error of a key that has no value.
+	ErrNotFound = errors.New("the key does not exist")
+	// ErrConflict is the error of a write to a key that has another revision than expected.
+	ErrConflict = errors.New("the key has changed since it was read")
+	// ErrNotComplete is the error of a question that needs a complete and current copy of the bucket.
+	ErrNotComplete = errors.New("the bucket is not read completely")
+	// ErrChanged is the error of a question that needs the bucket of before, which was recreated or restored.
+	ErrChanged = errors.New("the bucket was recreated or restored, and is not accepted yet")
+
+	errDeaf   = errors.New("no canary was seen through the watch")
+	errClosed = errors.New("the watch has ended")
+
+	errVanished = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
+)
+
+// Options describe a Bucket. Name, JetStream and Writer are required.
+type Options struct {
+	// Name is the name of the bucket.
+	Name string
+	// JetStream is the connection. Its reconnect buffer must be off (nats.ReconnectBufSize(-1)): otherwise a write of a hub that
+	// has lost its lease is delivered after the connection has come back.
+	JetStream jetstream.JetStream
+	// Writer identifies the hub: it is the UID of the namespace kube-system of its cluster.
+	Writer string
+	// Gate returns an error if this process must not write, as without the lease of the hub. It is called right before each
+	// write. Default: the process writes.
+	Gate func() error
+	// Anchor remembers the identity of the bucket beyond the life of the process. Default: none, so a bucket that was replaced
+	// while the process did not run is not recognized.
+	Anchor Anchor
+	// Create creates the bucket if it does not exist and the Anchor does not know it. A bucket that was there before is never
+	// created: an empty one would seem to be healthy. Default: false.
+	Create bool
+	// Unavailable is the reason why there is no JetStream; then the copy stays empty. Default: none.
+	Unavailable error
+	// Beat is the interval of canaries. Default: five seconds.
+	Beat time.Duration
+	// Logger logs losses and returns. Default: none.
+	Logger logr.Logger
+}
+
+// Bucket is the copy of a bucket. Make one with New; Run keeps it up to date.
+type Bucket struct {
+	options Options
+
+	mu       sync.Mutex // protects what follows
+	held     held
+	health   Health
+	seen     time.Time // when the last canary was seen, or the list was complete
+	last     Identity  // the highest that was seen of the bucket of before
+	hasLast  bool
+	beat     canary   // as it was seen last
+	beatAt   Revision // its revision
+	saved    time.Time
+	watchers map[int]func(Change)
+	nextID   int
+
+	notify sync.Mutex // is held while watchers are called, so that all see the changes in their order
+}
+
+// Health is how far the copy can be trusted.
+type Health struct {
+	// Complete says that all keys have been read since the last loss.
+	Complete bool
+	// Changed says that the bucket was recreated or restored, and is not accepted yet.
+	Changed bool
+	// Err is the reason of the last loss, and nil while the bucket is followed.
+	Err error
+	// Since is the time of the last change of the other fields.
+	Since time.Time
+	// Identity is that of the bucket as it was read last.
+	Identity Identity
+	// Markers says whether the expiry of a value is reported by a marker (LimitMarkerTTL); otherwise a value that expires is
+	// Missing in the next list.
+	Markers bool
+	// Expires says whether values of the bucket may expire.
+	Expires bool
+}
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// New returns an empty Bucket. It sends no requests.
+func New(o Options) (*Bucket, error) {
+	switch {
+	case !validName.MatchString(o.Name):
+		return nil, fmt.Errorf("%w: the name %q: letters, digits, - and _", ErrInvalidOptions, o.Name)
+	case o.JetStream == nil && o.Unavailable == nil, o.Writer == "":
+		return nil, fmt.Errorf("%w: JetStream and Writer are required", ErrInvalidOptions)
+	}
+	o.Beat = cmp.Or(o.Beat, defaultBeat)
+	if o.Gate == nil {
+		o.Gate = func() error { return nil }
+	}
+	if o.Logger.GetSink() == nil {
+		o.Logger = logr.Discard()
+	}
+	return &Bucket{options: o, held: newHeld(), health: Health{Err: cmp.Or(o.Unavailable, ErrNotComplete), Since: time.Now()}, watchers: map[int]func(Change){}}, nil
+}
+
+// Name returns the name of the bucket.
+func (b *Bucket) Name() string { return b.options.Name }
+
+// Health returns how far the copy can be trusted.
+func (b *Bucket) Health() Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health
+}
+
+// Get returns the last known value of a key.
+func (b *Bucket) Get(key string) (Entry, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.held.entries[key]
+	return e, ok
+}
+
+// Keys returns all keys that have a value, in no order.
+func (b *Bucket) Keys() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]string, 0, len(b.held.entries))
+	for key := range b.held.entries {
+		all = append(all, key)
+	}
+	return all
+}
+
+// Marker returns the marker of a key that was deleted or purged, or that has expired with a marker. It is evidence for the deletes
+// that follow.
+func (b *Bucket) Marker(key string) (Life, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, exists := b.held.entries[key]; exists {
+		return Life{}, false
+	}
+	m, ok := b.held.markers[key]
+	return m, ok
+}
+
+// Absent returns nil if a key has no value in a complete and current copy of the bucket of before. Otherwise the error wraps
+// ErrNotComplete or ErrChanged, or says that the key exists.
+func (b *Bucket) Absent(key string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch _, exists := b.held.entries[key]; {
+	case exists:
+		return fmt.Errorf("key %s exists in bucket %s", key, b.options.Name)
+	case !b.health.Complete:
+		return fmt.Errorf("bucket %s: %w", b.options.Name, ErrNotComplete)
+	case b.health.Changed:
+		return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
+	case time.Since(b.seen) > beatsMissed*b.options.Beat:
+		return fmt.Errorf("bucket %s: %w: %w", b.options.Name, ErrNotComplete, errDeaf)
+	}
+	return nil
+}
+
+// Subscribe calls f for each change from now on, until the returned function is called. f must not block, and must not call
+// Subscribe. If the copy is complete, f is called for each key that has a value before Subscribe returns; otherwise when it is.
+func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
+	b.notify.Lock()
+	defer b.notify.Unlock()
+	b.mu.Lock()
+	id := b.nextID
+	b.nextID++
+	b.watchers[id] = f
+	present := make([]Change, 0, len(b.held.entries))
+	for key, e := range b.held.entries {
+		present = append(present, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
+	}
+	b.mu.Unlock()
+	for _, c := range present {
+		f(c)
+	}
+	return func() {
+		b.notify.Lock() // Afterwards f is not called any longer.
+		defer b.notify.Unlock()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.watchers, id)
+	}
+}
+
+// tell calls all watchers.
+func (b *Bucket) tell(all ...Change) {
+	if len(all) == 0 {
+		return
+	}
+	b.notify.Lock()
+	defer b.notify.Unlock()
+	b.mu.Lock()
+	watchers := make([]func(Change), 0, len(b.watchers))
+	for _, f := range b.watchers {
+		watchers = append(watchers, f)
+	}
+	b.mu.Unlock()
+	for _, c := range all {
+		for _, f := range watchers {
+			f(c)
+		}
+	}
+}

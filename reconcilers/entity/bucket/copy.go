@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// held is the copy of a bucket.
+type held struct {
+	entries map[string]Entry
+	markers map[string]Life // the last marker of each key, as long as the stream has it and the process knows it
+}
+
+func newHeld() held { return held{entries: map[string]Entry{}, markers: map[string]Life{}} }
+
+// record is a message of the stream.
+type record struct {
+	key      string
+	op       Operation
+	value    []byte
+	revision Revision
+	created  time.Time
+}
+
+// apply applies a message, and reports whether it has changed something.
+func (h *held) apply(r record) bool {
+	if known, ok := h.entries[r.key]; ok && known.Revision >= r.revision {
+		return false
+	}
+	if known, ok := h.markers[r.key]; ok && known.Revision >= r.revision {
+		return false
+	}
+	at := Life{Revision: r.revision, Time: r.created}
+	if r.op != Put {
+		delete(h.entries, r.key)
+		h.markers[r.key] = at
+		return true
+	}
+	e := Entry{Key: r.key, Value: r.value, Revision: r.revision, Created: r.created, Life: at, marker: h.markers[r.key]}
+	if known, ok := h.entries[r.key]; ok {
+		e.Life = known.Life
+	}
+	h.entries[r.key] = e
+	return true
+}
+
+// replace takes over a new list, and returns the differences, in the order of the revisions. If the bucket is the one of before,
+// what was known of lives and markers stays, since the stream may have compacted it.
+func (h *held) replace(list held, another bool) []Change {
+	if !another {
+		list.inherit(*h)
+	}
+	var all []Change
+	for key, e := range list.entries {
+		if known, ok := h.entries[key]; !ok || known.Revision != e.Revision || !known.Created.Equal(e.Created) {
+			all = append(all, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
+		}
+	}
+	for key := range h.entries {
+		if _, ok := list.entries[key]; !ok {
+			all = append(all, list.lacks(key))
+		}
+	}
+	*h = list
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
+	return all
+}
+
+// inherit takes over what was known of the keys before.
+func (h *held) inherit(before held) {
+	for key, m := range before.markers {
+		if m.Revision > h.markers[key].Revision {
+			h.markers[key] = m
+		}
+	}
+	for key, e := range h.entries {
+		if m := h.markers[key]; m.Revision < e.Revision {
+			e.marker = m
+		}
+		if known, ok := before.entries[key]; ok && e.Includes(known.Life) {
+			e.Life = known.Life
+		}
+		h.entries[key] = e
+	}
+}
+
+// lacks returns the change of a key that the copy does not have.
+func (h *held) lacks(key string) Change {
+	if m, ok := h.markers[key]; ok {
+		return Change{Key: key, Operation: Deleted, Revision: m.Revision, Listed: true}
+	}
+	return Change{Key: key, Operation: Missing, Listed: true}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"fmt"
+	"time"
+)
+
+// Revision is a revision of a bucket: the sequence number of its stream, which all keys share. 0 is no revision.
+type Revision uint64
+
+// Life identifies the life of a key between its creation and its deletion, by the revision and the time of one of its values. The
+// time distinguishes revisions that a restored bucket uses again.
+type Life struct {
+	Revision Revision
+	Time     time.Time
+}
+
+// String returns the life as it is written in marks: the revision and the time in nanoseconds.
+func (l Life) String() string { return fmt.Sprintf("%d-%d", l.Revision, l.Time.UnixNano()) }
+
+// ParseLife returns the life that String has written, and false for another text.
+func ParseLife(text string) (Life, bool) {
+	var revision uint64
+	var at int64
+	if n, err := fmt.Sscanf(text, "%d-%d", &revision, &at); n != 2 || err != nil || revision == 0 {
+		return Life{}, false
+	}
+	l := Life{Revision: Revision(revision), Time: time.Unix(0, at).UTC()}
+	return l, l.String() == text
+}
+
+// Entry is the last value of a key.
+type Entry struct {
+	Key      string
+	Value    []byte // must not be changed
+	Revision Revision
+	Created  time.Time // of the revision
+	// Life is the first value in the life of the key that this process knows of.
+	Life Life
+	// marker is the last marker that is known, before the life began.
+	marker Life
+}
+
+// Includes reports whether a Life, of the mark of a secondary, is that of the entry: it is no later than the entry, and no marker
+// is known that is later than it.
+func (e Entry) Includes(l Life) bool {
+	return l.Revision <= e.Revision && !l.Time.After(e.Created) && l.Revision > e.marker.Revision && l.Time.After(e.marker.Time)
+}
+
+// Operation says how a key has changed.
+type Operation uint8
+
+// The operations. The first three have the numbers of jetstream.KeyValueOp.
+const (
+	// Put means that the key has a value.
+	Put Operation = iota
+	// Deleted means that a marker of a delete was seen.
+	Deleted
+	// Purged means that a marker of a purge was seen, or of a value that has expired in a bucket with LimitMarkerTTL.
+	Purged
+	// Missing means that a list lacks the key, and that no marker was seen.
+	Missing
+)
+
+// String returns the name of the operation.
+func (o Operation) String() string {
+	switch o {
+	case Put:
+		return "Put"
+	case Deleted:
+		return "Deleted"
+	case Purged:
+		return "Purged"
+	case Missing:
+		return "Missing"
+	}
+	return "Unknown"
+}
+
+// Change is a change of a key.
+type Change struct {
+	Key       string
+	Operation Operation
+	Revision  Revision // of the value or the marker; 0 for Missing
+	Listed    bool     // the change was found by a list
+}
+
+// Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.
+func (e Entry) Marker() Life { return e.marker }

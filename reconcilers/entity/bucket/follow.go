@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Run follows the bucket until ctx ends. It returns when no goroutine of the Bucket runs any longer.
+func (b *Bucket) Run(ctx context.Context) {
+	if b.options.Unavailable != nil {
+		<-ctx.Done()
+		return
+	}
+	pause := minPause
+	for ctx.Err() == nil {
+		start := time.Now()
+		err := b.follow(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		b.lost(err)
+		if time.Since(start) > maxPause {
+			pause = minPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause + rand.N(pause/4)): //nolint:gosec // It spreads the load, and is no secret.
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// reading is one watch of the bucket: first all values, then the changes.
+type reading struct {
+	of       *Bucket
+	kv       jetstream.KeyValue
+	facts    facts
+	list     held
+	complete bool
+	canary   canary
+	canaryAt Revision
+	canaries sync.WaitGroup
+}
+
+// follow reads the whole bucket, and follows its changes until the watch is lost.
+func (b *Bucket) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	kv, facts, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	watch, err := kv.WatchAll(ctx, jetstream.IncludeHistory())
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	defer drain(watch)
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld()}
+	defer r.canaries.Wait()
+	defer cancel()
+	alive := time.NewTicker(b.options.Beat / beatsMissed)
+	defer alive.Stop()
+	begun := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-alive.C:
+			err = r.check(ctx, begun)
+		case e, ok := <-watch.Updates():
+			if err = errClosed; ok {
+				err = r.take(ctx, e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// check returns an error if the watch is deaf.
+func (r *reading) check(ctx context.Context, begun time.Time) error {
+	if r.of.isDeaf(begun, r.complete) {
+		return errDeaf
+	}
+	if r.complete {
+		r.of.remember(ctx)
+	}
+	return nil
+}
+
+// take takes a message of the watch; nil follows the last value.
+func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
+	b := r.of
+	switch {
+	case e == nil:
+		r.complete, r.facts.identity.Counter = true, r.canary.Counter
+		if err := b.listed(ctx, r.list, r.facts); err != nil {
+			return err
+		}
+		b.sawCanary(r.canary, r.canaryAt)
+		r.canaries.Go(func() { b.sing(ctx, r.kv) })
+	case e.Key() == canaryKey(b.options.Writer):
+		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())
+		if r.complete {
+			b.sawCanary(r.canary, r.canaryAt)
+		}
+	case strings.HasPrefix(e.Key(), CanaryPrefix): // That of another hub.
+	case !r.complete:
+		r.list.apply(recordOf(e))
+	default:
+		b.changed(recordOf(e))
+	}
+	return nil
+}
+
+// drain ends a watch. Its dispatcher holds a lock while it waits for a reader of the channel, so the channel is read until it is
+// closed.
+func drain(watch jetstream.KeyWatcher) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range watch.Updates() {
+		}
+	}()
+	_ = watch.Stop() // It fails if the connection is closed, which closes the channel as well.
+	<-done
+}
+
+// facts are the properties of the stream of a bucket.
+type facts struct {
+	identity Identity
+	markers  bool
+	expires  bool
+}
+
+// open reads the properties of the bucket.
+func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) && b.options.Create {
+		kv, err = b.create(ctx)
+	}
+	if err != nil {
+		return nil, facts{}, fmt.Errorf("open: %w", err)
+	}
+	stream, err := b.options.JetStream.Stream(ctx, "KV_"+b.options.Name)
+	if err != nil {
+		return nil, facts{}, fmt.Errorf("read the stream: %w", err)
+	}
+	info := stream.CachedInfo()
+	return kv, facts{
+		identity: Identity{Created: info.Created.UTC()},
+		markers:  info.Config.SubjectDeleteMarkerTTL > 0,
+		expires:  info.Config.MaxAge > 0 || info.Config.AllowMsgTTL,
+	}, nil
+}
+
+// History is how many values of a key a bucket of ours keeps: two are needed to see that a key was deleted and created again.
+const History = 5
+
+// create creates the bucket, unless it has been there before.
+func (b *Bucket) create(ctx context.Context) (jetstream.KeyValue, error) {
+	_, known, err := b.earlier(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case known:
+		return nil, errVanished
+	}
+	if err := b.options.Gate(); err != nil {
+		return nil, err
+	}
+	return b.options.JetStream.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.options.Name, History: History})
+}
+
+func recordOf(e jetstream.KeyValueEntry) record {
+	r := record{key: e.Key(), value: e.Value(), revision: Revision(e.Revision()), created: e.Created().UTC()}
+	switch e.Operation() {
+	case jetstream.KeyValueDelete:
+		r.op = Deleted
+	case jetstream.KeyValuePurge:
+		r.op = Purged
+	case jetstream.KeyValuePut:
+	}
+	return r
+}
+
+// isDeaf reports whether the watch has been silent for too long: the canary should have come.
+func (b *Bucket) isDeaf(begun time.Time, complete bool) bool {
+	patience := beatsMissed * b.options.Beat
+	if !complete {
+		return time.Since(begun) > patience+maxPause // A large bucket takes a while.
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Since(b.seen) > patience
+}
+
+// changed applies a message of the watch.
+func (b *Bucket) changed(r record) {
+	b.mu.Lock()
+	ok := b.held.apply(r)
+	b.mu.Unlock()
+	if ok {
+		b.tell(Change{Key: r.key, Operation: r.op, Revision: r.revision})
+	}
+}
+
+// listed takes over a complete list.
+func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
+	earlier, known, err := b.earlier(ctx)
+	if err != nil {
+		return err
+	}
+	isChanged := known && !f.identity.continues(earlier)
+	if isChanged && b.options.Anchor != nil && b.options.Gate() == nil {
+		// What was saved last is up to a minute old, and the bucket may seem to continue that.
+		if err := b.save(ctx, earlier); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	another := isChanged || b.hasLast && !f.identity.Created.Equal(b.health.Identity.Created)
+	all := b.held.replace(list, another)
+	b.health = Health{
+		Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity, Markers: f.markers, Expires: f.expires,
+	}
+	if !isChanged {
+		b.last, b.hasLast = f.identity, true
+	}
+	b.seen = time.Now()
+	b.mu.Unlock()
+	b.options.Logger.Info("Followed the bucket", "bucket", b.options.Name, "keys", len(list.entries), "changed", isChanged)
+	b.tell(all...)
+	return nil
+}
+
+// earlier returns the identity that the bucket shall continue: the highest of the Anchor and of this process, unless somebody
+// has accepted another one.
+func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
+	b.mu.Lock()
+	last, known := b.last, b.hasLast
+	b.mu.Unlock()
+	if b.options.Anchor == nil {
+		return last, known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	saved, ok, err := b.options.Anchor.Load(ctx)
+	switch {
+	case err != nil:
+		return Identity{}, false, fmt.Errorf("read the identity that was saved: %w", err)
+	case !ok:
+		return last, known, nil
+	case known && last.continues(saved):
+		return last, true, nil
+	}
+	return saved, true, nil
+}
+
+// lost records that the copy is not current.
+func (b *Bucket) lost(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.health.Err == nil || b.health.Complete {
+		b.health.Since = time.Now()
+		b.options.Logger.Info("Lost the bucket", "bucket", b.options.Name, "reason", err.Error())
+	}
+	b.health.Complete, b.health.Err = false, err
+}
+
+// sawCanary records that the watch is alive.
+func (b *Bucket) sawCanary(c canary, at Revision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen, b.beat, b.beatAt = time.Now(), c, at
+	if !b.health.Changed {
+		b.last.Counter = max(b.last.Counter, c.Counter)
+	}
+}
+
+// sing writes canaries until ctx ends, if this process writes.
+func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) {
+	beat := time.NewTicker(b.options.Beat)
+	defer beat.Stop()
+	for {
+		if err := b.options.Gate(); err == nil {
+			if err := b.singOnce(ctx, kv); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
+				b.options.Logger.V(1).Info("Failed to write the canary", "bucket", b.options.Name, "reason", err.Error())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+		}
+	}
+}
+
+// singOnce writes the next canary.
+func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
+	b.mu.Lock()
+	next, at := b.beat, b.beatAt
+	next.Beat++
+	if !b.health.Changed {
+		next.Counter = max(next.Counter, b.last.Counter) + 1
+	}
+	b.mu.Unlock()
+	return b.putCanary(ctx, kv, encode(next), at)
+}
+
+// remember saves the identity from time to time, and notices that a bucket was accepted.
+func (b *Bucket) remember(ctx context.Context) {
+	b.mu.Lock()
+	id, isChanged, due := b.last, b.health.Changed, time.Since(b.saved) >= saveEvery
+	now := b.health.Identity
+	b.mu.Unlock()
+	if b.options.Anchor == nil || !due && !isChanged {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if isChanged {
+		saved, ok, err := b.options.Anchor.Load(ctx)
+		if err == nil && ok && now.continues(saved) {
+			b.accepted(saved)
+		}
+		return
+	}
+	if b.options.Gate() != nil {
+		return
+	}
+	if err := b.save(ctx, id); err != nil {
+		b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
+	}
+}
+
+// save saves an identity, so that a later process recognizes the bucket.
+func (b *Bucket) save(ctx context.Context, id Identity) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := b.options.Anchor.Save(ctx, id); err != nil {
+		return fmt.Errorf("save the identity of bucket %s: %w", b.options.Name, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = time.Now()
+	return nil
+}
+
+// accepted ends Changed.
+func (b *Bucket) accepted(id Identity) {
+	b.mu.Lock()
+	b.health.Changed, b.health.Since = false, time.Now()
+	b.last, b.hasLast = id, true
+	b.mu.Unlock()
+	b.options.Logger.Info("The bucket is accepted", "bucket", b.options.Name)
+	var all []Change
+	for _, key := range b.Keys() {
+		all = append(all, Change{Key: key, Operation: Put, Listed: true})
+	}
+	b.tell(all...)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Identity distinguishes a bucket from one that was created in its place, or restored from a backup of it.
+type Identity struct {
+	// Created is the time at which the stream of the bucket was created. A restored stream keeps it.
+	Created time.Time `json:"created"`
+	// Counter is the counter of the canary, which only grows.
+	Counter uint64 `json:"counter"`
+}
+
+// continues reports whether the bucket is the one of an earlier identity.
+func (i Identity) continues(earlier Identity) bool {
+	return i.Created.Equal(earlier.Created) && i.Counter >= earlier.Counter
+}
+
+// Anchor remembers the identity of a bucket outside of NATS, beyond the life of the process.
+type Anchor interface {
+	// Load returns the identity that was saved last, and false if there is none.
+	Load(ctx context.Context) (Identity, bool, error)
+	// Save replaces the identity.
+	Save(ctx context.Context, id Identity) error
+}
+
+// CanaryPrefix begins the keys of canaries. No entity has such a key.
+const CanaryPrefix = "_clusterfx."
+
+// canaryKey returns the key of the canary of a hub. Two hubs that use one bucket have one each.
+func canaryKey(writer string) string { return CanaryPrefix + "canary." + writer }
+
+// canary is the value of the key.
+type canary struct {
+	// Counter grows with each write, but not while the bucket is Changed: otherwise a restored bucket would catch up with the
+	// identity that it has lost.
+	Counter uint64 `json:"counter"`
+	// Beat grows with each write.
+	Beat uint64 `json:"beat"`
+}
+
+func decodeCanary(value []byte) canary {
+	var c canary
+	if json.Unmarshal(value, &c) != nil {
+		return canary{}
+	}
+	return c
+}

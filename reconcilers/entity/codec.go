@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Codec converts between values and the bytes in a bucket.
+type Codec[T any] interface {
+	// Decode returns the value. Its error names the wrong field, and repeats nothing of the bytes.
+	Decode(data []byte) (T, error)
+	// Encode returns the bytes of a value that replaces previous, which is nil for a new key. Fields of previous that T does not
+	// have stay: they belong to a later version of the program.
+	Encode(value T, previous []byte) ([]byte, error)
+}
+
+// JSON returns a codec for JSON objects. validate may be nil; Decode and Encode return its error.
+func JSON[T any](validate func(T) error) Codec[T] { return jsonCodec[T]{validate: validate} }
+
+type jsonCodec[T any] struct{ validate func(T) error }
+
+func (c jsonCodec[T]) Decode(data []byte) (T, error) {
+	var value T
+	if err := json.Unmarshal(data, &value); err != nil {
+		return value, fmt.Errorf("the value is not the JSON of a %T: %w", value, withoutText(err))
+	}
+	return value, c.check(value)
+}
+
+func (c jsonCodec[T]) check(value T) error {
+	if c.validate == nil {
+		return nil
+	}
+	if err := c.validate(value); err != nil {
+		return fmt.Errorf("the value is invalid: %w", err)
+	}
+	return nil
+}
+
+func (c jsonCodec[T]) Encode(value T, previous []byte) ([]byte, error) {
+	if err := c.check(value); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(value)
+	if err != nil || previous == nil {
+		return data, err
+	}
+	return keepUnknown[T](data, previous)
+}
+
+// keepUnknown returns the bytes of a value with the fields of previous that T does not have. Nothing is kept of a previous value that
+// is no T.
+func keepUnknown[T any](data, previous []byte) ([]byte, error) {
+	var known T
+	var before, part, now any
+	if !isJSON(previous, &known) || !isJSON(previous, &before) {
+		return data, nil
+	}
+	understood, err := json.Marshal(known)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(json.Unmarshal(understood, &part), json.Unmarshal(data, &now)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(keep(before, part, now))
+}
+
+func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
+
+// keep returns now with the fields of before that are not understood. In lists it keeps them by index, if no element was added or
+// removed.
+func keep(before, understood, now any) any {
+	switch b := before.(type) {
+	case map[string]any:
+		u, isMap := understood.(map[string]any)
+		if n, stays := now.(map[string]any); isMap && stays {
+			keepFields(b, u, n)
+		}
+	case []any:
+		u, isList := understood.([]any)
+		n, stays := now.([]any)
+		if isList && stays && len(u) == len(b) && len(n) == len(b) {
+			for i := range b {
+				n[i] = keep(b[i], u[i], n[i])
+			}
+		}
+	}
+	return now
+}
+
+// keepFields adds the fields of before that are not understood to now.
+func keepFields(before, understood, now map[string]any) {
+	for key, value := range before {
+		part, isUnderstood := understood[key]
+		_, isSet := now[key]
+		switch {
+		case isUnderstood && isSet:
+			now[key] = keep(value, part, now[key])
+		case !isUnderstood && !isSet:
+			now[key] = value
+		}
+	}
+}
+
+// withoutText returns an error of encoding/json without the value in it, which another party wrote.
+func withoutText(err error) error {
+	switch e := err.(type) { //nolint:errorlint // encoding/json wraps none of these.
+	case *json.UnmarshalTypeError:
+		return fmt.Errorf("field %s is not a %s", e.Field, e.Type)
+	case *json.SyntaxError:
+		return fmt.Errorf("syntax error at byte %d", e.Offset)
+	}
+	return errNotJSON
+}

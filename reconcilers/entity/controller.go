@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// Reconciler makes the secondaries of a primary in one cluster as its value says.
+type Reconciler[T any] interface {
+	// Reconcile is called for an entity that exists and can be decoded. It calls s.Apply for each secondary that shall exist, and
+	// s.Delete, or s.DeleteOthers, for each that shall not. The Report becomes the status of the entity in this cluster; an error
+	// does so, too, and is tried again.
+	Reconcile(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error)
+}
+
+// Func is a Reconciler of a function.
+type Func[T any] func(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error)
+
+// Reconcile calls the function.
+func (f Func[T]) Reconcile(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error) {
+	return f(ctx, e, s)
+}
+
+// Gone is implemented by a Reconciler that keeps more for an entity than secondaries.
+type Gone interface {
+	// Gone is called when an entity has gone and its secondaries, too. It may be called again, and for keys that never had a
+	// secondary. An error is tried again.
+	Gone(ctx context.Context, key string) error
+}
+
+// Report is the result of a reconcile.
+type Report struct {
+	// Ready says whether the entity is there as wanted.
+	Ready bool
+	// Reason is a word in CamelCase, and Message a sentence for people. They may be empty.
+	Reason, Message string
+	// Omit says that the entity is not for this cluster: it has no part in the status.
+	Omit bool
+	// Again repeats the reconcile after a time. Default: it is repeated when something changes.
+	Again time.Duration
+}
+
+// Options describe a controller of entities. Name, Marks, Manager and Cluster are required.
+type Options struct {
+	// Name names the controller in metrics and logs, and as a field manager: a DNS label.
+	Name string
+	// Marks mark the secondaries.
+	Marks Marks
+	// Manager runs the controller: that of the app of a remote, or of a hub part.
+	Manager ctrl.Manager
+	// Cluster is the name of the cluster of the Manager, under which its part of the status is written.
+	Cluster string
+	// Owns are empty objects of the kinds of secondaries, which the Manager's cache watches. Default: none.
+	Owns []client.Object
+	// Reads are sources of further requests, as of objects that the Reconciler reads; see Requests. Default: none.
+	Reads []source.TypedSource[Request]
+	// Status receives the parts of the status. Default: none, no status is written.
+	Status *StatusStore
+	// Resync repeats the reconcile of each entity, for external systems that report no changes, with a jitter of a tenth.
+	// Default: never.
+	Resync time.Duration
+	// Concurrency is how many entities are reconciled at once. Default: 10.
+	Concurrency int
+}
+
+// Controller reconciles the entities of a store into the cluster of a manager.
+type Controller[T any] struct {
+	options    Options
+	store      *Store[T]
+	reconciler Reconciler[T]
+	queue      *queue
+	log        logr.Logger
+}
+
+// ErrInvalidOptions is the error of Options that cannot be used.
+var ErrInvalidOptions = errors.New("invalid options of an entity controller")
+
+const (
+	defaultConcurrency = 10
+	// unready is how soon a key is looked at again whose bucket is not complete; the end of that requests it, too.
+	unready = 10 * time.Second
+	// going is how soon it is looked again at secondaries that are being deleted; their events request it, too.
+	going = 2 * time.Second
+	// sweepEvery is how often the controller looks whether the bucket has become complete.
+	sweepEvery = time.Second
+)
+
+// Add adds a controller to the manager. It sends no requests.
+func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error) {
+	var err error
+	if o.Marks, err = o.Marks.check(); err != nil {
+		return nil, err
+	}
+	if s == nil || r == nil || o.Manager == nil || o.Name == "" || o.Cluster == "" {
+		return nil, fmt.Errorf("%w: a store, a reconciler, Name, Manager and Cluster are required", ErrInvalidOptions)
+	}
+	c := &Controller[T]{
+		options: o, store: s, reconciler: r,
+		queue: &queue{kind: o.Marks.Kind, bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
+	}
+	yes := true
+	b := registry.TypedControllerManagedBy[Request](o.Manager).Named(o.Name).WatchesRawSource(c.queue).
+		WithOptions(controller.TypedOptions[Request]{
+			MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency),
+			SkipNameValidation:      &yes, // A name is never released, and an App may be built again.
+		})
+	for _, kind := range o.Owns {
+		b.WatchesRawSource(source.TypedKind(o.Manager.GetCache(), kind,
+			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request { return c.ownerOf(obj) })))
+	}
+	for _, read := range o.Reads {
+		b.WatchesRawSource(read)
+	}
+	if err := b.Complete(c); err != nil {
+		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
+	}
+	return c, o.Manager.Add(manager.RunnableFunc(c.sweep))
+}
+
+// ownerOf requests the owner of a secondary.
+func (c *Controller[T]) ownerOf(obj client.Object) []Request {
+	o, ok := c.options.Marks.OwnerOf(obj)
+	if !ok {
+		return nil
+	}
+	return []Request{{Kind: o.Kind, Key: o.Key}}
+}
+
+// EnqueueKey requests the reconcile of a key.
+func (c *Controller[T]) EnqueueKey(key string, op Operation) { c.queue.add(key, op, 0) }
+
+// EnqueueKeyAfter requests the reconcile of a key after a time. Of several requests for a key the earliest counts.
+func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Duration) {
+	c.queue.add(key, op, after)
+}
+
+// Reconcile reconciles one key.
+func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
+	entry, exists := c.store.bucket.Get(r.Key)
+	if !exists {
+		return c.gone(ctx, r.Key)
+	}
+	e := c.store.decode(entry)
+	if e.Err != nil { // It is present, so its secondaries stay.
+		return reconcile.Result{}, c.report(ctx, e, Report{Reason: ReasonUndecodable, Message: e.Err.Error()})
+	}
+	s := c.secondaries(Owner{Kind: r.Kind, Key: r.Key, Life: e.Life})
+	if left, err := c.deleteEarlier(ctx, s, entry); err != nil || left {
+		return reconcile.Result{RequeueAfter: going}, err
+	}
+	report, err := c.reconciler.Reconcile(ctx, e, s)
+	if err != nil {
+		return reconcile.Result{}, errors.Join(err, c.report(ctx, e, Report{Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error."}))
+	}
+	again := report.Again
+	if again == 0 && c.options.Resync > 0 {
+		again = wait.Jitter(c.options.Resync, 0.1)
+	}
+	return reconcile.Result{RequeueAfter: again}, c.report(ctx, e, report)
+}
+
+// deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
+func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
+	all, err := s.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	var earlier []client.Object
+	for _, obj := range all {
+		if o, _ := c.options.Marks.OwnerOf(obj); !entry.Includes(o.Life) {
+			earlier = append(earlier, obj)
+		}
+	}
+	if len(earlier) == 0 {
+		return false, nil
+	}
+	m := entry.Marker()
+	if m.Revision == 0 {
+		// A mark of the future: the bucket was restored, and revisions are used again.
+		if c.store.bucket.Health().Changed {
+			return false, nil
+		}
+		return true, s.deleteAll(ctx, earlier)
+	}
+	return true, s.deleteAll(deletes.OnPurpose(ctx, c.tombstone(entry.Key, m)), earlier)
+}
+
+func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {
+	return deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), marker.String())
+}
+
+// gone deletes the secondaries of a key that has no entity: because of a marker, or because the complete bucket lacks it.
+func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
+	marker, isMarked := c.store.bucket.Marker(key)
+	if isMarked {
+		ctx = deletes.OnPurpose(ctx, c.tombstone(key, marker))
+	} else if err := c.store.bucket.Absent(key); err != nil {
+		c.log.V(1).Info("Did not collect the secondaries of a key", "key", key, "reason", err.Error())
+		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
+	}
+	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
+	all, err := s.list(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(all) > 0 {
+		return reconcile.Result{RequeueAfter: going}, s.deleteAll(ctx, all)
+	}
+	if g, ok := c.reconciler.(Gone); ok {
+		if err := g.Gone(ctx, key); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, c.options.Status.remove(ctx, key, c.options.Cluster)
+}
+
+func (c *Controller[T]) secondaries(o Owner) *Secondaries {
+	return &Secondaries{
+		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
+		live: c.options.Manager.GetAPIReader(), kinds: c.options.Owns, event: c.event(o),
+	}
+}
+
+// event returns a function that records events on secondaries.
+func (c *Controller[T]) event(o Owner) func(client.Object, string, string, string) {
+	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
+	return func(obj client.Object, kind, reason, message string) {
+		recorder.Eventf(obj, nil, kind, reason, "Reconcile", "%s, for %s %s", message, o.Kind, o.Key)
+	}
+}
+
+// Event records an event on an object of the cluster, as an anchor of an entity, which has none.
+func (c *Controller[T]) Event(obj client.Object, isWarning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if isWarning {
+		kind = corev1.EventTypeWarning
+	}
+	c.options.Manager.GetEventRecorder(c.options.Name).Eventf(obj, nil, kind, reason, "Reconcile", "%s", message)
+}
+
+// sweep requests the owners of all secondaries each time when the bucket has become complete, or accepted: an owner that is not in
+// the bucket makes no request of its own.
+func (c *Controller[T]) sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	var done time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		h := c.store.bucket.Health()
+		if !h.Complete || h.Changed || h.Since.Equal(done) {
+			continue
+		}
+		if err := c.requestOwners(ctx); err != nil {
+			c.log.Error(err, "Failed to find the secondaries whose entities have gone")
+			continue
+		}
+		done = h.Since
+	}
+}
+
+// requestOwners requests the owners of all secondaries.
+func (c *Controller[T]) requestOwners(ctx context.Context) error {
+	label, value := c.options.Marks.KindLabel()
+	for _, kind := range c.options.Owns {
+		all, err := listOf(ctx, c.options.Manager.GetClient(), kind, client.MatchingLabels{label: value})
+		if err != nil {
+			return err
+		}
+		for _, obj := range all {
+			for _, r := range c.ownerOf(obj) {
+				c.queue.add(r.Key, OperationResync, 0)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// DefaultPrefix begins the keys of marks.
+const DefaultPrefix = "entity.clusterfx.dev"
+
+// Owner is the primary of a secondary.
+type Owner struct {
+	Kind, Key string
+	// Life is that of the primary when the secondary was written first.
+	Life bucket.Life
+}
+
+// Marks are the labels and annotations of secondaries. An entity is no object of Kubernetes, so they replace ownerReferences.
+//
+// A key may have a slash and any length, so it is no value of a label: the label has a hash, by which secondaries are selected,
+// and an annotation has the key. A secondary whose label and annotations contradict each other is foreign.
+type Marks struct {
+	// Prefix begins the keys. Default: DefaultPrefix.
+	Prefix string
+	// Hub identifies the hub, so that two hubs with one remote leave the secondaries of the other one alone. Required.
+	Hub string
+	// Kind is the kind of the primaries: a DNS label. Required.
+	Kind string
+}
+
+var (
+	// ErrInvalidMarks is the error of Marks that cannot be used.
+	ErrInvalidMarks = errors.New("invalid marks")
+	errTombstone    = errors.New("the object of an event is no object of Kubernetes")
+)
+
+// check returns the marks with their defaults.
+func (m Marks) check() (Marks, error) {
+	if m.Prefix == "" {
+		m.Prefix = DefaultPrefix
+	}
+	problems := validation.IsDNS1123Subdomain(m.Prefix)
+	problems = append(problems, validation.IsDNS1123Label(strings.ToLower(m.Kind))...)
+	if m.Hub == "" {
+		problems = append(problems, "the hub is missing")
+	}
+	if len(problems) > 0 {
+		return m, fmt.Errorf("%w: %s", ErrInvalidMarks, strings.Join(problems, "; "))
+	}
+	return m, nil
+}
+
+// KindLabel returns the label that all secondaries of the kind have, with its value.
+func (m Marks) KindLabel() (key, value string) { return m.Prefix + "/kind", m.hash("kind", m.Kind) }
+
+// OwnerLabel returns the label that all secondaries of one primary have, with its value.
+func (m Marks) OwnerLabel(key string) (label, value string) {
+	return m.Prefix + "/owner", m.hash("owner", m.Kind, key)
+}
+
+// hash returns 40 hex digits of a hash of the hub and some texts, whose ends it knows.
+func (m Marks) hash(texts ...string) string {
+	h := sha256.New()
+	for _, text := range append([]string{m.Hub}, texts...) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text) // A hash returns no error.
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+func (m Marks) annotations(o Owner) map[string]string {
+	return map[string]string{m.Prefix + "/owner-kind": o.Kind, m.Prefix + "/owner-key": o.Key, m.Prefix + "/owner-life": o.Life.String()}
+}
+
+// SetOwner marks an object as a secondary.
+func (m Marks) SetOwner(obj metav1.Object, o Owner) {
+	labels, notes := obj.GetLabels(), obj.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	key, value := m.KindLabel()
+	labels[key] = value
+	key, value = m.OwnerLabel(o.Key)
+	labels[key] = value
+	for key, value := range m.annotations(o) {
+		notes[key] = value
+	}
+	obj.SetLabels(labels)
+	obj.SetAnnotations(notes)
+}
+
+// OwnerOf returns the primary of a secondary, and false for an object that is none, or whose marks contradict each other.
+func (m Marks) OwnerOf(obj metav1.Object) (Owner, bool) {
+	notes, labels := obj.GetAnnotations(), obj.GetLabels()
+	life, ok := bucket.ParseLife(notes[m.Prefix+"/owner-life"])
+	o := Owner{Kind: notes[m.Prefix+"/owner-kind"], Key: notes[m.Prefix+"/owner-key"], Life: life}
+	kindLabel, kind := m.KindLabel()
+	ownerLabel, owner := m.OwnerLabel(o.Key)
+	if !ok || o.Kind != m.Kind || o.Key == "" || labels[kindLabel] != kind || labels[ownerLabel] != owner {
+		return Owner{}, false
+	}
+	return o, true
+}
+
+// DecomposeKubeSecondaryResource returns the object of an event, also of one that reports a deletion late
+// (cache.DeletedFinalStateUnknown), and the key of its primary, which is empty if the object is no secondary.
+func (m Marks) DecomposeKubeSecondaryResource(obj any) (object metav1.Object, primaryKey string, err error) {
+	if late, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = late.Obj
+	}
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, "", fmt.Errorf("%w: %T", errTombstone, obj)
+	}
+	o, _ := m.OwnerOf(object)
+	return object, o.Key, nil
+}

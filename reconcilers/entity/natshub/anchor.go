@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natshub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// anchorName is the name of the ConfigMap with the identities of all buckets.
+const anchorName = "clusterfx-buckets"
+
+// Anchor is the memory of the identity of a bucket, in a ConfigMap of the hub with one entry for each bucket.
+type Anchor struct {
+	// Client writes to the hub's cluster, and Reader reads from its API server.
+	Client client.Client
+	Reader client.Reader
+	// Namespace is that of the ConfigMap.
+	Namespace string
+	// Bucket is the name of the bucket.
+	Bucket string
+}
+
+var _ bucket.Anchor = Anchor{}
+
+// Load returns the identity that was saved last.
+func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
+	var found corev1.ConfigMap
+	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: anchorName}, &found)
+	if apierrors.IsNotFound(err) {
+		return bucket.Identity{}, false, nil
+	}
+	if err != nil {
+		return bucket.Identity{}, false, fmt.Errorf("read the identities of buckets: %w", err)
+	}
+	text, ok := found.Data[a.Bucket]
+	if !ok {
+		return bucket.Identity{}, false, nil
+	}
+	var id bucket.Identity
+	if err := json.Unmarshal([]byte(text), &id); err != nil {
+		return id, false, fmt.Errorf("decode the identity of bucket %s in ConfigMap %s/%s: %w", a.Bucket, a.Namespace, anchorName, err)
+	}
+	return id, true, nil
+}
+
+// Save replaces the identity. Each bucket has a field manager of its own, so that no entry removes another one.
+func (a Anchor) Save(ctx context.Context, id bucket.Identity) error {
+	text, err := json.Marshal(id)
+	if err != nil {
+		return fmt.Errorf("encode the identity of bucket %s: %w", a.Bucket, err)
+	}
+	applied := corev1ac.ConfigMap(anchorName, a.Namespace).WithData(map[string]string{a.Bucket: string(text)})
+	err = a.Client.Apply(ctx, applied, client.FieldOwner("clusterfx-bucket-"+a.Bucket), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("save the identity of bucket %s: %w", a.Bucket, err)
+	}
+	return nil
+}

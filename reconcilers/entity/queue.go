@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// queue is a source that remembers the queue of its controller, so that others can add requests. Requests before the controller
+// starts are not lost: the source starts with all keys.
+type queue struct {
+	kind   string
+	bucket *bucket.Bucket
+
+	mu    sync.Mutex // protects inner
+	inner workqueue.TypedRateLimitingInterface[Request]
+}
+
+// Start requests all entities, and each one that changes, until ctx ends. It does not wait for the bucket: a module runs while
+// NATS is away.
+func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInterface[Request]) error {
+	q.mu.Lock()
+	q.inner = inner
+	q.mu.Unlock()
+	unsubscribe := q.bucket.Subscribe(func(c bucket.Change) { q.add(c.Key, operationOf(c), 0) })
+	context.AfterFunc(ctx, unsubscribe)
+	return nil
+}
+
+// add adds a request. If one is waiting already, the earlier time and the higher priority count.
+func (q *queue) add(key string, op Operation, after time.Duration) {
+	q.mu.Lock()
+	inner := q.inner
+	q.mu.Unlock()
+	r := Request{Kind: q.kind, Key: key}
+	switch p, ok := inner.(priorityqueue.PriorityQueue[Request]); {
+	case inner == nil:
+	case ok:
+		p.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(op.priority())}, r)
+	default:
+		inner.AddAfter(r, after)
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import "github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+
+// Request asks for the reconcile of one primary.
+type Request struct{ Kind, Key string }
+
+// String returns the kind and the key.
+func (r Request) String() string { return r.Kind + "/" + r.Key }
+
+// Operation is the reason of a request. It decides about the order of requests, and about nothing else: a reconcile compares the
+// secondaries with the entity.
+type Operation uint8
+
+// The operations. The first three have the numbers of jetstream.KeyValueOp.
+const (
+	OperationPut Operation = iota
+	OperationDelete
+	OperationPurge
+	OperationSecondary
+	OperationResync
+)
+
+// The priorities of requests: a user waits for the first.
+const (
+	priorityPrimary   = 10
+	prioritySecondary = 0
+	priorityResync    = -100
+)
+
+func (o Operation) priority() int {
+	switch o {
+	case OperationPut, OperationDelete, OperationPurge:
+		return priorityPrimary
+	case OperationSecondary:
+		return prioritySecondary
+	case OperationResync:
+	}
+	return priorityResync
+}
+
+// operationOf returns the operation of a change of a bucket.
+func operationOf(c bucket.Change) Operation {
+	switch {
+	case c.Listed, c.Operation == bucket.Missing:
+		return OperationResync
+	case c.Operation == bucket.Deleted:
+		return OperationDelete
+	case c.Operation == bucket.Purged:
+		return OperationPurge
+	}
+	return OperationPut
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// The reasons and messages of events, as Kumori's runtime has them.
+const (
+	// ReasonSynced is the reason when a secondary was created, updated or deleted.
+	ReasonSynced = "Synced"
+	// ReasonResourceExists is the reason when an object of another owner has the name of a secondary.
+	ReasonResourceExists = "ErrResourceExists"
+
+	messageExists  = "Resource %q already exists and is not managed by this controller"
+	messageCreated = "%q synced successfully (created)"
+	messageUpdated = "%q synced successfully (updated)"
+	messageDeleted = "%q synced successfully (deleted)"
+)
+
+// ErrResourceExists is the error of Secondaries.Apply if an object of another owner has the name.
+var ErrResourceExists = errors.New("the object exists, and another owner has it")
+
+// onlyNew is the resourceVersion of an apply that may only create: no object has it, so the API server creates the object or
+// returns a conflict.
+const onlyNew = "1"
+
+// Secondaries are the objects of one primary in one cluster, for one reconcile.
+type Secondaries struct {
+	owner   Owner
+	marks   Marks
+	manager string // of fields
+	client  client.Client
+	live    client.Reader
+	kinds   []client.Object
+	event   func(obj client.Object, kind, reason, message string)
+}
+
+// Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
+// Apply has set them. It sends no request if the object is as desired. An object of another owner is not touched: the error wraps
+// ErrResourceExists, and an event tells it. obj is a new object, or an unstructured one, and is changed.
+func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
+	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("apply a secondary of %s: %w", s.owner.Key, err)
+	}
+	s.marks.SetOwner(obj, s.owner)
+	fields, err := mapOf(obj)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
+	}
+	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
+	fieldset.Prune(fields)
+	found, exists, err := s.find(ctx, obj)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	notes := u.GetAnnotations()
+	notes[s.marks.Prefix+"/fields"] = fieldset.Hash(fields) // A field that is no longer applied changes it.
+	u.SetAnnotations(notes)
+	message := messageCreated
+	u.SetResourceVersion(onlyNew)
+	if exists {
+		if !s.owns(found) {
+			return s.foreign(obj)
+		}
+		u.SetResourceVersion("")
+		actual, err := mapOf(found)
+		if err != nil {
+			return err
+		}
+		if _, same := fieldset.Contains(actual, fields); same {
+			return nil
+		}
+		message = messageUpdated
+		u.SetUID(found.GetUID())
+		u.SetResourceVersion(found.GetResourceVersion())
+	}
+	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(s.manager), client.ForceOwnership)
+	if err != nil {
+		return s.refused(ctx, obj, exists, err)
+	}
+	s.event(u, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(message, u.GetName()))
+	return nil
+}
+
+// refused returns the error of an apply. A conflict of a new object is another owner that the cache does not have, or the cache
+// being behind.
+func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bool, err error) error {
+	if apierrors.IsConflict(err) && !existed {
+		found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+		if s.live.Get(ctx, client.ObjectKeyFromObject(obj), found) == nil {
+			if !s.owns(found) {
+				return s.foreign(obj)
+			}
+		}
+	}
+	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
+}
+
+// find reads an object from the cache.
+func (s *Secondaries) find(ctx context.Context, obj client.Object) (client.Object, bool, error) {
+	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(obj), found)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
+	}
+	return found, true, nil
+}
+
+// owns reports whether an object is a secondary of the primary.
+func (s *Secondaries) owns(obj metav1.Object) bool {
+	o, ok := s.marks.OwnerOf(obj)
+	return ok && o.Key == s.owner.Key
+}
+
+func (s *Secondaries) foreign(obj client.Object) error {
+	s.event(obj, corev1.EventTypeWarning, ReasonResourceExists, fmt.Sprintf(messageExists, obj.GetName()))
+	return fmt.Errorf("%w: %s", ErrResourceExists, client.ObjectKeyFromObject(obj))
+}
+
+// Delete deletes a secondary, if it is one of this primary. An object that does not exist is no error.
+func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
+	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(obj), found); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
+	}
+	if !s.owns(found) || found.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid, revision := found.GetUID(), found.GetResourceVersion()
+	err := s.client.Delete(ctx, found, client.Preconditions{UID: &uid, ResourceVersion: &revision},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
+	}
+	s.event(found, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(messageDeleted, found.GetName()))
+	return nil
+}
+
+// DeleteOthers deletes all secondaries of the primary but these, within the limits of the module. The cache may be behind: what it
+// lacks is deleted when its event comes.
+func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object) error {
+	all, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, obj := range wanted {
+		name, err := s.nameOf(obj)
+		if err != nil {
+			return err
+		}
+		keep[name] = true
+	}
+	var others []client.Object
+	for _, obj := range all {
+		name, err := s.nameOf(obj)
+		if err != nil {
+			return err
+		}
+		if !keep[name] {
+			others = append(others, obj)
+		}
+	}
+	return s.deleteAll(ctx, others)
+}
+
+// nameOf returns a name of an object that it has in no other kind.
+func (s *Secondaries) nameOf(obj client.Object) (string, error) {
+	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
+	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
+}
+
+// list returns the secondaries of the primary of all kinds, from the cache.
+func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
+	label, value := s.marks.OwnerLabel(s.owner.Key)
+	var all []client.Object
+	for _, kind := range s.kinds {
+		found, err := listOf(ctx, s.client, kind, client.MatchingLabels{label: value})
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range found {
+			if s.owns(obj) {
+				all = append(all, obj)
+			}
+		}
+	}
+	return all, nil
+}
+
+// listOf lists the objects of a kind.
+func listOf(ctx context.Context, c client.Client, kind client.Object, o ...client.ListOption) ([]client.Object, error) {
+	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	var typed client.ObjectList = list
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	list.SetGroupVersionKind(listKind)
+	if _, ok := kind.(*unstructured.Unstructured); !ok {
+		made, err := c.Scheme().New(listKind)
+		if err != nil {
+			return nil, err
+		}
+		if l, ok := made.(client.ObjectList); ok {
+			typed = l
+		}
+	}
+	if err := c.List(ctx, typed, o...); err != nil {
+		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	return itemsOf(typed)
+}
+
+func itemsOf(list client.ObjectList) ([]client.Object, error) {
+	raw, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]client.Object, 0, len(raw))
+	for _, one := range raw {
+		if obj, ok := one.(client.Object); ok {
+			all = append(all, obj)
+		}
+	}
+	return all, nil
+}
+
+// deleteAll deletes secondaries, and reports how many remain, with those that are being deleted.
+func (s *Secondaries) deleteAll(ctx context.Context, all []client.Object) error {
+	var errs []error
+	for _, obj := range all {
+		errs = append(errs, s.Delete(deletes.Owning(ctx, len(all)), obj))
+	}
+	return errors.Join(errs...)
+}
+
+// mapOf returns an object as server-side apply sends it.
+func mapOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.DeepCopy().Object, nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}

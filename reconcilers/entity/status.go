@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// The reasons of a status that the package writes itself.
+const (
+	// ReasonUndecodable is the reason while the value of the entity cannot be decoded.
+	ReasonUndecodable = "Undecodable"
+	// ReasonFailed is the reason while the reconcile returns an error.
+	ReasonFailed = "ReconcileFailed"
+)
+
+// Status is the status of an entity: a part for each cluster.
+type Status struct {
+	Clusters map[string]Part `json:"clusters"`
+}
+
+// Part is the status of an entity in one cluster. It reports, and decides about nothing.
+type Part struct {
+	// Revision is that of the value that was reconciled.
+	Revision bucket.Revision `json:"revision"`
+	Ready    bool            `json:"ready"`
+	Reason   string          `json:"reason,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	// Since is the time of the last change of Ready, Reason or Message.
+	Since time.Time `json:"since"`
+}
+
+// StatusStore has the status of the entities of a bucket in a bucket of its own, under the same keys: so the writers of values and
+// of the status never conflict, and need different permissions.
+type StatusStore struct{ bucket *bucket.Bucket }
+
+// StatusBucket returns the name of the bucket with the status of the entities in a bucket.
+func StatusBucket(name string) string { return name + "-status" }
+
+// NewStatusStore returns the store of a bucket, which StatusBucket names.
+func NewStatusStore(b *bucket.Bucket) *StatusStore { return &StatusStore{bucket: b} }
+
+// statusTries bounds the tries of one change. Another try follows with the next reconcile.
+const statusTries = 10
+
+// Get reads the status of an entity. An entity without a status has the zero Status.
+func (s *StatusStore) Get(ctx context.Context, key string) (Status, error) {
+	found, _, err := s.read(ctx, key)
+	return found, err
+}
+
+func (s *StatusStore) read(ctx context.Context, key string) (Status, bucket.Revision, error) {
+	var found Status
+	e, err := s.bucket.Read(ctx, key)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return found, 0, nil
+	}
+	if err != nil {
+		return found, 0, fmt.Errorf("read the status of %s: %w", key, err)
+	}
+	return decodeStatus(e.Value), e.Revision, nil
+}
+
+// decodeStatus decodes a status. One that cannot be decoded is empty: it is only a report, and is written again.
+func decodeStatus(data []byte) Status {
+	var s Status
+	if json.Unmarshal(data, &s) != nil {
+		return Status{}
+	}
+	return s
+}
+
+// set sets the part of a cluster.
+func (s *StatusStore) set(ctx context.Context, key, cluster string, p Part) error {
+	return s.change(ctx, key, func(all Status) (Status, bool) {
+		known, ok := all.Clusters[cluster]
+		if ok && known.Ready == p.Ready && known.Reason == p.Reason && known.Message == p.Message {
+			p.Since = known.Since
+			if known == p {
+				return all, false
+			}
+		}
+		if all.Clusters == nil {
+			all.Clusters = map[string]Part{}
+		}
+		all.Clusters[cluster] = p
+		return all, true
+	})
+}
+
+// remove removes the part of a cluster, and the whole status with the last part.
+func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
+	if s == nil {
+		return nil
+	}
+	return s.change(ctx, key, func(all Status) (Status, bool) {
+		_, ok := all.Clusters[cluster]
+		delete(all.Clusters, cluster)
+		return all, ok
+	})
+}
+
+// change changes a status, and tries again if somebody else has changed it meanwhile.
+func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
+	var err error
+	for range statusTries {
+		var all Status
+		var at bucket.Revision
+		if all, at, err = s.read(ctx, key); err != nil {
+			return err
+		}
+		all, changed := f(all)
+		if !changed {
+			return nil
+		}
+		if err = s.write(ctx, key, all, at); !errors.Is(err, bucket.ErrConflict) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of %s: %w", key, err)
+	}
+	return nil
+}
+
+func (s *StatusStore) write(ctx context.Context, key string, all Status, at bucket.Revision) error {
+	if len(all.Clusters) == 0 {
+		return s.bucket.Delete(ctx, key, at)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	_, err = s.bucket.Put(ctx, key, data, at)
+	return err
+}
+
+// report writes the part of the status for the cluster of the controller.
+func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) error {
+	switch {
+	case c.options.Status == nil:
+		return nil
+	case r.Omit:
+		return c.options.Status.remove(ctx, e.Key, c.options.Cluster)
+	}
+	return c.options.Status.set(ctx, e.Key, c.options.Cluster, Part{
+		Revision: e.Revision, Ready: r.Ready, Reason: r.Reason, Message: r.Message, Since: time.Now().UTC().Truncate(time.Second),
+	})
+}

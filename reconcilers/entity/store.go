@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+var errNotJSON = errors.New("it is not JSON")
+
+// Entity is a primary: a value under a key of a bucket.
+type Entity[T any] struct {
+	Key   string
+	Value T
+	// Err says why the value cannot be decoded; Value is incomplete then. The entity exists nevertheless.
+	Err error
+	// Revision is that of the value, and Created its time.
+	Revision bucket.Revision
+	Created  time.Time
+	// Life identifies the entity: one that is deleted and created again under the same key has another one.
+	Life bucket.Life
+
+	raw bucket.Entry
+}
+
+// Store has the entities of a bucket as values of T. Reads return the copy of the bucket in memory.
+type Store[T any] struct {
+	bucket *bucket.Bucket
+	codec  Codec[T]
+}
+
+// NewStore returns a store of a bucket, whose Run somebody else calls.
+func NewStore[T any](b *bucket.Bucket, c Codec[T]) *Store[T] { return &Store[T]{bucket: b, codec: c} }
+
+// Bucket returns the bucket.
+func (s *Store[T]) Bucket() *bucket.Bucket { return s.bucket }
+
+// Get returns an entity from memory, and an error that wraps bucket.ErrNotFound if there is none. An entity that was created a
+// moment ago may not be there yet.
+func (s *Store[T]) Get(key string) (*Entity[T], error) {
+	e, ok := s.bucket.Get(key)
+	if !ok {
+		return nil, bucket.ErrNotFound
+	}
+	return s.decode(e), nil
+}
+
+func (s *Store[T]) decode(e bucket.Entry) *Entity[T] {
+	value, err := s.codec.Decode(e.Value)
+	return &Entity[T]{Key: e.Key, Value: value, Err: err, Revision: e.Revision, Created: e.Created, Life: e.Life, raw: e}
+}
+
+// List returns all entities, in no order. It returns an error before the first entity if the bucket is not read completely.
+func (s *Store[T]) List() iter.Seq2[*Entity[T], error] {
+	return func(yield func(*Entity[T], error) bool) {
+		if !s.bucket.Health().Complete {
+			yield(nil, bucket.ErrNotComplete)
+			return
+		}
+		for _, key := range s.bucket.Keys() {
+			if e, err := s.Get(key); err == nil && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Create creates an entity, and returns its revision. The error wraps bucket.ErrConflict if the key exists.
+func (s *Store[T]) Create(ctx context.Context, key string, value T) (bucket.Revision, error) {
+	data, err := s.codec.Encode(value, nil)
+	if err != nil {
+		return 0, err
+	}
+	return s.bucket.Put(ctx, key, data, 0)
+}
+
+// Update replaces the value of an entity, which may be that of a Get or List with another Value, and returns the new revision.
+// Fields that T does not have stay. The error wraps bucket.ErrConflict if the entity has changed since.
+func (s *Store[T]) Update(ctx context.Context, e *Entity[T]) (bucket.Revision, error) {
+	data, err := s.codec.Encode(e.Value, e.raw.Value)
+	if err != nil {
+		return 0, err
+	}
+	return s.bucket.Put(ctx, e.Key, data, e.Revision)
+}
+
+// Delete deletes an entity if it has the revision. The error wraps bucket.ErrConflict otherwise.
+func (s *Store[T]) Delete(ctx context.Context, key string, revision bucket.Revision) error {
+	return s.bucket.Delete(ctx, key, revision)
+}
+
+// Watch calls f for all entities, and then for each change, until the returned function is called. See bucket.Bucket.Subscribe.
+func (s *Store[T]) Watch(f func(bucket.Change)) (stop func()) { return s.bucket.Subscribe(f) }

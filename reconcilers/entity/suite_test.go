@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/nats-io/nats.go/jetstream"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(hubtest.Main(m))
+}
+
+// patience is how long a test waits for a state. It is reached only if the test fails.
+const patience = time.Minute
+
+// beat is the interval of canaries in tests.
+const beat = 300 * time.Millisecond
+
+// order is the value of the primaries in these tests.
+type order struct {
+	Data map[string]string `json:"data,omitempty"`
+	Bad  bool              `json:"bad,omitempty"`
+}
+
+var errBad = errors.New("the order is bad")
+
+func validate(o order) error {
+	if o.Bad {
+		return errBad
+	}
+	return nil
+}
+
+// stage is a server with orders, and a process that makes a ConfigMap of each of them.
+type stage struct {
+	server     *nats.Server
+	js         jetstream.JetStream
+	kv, status jetstream.KeyValue
+	anchor     *anchor
+	remote     client.Client
+	namespace  string
+	store      *entity.Store[order]
+	controller *entity.Controller[order]
+	reports    *entity.StatusStore
+	stop       func()
+}
+
+func begin(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{server: nats.Start(t), anchor: &anchor{}}
+	_, s.js = nats.Connect(t, s.server.URL())
+	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
+	var err error
+	s.remote, err = client.New(fleettest.Clusters(t, "remote")[0].Config(), client.Options{})
+	must(t, err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entity-"}}
+	must(t, s.remote.Create(t.Context(), ns))
+	s.namespace = ns.Name
+	s.process(t)
+	return s
+}
+
+// process starts the controller, as a new process does.
+func (s *stage) process(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(s.stop)
+	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
+		b, err := bucket.New(bucket.Options{Name: name, JetStream: s.js, Writer: "hub", Beat: beat, Anchor: a})
+		must(t, err)
+		running.Go(func() { b.Run(ctx) })
+		return b
+	}
+	s.store = entity.NewStore(follow("orders", s.anchor), entity.JSON(validate))
+	s.reports = entity.NewStatusStore(follow("orders-status", nil))
+	manager, err := ctrl.NewManager(fleettest.Clusters(t, "remote")[0].Config(), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	must(t, err)
+	s.controller, err = entity.Add(s.store, entity.Func[order](s.reconcile), entity.Options{
+		Name: "orders", Marks: entity.Marks{Hub: s.namespace, Kind: "Order"}, Manager: manager, Cluster: "remote",
+		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports,
+	})
+	must(t, err)
+	running.Go(func() { _ = manager.Start(ctx) })
+}
+
+// reconcile makes the ConfigMap of an order.
+func (s *stage) reconcile(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+	err := out.Apply(ctx, s.configMap(e.Key, e.Value.Data))
+	if errors.Is(err, entity.ErrResourceExists) {
+		return entity.Report{Reason: "NameTaken", Again: time.Minute}, nil
+	}
+	return entity.Report{Ready: err == nil, Reason: "Made"}, err
+}
+
+func (s *stage) configMap(key string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: key}, Data: data}
+}
+
+// anchor is an Anchor in memory.
+type anchor struct {
+	mu    sync.Mutex
+	id    bucket.Identity
+	known bool
+}
+
+func (a *anchor) Load(context.Context) (bucket.Identity, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.id, a.known, nil
+}
+
+func (a *anchor) Save(_ context.Context, id bucket.Identity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.id, a.known = id, true
+	return nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+}
+
+// put puts an order, as a customer does.
+func (s *stage) put(t *testing.T, key, text string) {
+	t.Helper()
+	eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
+}
+
+// wait waits until the ConfigMap of an order has a value.
+func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
+	t.Helper()
+	found := s.configMap(key, nil)
+	eventually(t, func() error {
+		if err := s.remote.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
+			return err
+		}
+		if found.Data["k"] != value {
+			return fmt.Errorf("ConfigMap %s has %q, want %q", key, found.Data["k"], value)
+		}
+		return nil
+	})
+	return found
+}
+
+// waitGone waits until an order has no ConfigMap.
+func (s *stage) waitGone(t *testing.T, key string) {
+	t.Helper()
+	eventually(t, func() error {
+		err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: key}, &corev1.ConfigMap{})
+		if err == nil {
+			err = fmt.Errorf("ConfigMap %s exists", key)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// waitPart waits until the status of an order has a reason.
+func (s *stage) waitPart(t *testing.T, key, reason string) entity.Part {
+	t.Helper()
+	var found entity.Part
+	eventually(t, func() error {
+		status, err := s.reports.Get(t.Context(), key)
+		found = status.Clusters["remote"]
+		if err == nil && found.Reason != reason {
+			err = fmt.Errorf("the status of %s is %+v, want %q", key, status, reason)
+		}
+		return err
+	})
+	return found
+}
+
+func value(v string) string { return fmt.Sprintf(`{"data":{"k":%q}}`, v) }
