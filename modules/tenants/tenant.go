@@ -5,6 +5,8 @@ package tenants
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -48,13 +50,7 @@ func Validate(t Tenant) error {
 	if _, err := metav1.LabelSelectorAsSelector(t.Clusters); err != nil {
 		all = append(all, fmt.Errorf("clusters: %w", err))
 	}
-	for _, admin := range t.Admins {
-		if admin == "" {
-			all = append(all, errAdmins)
-			break
-		}
-	}
-	if len(t.Admins) > maxAdmins {
+	if len(t.Admins) > maxAdmins || slices.Contains(t.Admins, "") {
 		all = append(all, errAdmins)
 	}
 	return errors.Join(all...)
@@ -98,9 +94,9 @@ func (t Tenant) objects(key string) []client.Object {
 
 // hard returns the limits of the quota.
 func (t Tenant) hard() corev1.ResourceList {
-	hard := corev1.ResourceList{}
-	for name, quantity := range t.Quota {
-		hard[name] = quantity
+	hard := maps.Clone(t.Quota)
+	if hard == nil {
+		hard = corev1.ResourceList{}
 	}
 	if t.State == Suspended {
 		hard[corev1.ResourcePods] = resource.MustParse("0")

@@ -17,6 +17,9 @@ type Codec[T any] interface {
 	Encode(value T, previous []byte) ([]byte, error)
 }
 
+// errValue replaces the error of a type that decodes itself, which may repeat the value.
+var errValue = errors.New("a field has a value that its type does not accept")
+
 // JSON returns a codec for JSON objects. validate may be nil; Decode and Encode return its error.
 func JSON[T any](validate func(T) error) Codec[T] { return jsonCodec[T]{validate: validate} }
 
@@ -114,5 +117,5 @@ func withoutText(err error) error {
 	case *json.SyntaxError:
 		return fmt.Errorf("syntax error at byte %d", e.Offset)
 	}
-	return errNotJSON
+	return errValue
 }

@@ -72,7 +72,7 @@ type Options struct {
 	Cluster string
 	// Owns are empty objects of the kinds of secondaries, which the Manager's cache watches. Default: none.
 	Owns []client.Object
-	// Reads are sources of further requests, as of objects that the Reconciler reads; see Requests. Default: none.
+	// Reads are sources of further requests, as of objects that the Reconciler reads. Default: none.
 	Reads []source.TypedSource[Request]
 	// Status receives the parts of the status. Default: none, no status is written.
 	Status *StatusStore
@@ -170,7 +170,9 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 	}
 	report, err := c.reconciler.Reconcile(ctx, e, s)
 	if err != nil {
-		return reconcile.Result{}, errors.Join(err, c.report(ctx, e, Report{Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error."}))
+		return reconcile.Result{}, errors.Join(err, c.report(ctx, e, Report{
+			Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error.",
+		}))
 	}
 	again := report.Again
 	if again == 0 && c.options.Resync > 0 {
@@ -194,15 +196,7 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 	if len(earlier) == 0 {
 		return false, nil
 	}
-	m := entry.Marker()
-	if m.Revision == 0 {
-		// A mark of the future: the bucket was restored, and revisions are used again.
-		if c.store.bucket.Health().Changed {
-			return false, nil
-		}
-		return true, s.deleteAll(ctx, earlier)
-	}
-	return true, s.deleteAll(deletes.OnPurpose(ctx, c.tombstone(entry.Key, m)), earlier)
+	return true, s.deleteAll(deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker())), earlier)
 }
 
 func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {

@@ -29,7 +29,7 @@ reconcile compares the bucket with the cluster:
 	a marker                   are deleted: the marker is evidence (registry/deletes)
 	nothing, and is complete   are deleted, within the limits of the module
 	nothing, and is lost       stay
-	nothing, and is Changed    stay, until the bucket is accepted
+	nothing, and is Changed    stay, until an operator accepts the bucket
 
 See package bucket for the words of the left column. A bucket has no finalizers, so the secondaries themselves are the record: each of them requests its owner when a process starts, and when the bucket has become complete.
 

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -35,10 +36,6 @@ const (
 
 // ErrResourceExists is the error of Secondaries.Apply if an object of another owner has the name.
 var ErrResourceExists = errors.New("the object exists, and another owner has it")
-
-// onlyNew is the resourceVersion of an apply that may only create: no object has it, so the API server creates the object or
-// returns a conflict.
-const onlyNew = "1"
 
 // Secondaries are the objects of one primary in one cluster, for one reconcile.
 type Secondaries struct {
@@ -59,34 +56,29 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return fmt.Errorf("apply a secondary of %s: %w", s.owner.Key, err)
 	}
-	s.marks.SetOwner(obj, s.owner)
-	fields, err := mapOf(obj)
-	if err != nil {
-		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
-	}
-	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
-	fieldset.Prune(fields)
 	found, exists, err := s.find(ctx, obj)
 	if err != nil {
 		return err
 	}
-	u := &unstructured.Unstructured{Object: fields}
-	notes := u.GetAnnotations()
-	notes[s.marks.Prefix+"/fields"] = fieldset.Hash(fields) // A field that is no longer applied changes it.
-	u.SetAnnotations(notes)
-	message := messageCreated
-	u.SetResourceVersion(onlyNew)
+	owner := s.owner
 	if exists {
-		if !s.owns(found) {
+		known, ours := s.marks.OwnerOf(found)
+		if !ours || known.Key != owner.Key {
 			return s.foreign(obj)
 		}
-		u.SetResourceVersion("")
-		actual, err := mapOf(found)
-		if err != nil {
+		owner = known // The controller has checked its life. A process that knows less of the history has a later one.
+	}
+	s.marks.SetOwner(obj, owner)
+	u, err := s.desired(obj, kind)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
+	}
+	message := messageCreated
+	u.SetResourceVersion(object.OnlyNew)
+	if exists {
+		same, err := isContained(found, u)
+		if err != nil || same {
 			return err
-		}
-		if _, same := fieldset.Contains(actual, fields); same {
-			return nil
 		}
 		message = messageUpdated
 		u.SetUID(found.GetUID())
@@ -98,6 +90,33 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	}
 	s.event(u, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(message, u.GetName()))
 	return nil
+}
+
+// desired returns the fields that Apply sends.
+func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	fields, err := object.Fields(obj)
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
+	fieldset.Prune(fields)
+	u := &unstructured.Unstructured{Object: fields}
+	notes := u.GetAnnotations()
+	notes[s.marks.Prefix+"/fields"] = fieldset.Hash(fields) // A field that is no longer applied changes it.
+	u.SetAnnotations(notes)
+	return u, nil
+}
+
+// isContained reports whether an object has all desired fields; the desired object has no resourceVersion of an object.
+func isContained(found client.Object, desired *unstructured.Unstructured) (bool, error) {
+	actual, err := object.Fields(found)
+	if err != nil {
+		return false, err
+	}
+	wanted := desired.DeepCopy()
+	wanted.SetResourceVersion("")
+	_, ok := fieldset.Contains(actual, wanted.Object)
+	return ok, nil
 }
 
 // refused returns the error of an apply. A conflict of a new object is another owner that the cache does not have, or the cache
@@ -138,7 +157,15 @@ func (s *Secondaries) foreign(obj client.Object) error {
 	return fmt.Errorf("%w: %s", ErrResourceExists, client.ObjectKeyFromObject(obj))
 }
 
-// Delete deletes a secondary, if it is one of this primary. An object that does not exist is no error.
+// count returns how many secondaries of all primaries there are of the kind of an object, for the limits of deletes.
+func (s *Secondaries) count(ctx context.Context, obj client.Object) (int, error) {
+	label, value := s.marks.KindLabel()
+	all, err := listOf(ctx, s.client, obj, client.MatchingLabels{label: value})
+	return max(1, len(all)), err
+}
+
+// Delete deletes a secondary, if it is one of this primary, within the limits of the module. An object that does not exist is no
+// error.
 func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
 	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(obj), found); {
@@ -150,10 +177,11 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	if !s.owns(found) || found.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid, revision := found.GetUID(), found.GetResourceVersion()
-	err := s.client.Delete(ctx, found, client.Preconditions{UID: &uid, ResourceVersion: &revision},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
+	owned, err := s.count(ctx, obj)
+	if err != nil {
+		return err
+	}
+	if err := object.DeleteExactly(deletes.Owning(ctx, owned), s.client, found); err != nil {
 		return fmt.Errorf("delete %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
 	s.event(found, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(messageDeleted, found.GetName()))
@@ -251,19 +279,11 @@ func itemsOf(list client.ObjectList) ([]client.Object, error) {
 	return all, nil
 }
 
-// deleteAll deletes secondaries, and reports how many remain, with those that are being deleted.
+// deleteAll deletes secondaries. One that cannot be deleted does not keep it from the others.
 func (s *Secondaries) deleteAll(ctx context.Context, all []client.Object) error {
 	var errs []error
 	for _, obj := range all {
-		errs = append(errs, s.Delete(deletes.Owning(ctx, len(all)), obj))
+		errs = append(errs, s.Delete(ctx, obj))
 	}
 	return errors.Join(errs...)
-}
-
-// mapOf returns an object as server-side apply sends it.
-func mapOf(obj client.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.DeepCopy().Object, nil
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -106,7 +106,7 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 	})
 }
 
-// change changes a status, and tries again if somebody else has changed it meanwhile.
+// change changes a status, and tries again if another writer has changed it meanwhile.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	var err error
 	for range statusTries {

@@ -4,14 +4,11 @@ package entity
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
-
-var errNotJSON = errors.New("it is not JSON")
 
 // Entity is a primary: a value under a key of a bucket.
 type Entity[T any] struct {
@@ -34,7 +31,7 @@ type Store[T any] struct {
 	codec  Codec[T]
 }
 
-// NewStore returns a store of a bucket, whose Run somebody else calls.
+// NewStore returns a store of a bucket, which the caller keeps up to date with Run.
 func NewStore[T any](b *bucket.Bucket, c Codec[T]) *Store[T] { return &Store[T]{bucket: b, codec: c} }
 
 // Bucket returns the bucket.
@@ -93,6 +90,3 @@ func (s *Store[T]) Update(ctx context.Context, e *Entity[T]) (bucket.Revision, e
 func (s *Store[T]) Delete(ctx context.Context, key string, revision bucket.Revision) error {
 	return s.bucket.Delete(ctx, key, revision)
 }
-
-// Watch calls f for all entities, and then for each change, until the returned function is called. See bucket.Bucket.Subscribe.
-func (s *Store[T]) Watch(f func(bucket.Change)) (stop func()) { return s.bucket.Subscribe(f) }

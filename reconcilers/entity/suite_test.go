@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -24,18 +26,14 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(hubtest.Main(m))
 }
-
-// patience is how long a test waits for a state. It is reached only if the test fails.
-const patience = time.Minute
-
-// beat is the interval of canaries in tests.
-const beat = 300 * time.Millisecond
 
 // order is the value of the primaries in these tests.
 type order struct {
@@ -57,25 +55,37 @@ type stage struct {
 	server     *nats.Server
 	js         jetstream.JetStream
 	kv, status jetstream.KeyValue
-	anchor     *anchor
+	anchor     *entitytest.Anchor
 	remote     client.Client
 	namespace  string
 	store      *entity.Store[order]
 	controller *entity.Controller[order]
 	reports    *entity.StatusStore
 	stop       func()
+	owned      atomic.Int64 // how many secondaries the last delete was declared to be one of
+}
+
+// declaring is a client that records the number of objects in deletes.Owning.
+type declaring struct {
+	client.Client
+	owned *atomic.Int64
+}
+
+func (d declaring) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	d.owned.Store(int64(deletes.OwnedIn(ctx)))
+	return d.Client.Delete(ctx, obj, opts...)
 }
 
 func begin(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{server: nats.Start(t), anchor: &anchor{}}
+	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
 	var err error
 	s.remote, err = client.New(fleettest.Clusters(t, "remote")[0].Config(), client.Options{})
-	must(t, err)
+	entitytest.Must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entity-"}}
-	must(t, s.remote.Create(t.Context(), ns))
+	entitytest.Must(t, s.remote.Create(t.Context(), ns))
 	s.namespace = ns.Name
 	s.process(t)
 	return s
@@ -92,8 +102,8 @@ func (s *stage) process(t *testing.T) {
 	})
 	t.Cleanup(s.stop)
 	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
-		b, err := bucket.New(bucket.Options{Name: name, JetStream: s.js, Writer: "hub", Beat: beat, Anchor: a})
-		must(t, err)
+		b, err := bucket.New(bucket.Options{Name: name, JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Anchor: a})
+		entitytest.Must(t, err)
 		running.Go(func() { b.Run(ctx) })
 		return b
 	}
@@ -101,13 +111,17 @@ func (s *stage) process(t *testing.T) {
 	s.reports = entity.NewStatusStore(follow("orders-status", nil))
 	manager, err := ctrl.NewManager(fleettest.Clusters(t, "remote")[0].Config(), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
+			made, err := client.New(c, o)
+			return declaring{Client: made, owned: &s.owned}, err
+		},
 	})
-	must(t, err)
+	entitytest.Must(t, err)
 	s.controller, err = entity.Add(s.store, entity.Func[order](s.reconcile), entity.Options{
 		Name: "orders", Marks: entity.Marks{Hub: s.namespace, Kind: "Order"}, Manager: manager, Cluster: "remote",
 		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports,
 	})
-	must(t, err)
+	entitytest.Must(t, err)
 	running.Go(func() { _ = manager.Start(ctx) })
 }
 
@@ -124,61 +138,17 @@ func (s *stage) configMap(key string, data map[string]string) *corev1.ConfigMap 
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: key}, Data: data}
 }
 
-// anchor is an Anchor in memory.
-type anchor struct {
-	mu    sync.Mutex
-	id    bucket.Identity
-	known bool
-}
-
-func (a *anchor) Load(context.Context) (bucket.Identity, bool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.id, a.known, nil
-}
-
-func (a *anchor) Save(_ context.Context, id bucket.Identity) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.id, a.known = id, true
-	return nil
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
-}
-
 // put puts an order, as a customer does.
 func (s *stage) put(t *testing.T, key, text string) {
 	t.Helper()
-	eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
+	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
 }
 
 // wait waits until the ConfigMap of an order has a value.
 func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
 	t.Helper()
 	found := s.configMap(key, nil)
-	eventually(t, func() error {
+	entitytest.Eventually(t, func() error {
 		if err := s.remote.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
 			return err
 		}
@@ -193,7 +163,7 @@ func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
 // waitGone waits until an order has no ConfigMap.
 func (s *stage) waitGone(t *testing.T, key string) {
 	t.Helper()
-	eventually(t, func() error {
+	entitytest.Eventually(t, func() error {
 		err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: key}, &corev1.ConfigMap{})
 		if err == nil {
 			err = fmt.Errorf("ConfigMap %s exists", key)
@@ -206,7 +176,7 @@ func (s *stage) waitGone(t *testing.T, key string) {
 func (s *stage) waitPart(t *testing.T, key, reason string) entity.Part {
 	t.Helper()
 	var found entity.Part
-	eventually(t, func() error {
+	entitytest.Eventually(t, func() error {
 		status, err := s.reports.Get(t.Context(), key)
 		found = status.Clusters["remote"]
 		if err == nil && found.Reason != reason {

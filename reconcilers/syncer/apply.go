@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,11 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-)
 
-// onlyNew is the resourceVersion of an apply that may only create. No object has it, because the first revision of etcd
-// belongs to none: an API server creates the object, or returns a conflict if one of that name exists.
-const onlyNew = "1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+)
 
 // Apply brings the copy to a desired state with server-side apply: it creates the copy, or changes the fields that differ.
 // desired comes from Translate. Fields that desired does not have stay as they are downstream, unless an earlier Apply has
@@ -90,7 +87,7 @@ func (r *reconciler[T]) form() form[T] {
 // fields returns the fields of the copy of an upstream object, with its marks.
 func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
 	f.stamp(up, name, desired)
-	fields, err := mapOf(desired)
+	fields, err := object.Fields(desired)
 	if err != nil {
 		return nil, err
 	}
@@ -142,18 +139,10 @@ func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
 	return all
 }
 
-// mapOf returns an object as server-side apply sends it.
-func mapOf(obj client.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.DeepCopy().Object, nil
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-}
-
 // compare reports whether the copy is as desired. Otherwise path is a field that is not. A copy is also as desired if it is
 // what the API server has made of the same fields before.
 func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path string, inStep bool, err error) {
-	actual, err := mapOf(s.down)
+	actual, err := object.Fields(s.down)
 	if err != nil {
 		return "", false, err
 	}
@@ -212,7 +201,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 		return s.wouldWrite(ctx, verbOf(s.facts.down), "the copy "+s.name.String())
 	}
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetResourceVersion(onlyNew)
+	u.SetResourceVersion(object.OnlyNew)
 	if s.facts.down == present {
 		u.SetUID(s.down.GetUID())
 		u.SetResourceVersion(s.down.GetResourceVersion())
@@ -241,7 +230,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 		return nil // The watch delivers the copy.
 	}
 	// The API server has kept the copy as it was, so no event follows.
-	actual, err := mapOf(s.down)
+	actual, err := object.Fields(s.down)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Delete deletes the copy. The pair does so itself when the upstream object has gone.
@@ -29,18 +30,8 @@ func (s *Session[T]) Delete(ctx context.Context) error {
 // gone is no error. It checks no owner; Session.Delete does.
 func DeleteHost(ctx context.Context, p *Pair, obj client.Object, opts ...client.DeleteOption) error {
 	return p.With(ctx, func(ctx context.Context, _, down Access) error {
-		return deleteExactly(ctx, down.Client, obj, opts...)
+		return object.DeleteExactly(ctx, down.Client, obj, opts...)
 	})
-}
-
-func deleteExactly(ctx context.Context, c client.Client, obj client.Object, opts ...client.DeleteOption) error {
-	uid, revision := obj.GetUID(), obj.GetResourceVersion()
-	exactly := client.Preconditions{UID: &uid}
-	if revision != "" {
-		exactly.ResourceVersion = &revision
-	}
-	opts = append([]client.DeleteOption{exactly, client.PropagationPolicy(metav1.DeletePropagationBackground)}, opts...)
-	return client.IgnoreNotFound(c.Delete(ctx, obj, opts...))
 }
 
 // deleteDown deletes a copy whose original has gone, is being deleted, or is another object now. It decides from live reads.
@@ -106,7 +97,7 @@ func (s *Session[T]) remove(ctx context.Context) error {
 		return errBehind // Another process has replaced the copy.
 	}
 	r.memory.Deletes(s.key, found.GetUID())
-	err = deleteExactly(deletes.Owning(ctx, max(1, r.memory.Count())), s.downstream.Client, found)
+	err = object.DeleteExactly(deletes.Owning(ctx, max(1, r.memory.Count())), s.downstream.Client, found)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
 	if err != nil {
 		if isRefusal(err) {
@@ -152,7 +143,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = deleteExactly(ctx, s.upstream.Client, up)
+	err = object.DeleteExactly(ctx, s.upstream.Client, up)
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbDelete, err)
 	if err != nil {
 		return fmt.Errorf("delete upstream %s %s: %w", r.kind.Kind, s.key, err)

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Preview shows what a Copy of a pair would write, for tools that run without the pair. Its fields are those of the pair, and
@@ -58,7 +60,7 @@ func (p Preview) DryRun(
 		return nil, err
 	}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
-	u.SetResourceVersion(onlyNew)
+	u.SetResourceVersion(object.OnlyNew)
 	if down != nil {
 		u.SetUID(down.GetUID())
 		u.SetResourceVersion(down.GetResourceVersion())

@@ -17,6 +17,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
@@ -24,7 +26,7 @@ import (
 // the kind lacks upstream, as that of an older version, are left out and reported.
 func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	r := s.of
-	source, err := mapOf(from)
+	source, err := object.Fields(from)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	if !ok || s.facts.up == absent {
 		return nil
 	}
-	now, err := mapOf(s.up)
+	now, err := object.Fields(s.up)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ const (
 	maxPause       = 30 * time.Second
 	requestTimeout = 5 * time.Second
 	saveEvery      = time.Minute
+	// beatsListed is after how many beats a bucket is listed again in which values expire without a marker: each minute.
+	beatsListed = 12
 )
 
 var (
@@ -46,22 +48,21 @@ var (
 type Options struct {
 	// Name is the name of the bucket.
 	Name string
-	// JetStream is the connection. Its reconnect buffer must be off (nats.ReconnectBufSize(-1)): otherwise a write of a hub that
-	// has lost its lease is delivered after the connection has come back.
-	JetStream jetstream.JetStream
+	// JetStream returns the connection, or an error while there is none. Its reconnect buffer must be off
+	// (nats.ReconnectBufSize(-1)): otherwise a write of a hub that has lost its lease is delivered after the connection has come
+	// back.
+	JetStream func() (jetstream.JetStream, error)
 	// Writer identifies the hub: it is the UID of the namespace kube-system of its cluster.
 	Writer string
 	// Gate returns an error if this process must not write, as without the lease of the hub. It is called right before each
 	// write. Default: the process writes.
 	Gate func() error
 	// Anchor remembers the identity of the bucket beyond the life of the process. Default: none, so a bucket that was replaced
-	// while the process did not run is not recognized.
+	// while the process did not run is not recognized, and one that was replaced while it ran is not accepted before it ends.
 	Anchor Anchor
 	// Create creates the bucket if it does not exist and the Anchor does not know it. A bucket that was there before is never
 	// created: an empty one would seem to be healthy. Default: false.
 	Create bool
-	// Unavailable is the reason why there is no JetStream; then the copy stays empty. Default: none.
-	Unavailable error
 	// Beat is the interval of canaries. Default: five seconds.
 	Beat time.Duration
 	// Logger logs losses and returns. Default: none.
@@ -99,11 +100,6 @@ type Health struct {
 	Since time.Time
 	// Identity is that of the bucket as it was read last.
 	Identity Identity
-	// Markers says whether the expiry of a value is reported by a marker (LimitMarkerTTL); otherwise a value that expires is
-	// Missing in the next list.
-	Markers bool
-	// Expires says whether values of the bucket may expire.
-	Expires bool
 }
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
@@ -113,17 +109,16 @@ func New(o Options) (*Bucket, error) {
 	switch {
 	case !validName.MatchString(o.Name):
 		return nil, fmt.Errorf("%w: the name %q: letters, digits, - and _", ErrInvalidOptions, o.Name)
-	case o.JetStream == nil && o.Unavailable == nil, o.Writer == "":
+	case o.JetStream == nil, o.Writer == "":
 		return nil, fmt.Errorf("%w: JetStream and Writer are required", ErrInvalidOptions)
 	}
 	o.Beat = cmp.Or(o.Beat, defaultBeat)
 	if o.Gate == nil {
 		o.Gate = func() error { return nil }
 	}
-	if o.Logger.GetSink() == nil {
-		o.Logger = logr.Discard()
-	}
-	return &Bucket{options: o, held: newHeld(), health: Health{Err: cmp.Or(o.Unavailable, ErrNotComplete), Since: time.Now()}, watchers: map[int]func(Change){}}, nil
+	return &Bucket{
+		options: o, held: newHeld(), health: Health{Err: ErrNotComplete, Since: time.Now()}, watchers: map[int]func(Change){},
+	}, nil
 }
 
 // Name returns the name of the bucket.
@@ -185,8 +180,8 @@ func (b *Bucket) Absent(key string) error {
 	return nil
 }
 
-// Subscribe calls f for each change from now on, until the returned function is called. f must not block, and must not call
-// Subscribe. If the copy is complete, f is called for each key that has a value before Subscribe returns; otherwise when it is.
+// Subscribe calls f for each change from now on, until the returned function is called. f is called in a goroutine that all
+// subscribers share, so it is code of the framework, which must not block, panic or call Subscribe. If the copy is complete, f is called for each key that has a value before Subscribe returns; otherwise when it is.
 func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	b.notify.Lock()
 	defer b.notify.Unlock()

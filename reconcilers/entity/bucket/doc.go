@@ -4,7 +4,7 @@
 Package bucket keeps a copy of a NATS JetStream key-value bucket in memory, and knows whether the copy is complete, current, and of
 the same bucket as before.
 
-	b, err := bucket.New(bucket.Options{Name: "tenants", JetStream: js, Writer: hubID, Gate: gate})
+	b, err := bucket.New(bucket.Options{Name: "tenants", JetStream: connection, Writer: hubID, Gate: gate})
 	go b.Run(ctx)
 	unsubscribe := b.Subscribe(func(c bucket.Change) { queue.Add(c.Key) })
 	entry, ok := b.Get("acme.web")
@@ -19,7 +19,7 @@ A Bucket never resumes at a stored revision. NATS accepts a revision that the st
 leaves out deletions, or everything, without an error. After each loss the Bucket reads the last value of all keys again (20 000
 keys take a tenth of a second), compares them with its copy, and reports the differences. A key that the list lacks is reported as
 Missing, which is no proof of a deletion, because the bucket may have lost its data; a marker is reported as Deleted or Purged,
-with its revision.
+with its revision. A bucket in which values expire, and whose expiry makes no markers (LimitMarkerTTL), is listed each minute.
 
 # It asks whether the watch is alive
 
@@ -31,12 +31,12 @@ begins again, with a backoff of 1 to 30 seconds, so that no consumers pile up.
 
 The counter of the canary only grows. A bucket that was created at another time, that has no canary, or whose counter is lower than
 one that was seen before was recreated, or restored from a backup: it is Changed. The memory of an earlier process is the Anchor.
-Until somebody accepts the bucket, its entries and markers count, but a key that is not in it proves nothing.
+Until an operator accepts the bucket, its entries and markers count, but a key that is not in it proves nothing.
 
 # Lives of a key
 
 An entity that is deleted and created again is another entity. A Life is the revision and the time of the first value that was seen
-in a life. Entry.Includes says whether a Life is that of the entry: no marker is known after it. A process that did not run while
+in a life. Entry.Includes says whether a Life may be that of the entry: no marker is known after it. A process that did not run while
 the key was deleted and created again knows the marker only if the bucket has a history of two or more values for each key.
 
 # Locking

@@ -43,11 +43,14 @@ type Entry struct {
 	marker Life
 }
 
-// Includes reports whether a Life, of the mark of a secondary, is that of the entry: it is no later than the entry, and no marker
-// is known that is later than it.
+// Includes reports whether a Life, of the mark of a secondary, may be that of the entry: no marker is known that is later. A Life that
+// is later than the entry, as in a bucket that was restored, is no proof of another entity.
 func (e Entry) Includes(l Life) bool {
-	return l.Revision <= e.Revision && !l.Time.After(e.Created) && l.Revision > e.marker.Revision && l.Time.After(e.marker.Time)
+	return e.marker == Life{} || l.Revision > e.marker.Revision && l.Time.After(e.marker.Time)
 }
+
+// Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.
+func (e Entry) Marker() Life { return e.marker }
 
 // Operation says how a key has changed.
 type Operation uint8
@@ -86,6 +89,3 @@ type Change struct {
 	Revision  Revision // of the value or the marker; 0 for Missing
 	Listed    bool     // the change was found by a list
 }
-
-// Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.
-func (e Entry) Marker() Life { return e.marker }

@@ -16,16 +16,15 @@ import (
 
 // Run follows the bucket until ctx ends. It returns when no goroutine of the Bucket runs any longer.
 func (b *Bucket) Run(ctx context.Context) {
-	if b.options.Unavailable != nil {
-		<-ctx.Done()
-		return
-	}
 	pause := minPause
 	for ctx.Err() == nil {
 		start := time.Now()
 		err := b.follow(ctx)
 		if ctx.Err() != nil {
 			break
+		}
+		if err == nil {
+			continue // It is time for another list.
 		}
 		b.lost(err)
 		if time.Since(start) > maxPause {
@@ -51,7 +50,8 @@ type reading struct {
 	canaries sync.WaitGroup
 }
 
-// follow reads the whole bucket, and follows its changes until the watch is lost.
+// follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
+// again because values may have expired without a marker.
 func (b *Bucket) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,6 +75,9 @@ func (b *Bucket) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-alive.C:
+			if r.complete && facts.expiresSilently && time.Since(begun) > beatsListed*b.options.Beat {
+				return nil
+			}
 			err = r.check(ctx, begun)
 		case e, ok := <-watch.Updates():
 			if err = errClosed; ok {
@@ -138,31 +141,33 @@ func drain(watch jetstream.KeyWatcher) {
 
 // facts are the properties of the stream of a bucket.
 type facts struct {
-	identity Identity
-	markers  bool
-	expires  bool
+	identity        Identity
+	expiresSilently bool // values may expire, and no marker reports it
 }
 
 // open reads the properties of the bucket.
 func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	kv, err := b.options.JetStream.KeyValue(ctx, b.options.Name)
+	js, err := b.options.JetStream()
+	if err != nil {
+		return nil, facts{}, err
+	}
+	kv, err := js.KeyValue(ctx, b.options.Name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) && b.options.Create {
-		kv, err = b.create(ctx)
+		kv, err = b.create(ctx, js)
 	}
 	if err != nil {
 		return nil, facts{}, fmt.Errorf("open: %w", err)
 	}
-	stream, err := b.options.JetStream.Stream(ctx, "KV_"+b.options.Name)
+	stream, err := js.Stream(ctx, "KV_"+b.options.Name)
 	if err != nil {
 		return nil, facts{}, fmt.Errorf("read the stream: %w", err)
 	}
 	info := stream.CachedInfo()
+	expires := info.Config.MaxAge > 0 || info.Config.AllowMsgTTL
 	return kv, facts{
-		identity: Identity{Created: info.Created.UTC()},
-		markers:  info.Config.SubjectDeleteMarkerTTL > 0,
-		expires:  info.Config.MaxAge > 0 || info.Config.AllowMsgTTL,
+		identity: Identity{Created: info.Created.UTC()}, expiresSilently: expires && info.Config.SubjectDeleteMarkerTTL == 0,
 	}, nil
 }
 
@@ -170,7 +175,7 @@ func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
 const History = 5
 
 // create creates the bucket, unless it has been there before.
-func (b *Bucket) create(ctx context.Context) (jetstream.KeyValue, error) {
+func (b *Bucket) create(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
 	_, known, err := b.earlier(ctx)
 	switch {
 	case err != nil:
@@ -181,7 +186,7 @@ func (b *Bucket) create(ctx context.Context) (jetstream.KeyValue, error) {
 	if err := b.options.Gate(); err != nil {
 		return nil, err
 	}
-	return b.options.JetStream.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.options.Name, History: History})
+	return js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.options.Name, History: History})
 }
 
 func recordOf(e jetstream.KeyValueEntry) record {
@@ -233,9 +238,7 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	b.mu.Lock()
 	another := isChanged || b.hasLast && !f.identity.Created.Equal(b.health.Identity.Created)
 	all := b.held.replace(list, another)
-	b.health = Health{
-		Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity, Markers: f.markers, Expires: f.expires,
-	}
+	b.health = Health{Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity}
 	if !isChanged {
 		b.last, b.hasLast = f.identity, true
 	}
@@ -246,8 +249,8 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	return nil
 }
 
-// earlier returns the identity that the bucket shall continue: the highest of the Anchor and of this process, unless somebody
-// has accepted another one.
+// earlier returns the identity that the bucket shall continue: the highest of the Anchor and of this process, unless an
+// operator has accepted another one.
 func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 	b.mu.Lock()
 	last, known := b.last, b.hasLast
@@ -255,12 +258,10 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 	if b.options.Anchor == nil {
 		return last, known, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	saved, ok, err := b.options.Anchor.Load(ctx)
+	saved, ok, err := b.load(ctx)
 	switch {
 	case err != nil:
-		return Identity{}, false, fmt.Errorf("read the identity that was saved: %w", err)
+		return Identity{}, false, err
 	case !ok:
 		return last, known, nil
 	case known && last.continues(saved):
@@ -317,7 +318,7 @@ func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
 		next.Counter = max(next.Counter, b.last.Counter) + 1
 	}
 	b.mu.Unlock()
-	return b.putCanary(ctx, kv, encode(next), at)
+	return b.putCanary(ctx, kv, next, at)
 }
 
 // remember saves the identity from time to time, and notices that a bucket was accepted.
@@ -326,24 +327,28 @@ func (b *Bucket) remember(ctx context.Context) {
 	id, isChanged, due := b.last, b.health.Changed, time.Since(b.saved) >= saveEvery
 	now := b.health.Identity
 	b.mu.Unlock()
-	if b.options.Anchor == nil || !due && !isChanged {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	if isChanged {
-		saved, ok, err := b.options.Anchor.Load(ctx)
-		if err == nil && ok && now.continues(saved) {
+	switch {
+	case b.options.Anchor == nil:
+	case isChanged:
+		if saved, ok, err := b.load(ctx); err == nil && ok && now.continues(saved) {
 			b.accepted(saved)
 		}
-		return
+	case due && b.options.Gate() == nil:
+		if err := b.save(ctx, id); err != nil {
+			b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
+		}
 	}
-	if b.options.Gate() != nil {
-		return
+}
+
+// load returns the identity that was saved last.
+func (b *Bucket) load(ctx context.Context) (Identity, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	id, ok, err := b.options.Anchor.Load(ctx)
+	if err != nil {
+		return id, false, fmt.Errorf("read the identity of bucket %s that was saved: %w", b.options.Name, err)
 	}
-	if err := b.save(ctx, id); err != nil {
-		b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
-	}
+	return id, ok, nil
 }
 
 // save saves an identity, so that a later process recognizes the bucket.

@@ -16,43 +16,40 @@ import (
 // wraps ErrConflict if the key has another revision, or is the error of the Gate. If the request may have been carried out although
 // it failed, the error is that of NATS, and the watch tells the result.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Revision) (Revision, error) {
-	if strings.HasPrefix(key, CanaryPrefix) {
-		return 0, fmt.Errorf("%w: keys with %s are reserved", ErrInvalidOptions, CanaryPrefix)
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	kv, err := b.keyValue(ctx)
+	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
-		return 0, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
+		return 0, err
 	}
-	return b.write(key, func() (uint64, error) {
-		if expected == 0 {
-			return kv.Create(ctx, key, value)
-		}
-		return kv.Update(ctx, key, value, uint64(expected))
-	})
+	defer cancel()
+	revision, err := b.update(ctx, kv, record{key: key, value: value, revision: expected})
+	if m, ok := b.Marker(key); ok && expected == 0 && errors.Is(err, ErrConflict) {
+		// A key with a marker has its revision. Create of package jetstream would send this second write without the Gate.
+		return b.update(ctx, kv, record{key: key, value: value, revision: m.Revision})
+	}
+	return revision, err
 }
 
-// Delete deletes a key if it has the expected revision. A key without a value is no error.
+// Delete deletes a key if it has the expected revision, which is not 0. The error wraps ErrConflict otherwise.
 func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	kv, err := b.keyValue(ctx)
-	if err != nil {
-		return fmt.Errorf("open bucket %s: %w", b.options.Name, err)
+	if expected == 0 { // NATS would delete any revision.
+		return fmt.Errorf("key %s of bucket %s: %w", key, b.options.Name, ErrConflict)
 	}
+	kv, ctx, cancel, err := b.openKey(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer cancel()
 	_, err = b.write(key, func() (uint64, error) { return 0, kv.Delete(ctx, key, jetstream.LastRevision(uint64(expected))) })
 	return err
 }
 
 // Read reads a key from the stream. A replicated bucket may return an earlier value than the last one.
 func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	kv, err := b.keyValue(ctx)
+	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
-		return Entry{}, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
+		return Entry{}, err
 	}
+	defer cancel()
 	e, err := kv.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -64,21 +61,42 @@ func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	return Entry{Key: key, Value: e.Value(), Revision: life.Revision, Created: life.Time, Life: life}, nil
 }
 
+// openKey opens the bucket for one operation on a key, with a deadline.
+func (b *Bucket) openKey(ctx context.Context, key string) (jetstream.KeyValue, context.Context, context.CancelFunc, error) {
+	if strings.HasPrefix(key, CanaryPrefix) {
+		return nil, nil, nil, fmt.Errorf("%w: keys with %s are reserved", ErrInvalidOptions, CanaryPrefix)
+	}
+	js, err := b.options.JetStream()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	kv, err := js.KeyValue(ctx, b.options.Name)
+	if err != nil {
+		cancel()
+		return nil, nil, nil, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
+	}
+	return kv, ctx, cancel, nil
+}
+
 // putCanary writes the canary, if it has the expected revision.
-func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, value []byte, expected Revision) error {
+func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, c canary, expected Revision) error {
+	value, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	key := canaryKey(b.options.Writer)
-	_, err := b.write(key, func() (uint64, error) {
-		if expected == 0 {
-			return kv.Create(ctx, key, value)
-		}
-		return kv.Update(ctx, key, value, uint64(expected))
-	})
+	_, err = b.update(ctx, kv, record{key: canaryKey(b.options.Writer), value: value, revision: expected})
 	return err
 }
 
-// write asks the gate, and sends a write right after it.
+// update writes the value of a record if its key has the revision of the record; 0 means that the stream has nothing of the key.
+func (b *Bucket) update(ctx context.Context, kv jetstream.KeyValue, r record) (Revision, error) {
+	return b.write(r.key, func() (uint64, error) { return kv.Update(ctx, r.key, r.value, uint64(r.revision)) })
+}
+
+// write asks the gate, and sends one write right after it.
 func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error) {
 	if err := b.options.Gate(); err != nil {
 		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
@@ -93,19 +111,4 @@ func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error
 		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
 	}
 	return Revision(revision), nil
-}
-
-func encode(c canary) []byte {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return nil // Two numbers can be marshaled.
-	}
-	return data
-}
-
-func (b *Bucket) keyValue(ctx context.Context) (jetstream.KeyValue, error) {
-	if b.options.Unavailable != nil {
-		return nil, b.options.Unavailable
-	}
-	return b.options.JetStream.KeyValue(ctx, b.options.Name)
 }

@@ -4,9 +4,11 @@ package natshub
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -46,8 +48,11 @@ type Environment struct {
 var (
 	// ErrNotConfigured is the error of a hub without NATS.
 	ErrNotConfigured = errors.New("the hub has no NATS server; set the NATS options of the hub")
+	// ErrNotRunning is the error before Run and after it.
+	ErrNotRunning = errors.New("the connection to NATS is not made yet, or is closed")
 	// ErrInvalidOptions is the error of Options that cannot be used.
 	ErrInvalidOptions = errors.New("invalid options of the connection to NATS")
+	errNoAuthority    = errors.New("the file has no certificate in PEM")
 	errTwoCredentials = errors.New("a file of credentials and one of an nkey exclude each other")
 )
 
@@ -64,44 +69,56 @@ const (
 type Connection struct {
 	options     Options
 	environment Environment
-	conn        *nats.Conn          // nil if NATS is not configured
-	js          jetstream.JetStream // of conn
+	client      []nats.Option
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex          // protects what follows
+	js      jetstream.JetStream // nil unless Run runs
 	buckets map[string]*bucket.Bucket
-	start   func(*bucket.Bucket) // nil before Run
+	start   func(*bucket.Bucket) // nil unless Run runs
 }
 
-// New returns a connection. It waits for no server: it tries again without end if none responds. The error wraps
-// ErrInvalidOptions, and is about the options or the files that they name.
+// New returns a connection that Run makes. It opens nothing. The error wraps ErrInvalidOptions, and is about the options or the files
+// that they name.
 func New(o Options, e Environment) (*Connection, error) {
 	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}}
-	if c.environment.Logger.GetSink() == nil {
-		c.environment.Logger = logr.Discard()
-	}
-	if c.environment.Gate == nil {
-		c.environment.Gate = func() error { return nil }
-	}
 	if o.URL == "" {
 		return c, nil
 	}
-	options, err := c.natsOptions()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
-	}
-	if c.conn, err = nats.Connect(o.URL, options...); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
-	}
-	if o.Domain != "" {
-		c.js, err = jetstream.NewWithDomain(c.conn, o.Domain)
-	} else {
-		c.js, err = jetstream.New(c.conn)
-	}
-	if err != nil {
-		c.conn.Close()
+	var err error
+	if c.client, err = c.natsOptions(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 	}
 	return c, nil
+}
+
+// connect begins to connect, and does not wait for a server: the client tries again without end.
+func (c *Connection) connect() (*nats.Conn, jetstream.JetStream, error) {
+	conn, err := nats.Connect(c.options.URL, c.client...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+	}
+	js, err := jetstream.New(conn)
+	if c.options.Domain != "" {
+		js, err = jetstream.NewWithDomain(conn, c.options.Domain)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+	}
+	return conn, js, nil
+}
+
+// jetStream returns the connection for buckets.
+func (c *Connection) jetStream() (jetstream.JetStream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.options.URL == "":
+		return nil, ErrNotConfigured
+	case c.js == nil:
+		return nil, ErrNotRunning
+	}
+	return c.js, nil
 }
 
 // natsOptions returns the options of the client. The address is never logged: it may have a password.
@@ -123,6 +140,13 @@ func (c *Connection) natsOptions() ([]nats.Option, error) {
 	}
 	o := c.options
 	if o.CAFile != "" {
+		text, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate authorities: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: %w", o.CAFile, errNoAuthority)
+		}
 		all = append(all, nats.RootCAs(o.CAFile))
 	}
 	switch {
@@ -155,11 +179,8 @@ func (c *Connection) Follow(name string) (*bucket.Bucket, error) {
 		return b, nil
 	}
 	o := bucket.Options{
-		Name: name, JetStream: c.js, Writer: c.environment.HubID, Gate: c.environment.Gate, Create: c.options.CreateBuckets,
+		Name: name, JetStream: c.jetStream, Writer: c.environment.HubID, Gate: c.environment.Gate, Create: c.options.CreateBuckets,
 		Logger: c.environment.Logger,
-	}
-	if c.conn == nil {
-		o.JetStream, o.Unavailable = nil, ErrNotConfigured
 	}
 	if c.environment.AnchorOf != nil {
 		o.Anchor = c.environment.AnchorOf(name)
@@ -177,17 +198,28 @@ func (c *Connection) Follow(name string) (*bucket.Bucket, error) {
 
 // Connected reports whether the connection is up. A hub without NATS is not connected; the error says so.
 func (c *Connection) Connected() error {
-	switch {
-	case c.conn == nil:
-		return ErrNotConfigured
-	case !c.conn.IsConnected():
-		return fmt.Errorf("NATS is not connected: %s", c.conn.Status())
+	js, err := c.jetStream()
+	if err != nil {
+		return err
+	}
+	if conn := js.Conn(); !conn.IsConnected() {
+		return fmt.Errorf("NATS is not connected: %s", conn.Status())
 	}
 	return nil
 }
 
-// Run keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer.
+// Run connects, and keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer. The error
+// is that of options that the client refuses.
 func (c *Connection) Run(ctx context.Context) error {
+	if c.options.URL != "" {
+		conn, js, err := c.connect()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		c.use(js)
+		defer c.use(nil)
+	}
 	var running sync.WaitGroup
 	start := func(b *bucket.Bucket) {
 		running.Go(func() { b.Run(ctx) })
@@ -203,8 +235,11 @@ func (c *Connection) Run(ctx context.Context) error {
 	c.start = nil
 	c.mu.Unlock()
 	running.Wait()
-	if c.conn != nil {
-		c.conn.Close()
-	}
 	return nil
+}
+
+func (c *Connection) use(js jetstream.JetStream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.js = js
 }

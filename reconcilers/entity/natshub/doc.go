@@ -14,13 +14,13 @@ bucket that a module follows.
 	}
 
 The connection is made again without end, with a backoff. A hub runs while NATS is away, and a hub without Options.URL has a
-Connection whose buckets are never complete: a module that needs NATS waits.
+Connection whose buckets are never complete: a module that needs NATS waits, and bucket.Health.Err says why.
 
 Nothing is buffered while the connection is away: a write fails, and is tried again by the reconcile that made it. A write that
 waited in a buffer would be sent after the hub has lost its lease. For the same reason each write asks registry.Options.Gate right
 before it is sent, and carries the revision of the key that it replaces.
 
 The identity of each bucket (see package bucket) is kept in a ConfigMap of the hub, so that a hub that starts recognizes a bucket
-that was restored while it did not run. Accept replaces it.
+that was restored while it did not run. An operator accepts such a bucket by replacing its entry there.
 */
 package natshub

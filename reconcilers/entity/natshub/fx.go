@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -18,14 +17,12 @@ import (
 
 // Params are the dependencies of the connection in the hub part.
 type Params struct {
-	fx.In
+	registry.HubPart
 
-	Manager ctrl.Manager
-	Options Options `optional:"true"`
-	// Registry has the id of the hub, and the gate.
-	Registry registry.Options `optional:"true"`
-	// Cluster has the namespace of the ConfigMap.
-	Cluster cluster.Settings `optional:"true"`
+	// NATS are the options of the hub. Default: the zero Options.
+	NATS Options `optional:"true"`
+	// Settings has the namespace of the ConfigMap.
+	Settings cluster.Settings `optional:"true"`
 }
 
 // Module shares the connection of the hub with the apps of all remotes: their modules may ask for a *Connection.
@@ -40,17 +37,17 @@ var Module = registry.NewModule("nats", registry.ModuleOptions{
 })
 
 func connect(p Params) (*Connection, error) {
-	namespace := cmp.Or(p.Cluster.Namespace, hubv1.DefaultNamespace)
+	namespace := cmp.Or(p.Settings.Namespace, hubv1.DefaultNamespace)
 	e := Environment{
-		HubID: cmp.Or(p.Registry.HubID, "hub"), Logger: p.Manager.GetLogger(),
+		HubID: p.Options.HubID, Logger: p.Logger,
 		AnchorOf: func(name string) bucket.Anchor {
-			return Anchor{Client: p.Manager.GetClient(), Reader: p.Manager.GetAPIReader(), Namespace: namespace, Bucket: name}
+			return Anchor{Client: p.Client, Reader: p.APIReader, Namespace: namespace, Bucket: name}
 		},
 	}
-	if gate := p.Registry.Gate; gate != nil {
+	if gate := p.Options.Gate; gate != nil {
 		e.Gate = func() error { return gate("") }
 	}
-	c, err := New(p.Options, e)
+	c, err := New(p.NATS, e)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
@@ -22,43 +21,18 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
-
-const patience = time.Minute
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
-}
 
 // connect returns a connection that runs until stop, or the end of the test.
 func connect(t *testing.T, o natshub.Options, e natshub.Environment) (c *natshub.Connection, stop func()) {
 	t.Helper()
 	e.HubID = "hub"
 	c, err := natshub.New(o, e)
-	must(t, err)
+	entitytest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -80,9 +54,9 @@ func TestFollow(t *testing.T) {
 	kv := nats.Bucket(t, js, "things")
 	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{})
 	one, err := c.Follow("things")
-	must(t, err)
+	entitytest.Must(t, err)
 	two, err := c.Follow("things")
-	must(t, err)
+	entitytest.Must(t, err)
 	if one != two {
 		t.Error("two callers have two copies of one bucket")
 	}
@@ -90,8 +64,8 @@ func TestFollow(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	must(t, err)
-	eventually(t, func() error {
+	entitytest.Must(t, err)
+	entitytest.Eventually(t, func() error {
 		if _, ok := one.Get("a"); !ok {
 			return fmt.Errorf("the copy is behind: %+v", one.Health())
 		}
@@ -107,10 +81,13 @@ func TestNew_WithoutServer(t *testing.T) {
 	t.Parallel()
 	c, _ := connect(t, natshub.Options{}, natshub.Environment{})
 	b, err := c.Follow("things")
-	must(t, err)
-	if h := b.Health(); h.Complete || !errors.Is(h.Err, natshub.ErrNotConfigured) {
-		t.Errorf("got %+v", h)
-	}
+	entitytest.Must(t, err)
+	entitytest.Eventually(t, func() error {
+		if h := b.Health(); h.Complete || !errors.Is(h.Err, natshub.ErrNotConfigured) {
+			return fmt.Errorf("got %+v", h)
+		}
+		return nil
+	})
 	if _, err := b.Put(t.Context(), "a", nil, 0); !errors.Is(err, natshub.ErrNotConfigured) {
 		t.Errorf("a write without NATS: %v", err)
 	}
@@ -128,14 +105,14 @@ func TestNew_WithoutServer(t *testing.T) {
 		t.Error("a server that does not run is connected")
 	}
 	server.Restart()
-	eventually(t, func() error { return b.Absent("a") })
+	entitytest.Eventually(t, func() error { return b.Absent("a") })
 }
 
 // Wrong options are errors, which repeat nothing of the files and of the address.
 func TestNew_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
-	must(t, os.WriteFile(file, []byte("SUSECRETSECRET"), 0o600))
+	entitytest.Must(t, os.WriteFile(file, []byte("SUSECRETSECRET"), 0o600))
 	for name, o := range map[string]natshub.Options{
 		"two credentials": {URL: "nats://127.0.0.1:1", CredentialsFile: file, NKeyFile: file},
 		"no seed":         {URL: "nats://127.0.0.1:1", NKeyFile: file},
@@ -155,9 +132,9 @@ func TestCreateBuckets(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	must(t, err)
+	entitytest.Must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	must(t, remote.Create(t.Context(), ns))
+	entitytest.Must(t, remote.Create(t.Context(), ns))
 	e := natshub.Environment{AnchorOf: func(name string) bucket.Anchor {
 		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns.Name, Bucket: name}
 	}}
@@ -166,9 +143,9 @@ func TestCreateBuckets(t *testing.T) {
 	names := []string{"one", "two"}
 	for _, name := range names {
 		b, err := c.Follow(name)
-		must(t, err)
-		eventually(t, func() error { return b.Absent("a") })
-		eventually(t, func() error { // Each has an entry of its own in the ConfigMap.
+		entitytest.Must(t, err)
+		entitytest.Eventually(t, func() error { return b.Absent("a") })
+		entitytest.Eventually(t, func() error { // Each has an entry of its own in the ConfigMap.
 			_, ok, err := e.AnchorOf(name).Load(t.Context())
 			if err == nil && !ok {
 				err = fmt.Errorf("the identity of bucket %s is not saved", name)
@@ -178,12 +155,12 @@ func TestCreateBuckets(t *testing.T) {
 	}
 	stop()
 	for _, name := range names {
-		must(t, js.DeleteKeyValue(t.Context(), name))
+		entitytest.Must(t, js.DeleteKeyValue(t.Context(), name))
 	}
 	c, _ = connect(t, o, e)
 	b, err := c.Follow("one")
-	must(t, err)
-	eventually(t, func() error {
+	entitytest.Must(t, err)
+	entitytest.Eventually(t, func() error {
 		if h := b.Health(); h.Err == nil || !strings.Contains(h.Err.Error(), "has been there before") {
 			return fmt.Errorf("got %+v", h)
 		}
@@ -203,10 +180,10 @@ func TestGate(t *testing.T) {
 	errGate := errors.New("no lease")
 	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{Gate: func() error { return errGate }})
 	b, err := c.Follow("things")
-	must(t, err)
+	entitytest.Must(t, err)
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	must(t, err)
-	eventually(t, func() error {
+	entitytest.Must(t, err)
+	entitytest.Eventually(t, func() error {
 		if _, ok := b.Get("a"); !ok {
 			return errors.New("the copy is behind")
 		}
@@ -216,7 +193,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	status, err := kv.Status(t.Context())
-	must(t, err)
+	entitytest.Must(t, err)
 	if status.Values() != 1 {
 		t.Errorf("%d values, want that of the customer alone", status.Values())
 	}

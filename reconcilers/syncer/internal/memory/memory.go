@@ -18,11 +18,11 @@ type Memory struct {
 	mu sync.Mutex // protects the maps
 	// names are the names of the copies, by upstream object.
 	names map[types.NamespacedName]types.NamespacedName
-	// sources are downstream objects of somebody else, by the upstream object that an UpSyncer makes for them.
+	// sources are foreign downstream objects, by the upstream object that an UpSyncer makes for them.
 	sources map[types.NamespacedName]types.NamespacedName
-	// blocked are upstream objects that wait for the name of an object of somebody else.
+	// blocked are upstream objects that wait for the name of a foreign object.
 	blocked map[types.NamespacedName]sets.Set[types.NamespacedName]
-	// lost are the UIDs of originals whose copy somebody else has deleted, by upstream object.
+	// lost are the UIDs of originals whose copy another client has deleted, by upstream object.
 	lost map[types.NamespacedName]types.UID
 	// writing are the upstream objects whose copy is being written, with whether the copy has gone since the write began.
 	writing map[types.NamespacedName]bool
@@ -101,7 +101,7 @@ func (m *Memory) Exists(up, down types.NamespacedName) {
 	delete(m.lost, up)
 }
 
-// Gone records that a copy has gone. uid is that of its original, and is empty unless somebody else has deleted the copy.
+// Gone records that a copy has gone. uid is that of its original, and is empty unless another client has deleted the copy.
 func (m *Memory) Gone(up types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +216,7 @@ func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	return name, ok
 }
 
-// IsLost reports whether somebody else has deleted the copy of the original with this UID.
+// IsLost reports whether another client has deleted the copy of the original with this UID.
 func (m *Memory) IsLost(up types.NamespacedName, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

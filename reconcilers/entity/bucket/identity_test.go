@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+)
+
+// A bucket that is deleted and created again under a live watch is another one.
+func TestBucket_Recreated(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", "1")
+	s.wait(t, "a.x", "1")
+	s.healthy(t)
+	entitytest.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
+	s.kv = nats.Bucket(t, s.js, "things")
+	entitytest.Eventually(t, func() error {
+		if !s.bucket.Health().Changed {
+			return errors.New("the new bucket is taken for the one before")
+		}
+		return nil
+	})
+	s.put(t, "a.y", "1")
+	s.wait(t, "a.y", "1")
+	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
+		t.Errorf("got %v", err)
+	}
+	// A marker that is seen in it counts.
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.y"))
+	s.wait(t, "a.y", "")
+	if _, ok := s.bucket.Marker("a.y"); !ok {
+		t.Error("the marker is not known")
+	}
+	// Until somebody accepts it.
+	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
+	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
+}
+
+// A bucket that was restored from a backup is recognized, although its time of creation is the same, by the running process and by
+// a new one.
+func TestBucket_Restored(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("new process ", restarted), func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			s.put(t, "a.x", "1")
+			s.healthy(t)
+			s.server.Kill()
+			restore := s.server.Save()
+			s.server.Restart()
+			s.healthy(t)
+			entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.y", []byte("1")); return err })
+			s.wait(t, "a.y", "1")
+			before := s.counter(t)
+			entitytest.Eventually(t, func() error { // Some canaries that the backup lacks.
+				if s.counter(t) < before+3 {
+					return errors.New("no canaries")
+				}
+				return nil
+			})
+			if restarted {
+				s.stop()
+				entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Counter: s.counter(t)}))
+			}
+			s.server.Kill()
+			restore()
+			s.server.Restart()
+			if restarted {
+				s.process(t)
+			}
+			entitytest.Eventually(t, func() error {
+				if h := s.bucket.Health(); !h.Complete || !h.Changed {
+					return fmt.Errorf("the restored bucket is taken for the one before: %+v", h)
+				}
+				return nil
+			})
+			// It does not catch up, however long it runs.
+			for range 5 {
+				at := s.beats(t)
+				entitytest.Eventually(t, func() error {
+					if s.beats(t) == at {
+						return errors.New("no canary")
+					}
+					return nil
+				})
+			}
+			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// canary reads the canary of the stage.
+func (s *stage) canary(t *testing.T) string {
+	t.Helper()
+	var text string
+	entitytest.Eventually(t, func() error {
+		e, err := s.kv.Get(t.Context(), bucket.CanaryPrefix+"canary.hub")
+		if err == nil {
+			text = string(e.Value())
+		}
+		return err
+	})
+	return text
+}
+
+func (s *stage) counter(t *testing.T) uint64 {
+	t.Helper()
+	var counter, beats uint64
+	if _, err := fmt.Sscanf(s.canary(t), `{"counter":%d,"beat":%d}`, &counter, &beats); err != nil {
+		t.Fatal(err)
+	}
+	return counter
+}
+
+func (s *stage) beats(t *testing.T) uint64 {
+	t.Helper()
+	var counter, beats uint64
+	if _, err := fmt.Sscanf(s.canary(t), `{"counter":%d,"beat":%d}`, &counter, &beats); err != nil {
+		t.Fatal(err)
+	}
+	return beats
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package entitytest has what the tests of package entity and of the packages below it share.
+package entitytest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// Beat is the interval of canaries in tests.
+const Beat = 300 * time.Millisecond
+
+// patience is how long a test waits for a state. It is reached only if the test fails.
+const patience = time.Minute
+
+// Must ends the test with an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually waits until f returns nil.
+func Eventually(t *testing.T, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+}
+
+// Use returns a connection as bucket.Options has it.
+func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
+	return func() (jetstream.JetStream, error) { return js, nil }
+}
+
+// Anchor is a bucket.Anchor in memory, which outlives the processes of a test.
+type Anchor struct {
+	mu    sync.Mutex // protects what follows
+	id    bucket.Identity
+	known bool
+}
+
+var _ bucket.Anchor = (*Anchor)(nil)
+
+// Load returns the identity that was saved last.
+func (a *Anchor) Load(context.Context) (bucket.Identity, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.id, a.known, nil
+}
+
+// Save replaces the identity.
+func (a *Anchor) Save(_ context.Context, id bucket.Identity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.id, a.known = id, true
+	return nil
+}
