@@ -181,7 +181,9 @@ func (b *Bucket) Absent(key string) error {
 }
 
 // Subscribe calls f for each change from now on, until the returned function is called. f is called in a goroutine that all
-// subscribers share, so it is code of the framework, which must not block, panic or call Subscribe. If the copy is complete, f is called for each key that has a value before Subscribe returns; otherwise when it is.
+// subscribers share, so it is code of the framework, which must not block, panic or call Subscribe. If the copy is complete, f is
+// called for each key that has a value before Subscribe returns; otherwise when it is. While the bucket is followed, f gets each
+// change; after a loss it gets the last value of each key.
 func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	b.notify.Lock()
 	defer b.notify.Unlock()
