@@ -5,12 +5,12 @@ package entity_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -236,20 +236,90 @@ func TestController_NATSIsAway(t *testing.T) {
 	s.waitGone(t, "a.x")
 }
 
-// EnqueueKeyAfter: of several requests the earliest counts.
+// EnqueueKeyAfter: of several requests for a key the earliest counts, whichever comes first.
 func TestController_Enqueue(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
 	s.put(t, "a.x", value("1"))
-	s.wait(t, "a.x", "1")
-	stray := s.configMap("a.x", nil)
-	entitytest.Must(t, s.remote.Get(t.Context(), client.ObjectKeyFromObject(stray), stray))
-	object, key, err := entity.Marks{Prefix: entity.DefaultPrefix, Hub: s.namespace, Kind: "Order"}.DecomposeKubeSecondaryResource(stray)
-	if err != nil || key != "a.x" || object.GetName() != "a.x" {
-		t.Errorf("got %v, %q, %v", object, key, err)
+	s.waitPart(t, "a.x", "Made")
+	const never = 1000 * time.Hour
+	for name, all := range map[string][]time.Duration{
+		"the later first": {never, 0}, "the earlier first": {50 * time.Millisecond, never}, "without a delay": {0},
+	} {
+		before := s.reconciles.Load()
+		for _, after := range all {
+			s.controller.EnqueueKeyAfter("a.x", entity.OperationResync, after)
+		}
+		s.waitReconciles(t, name, before+1)
 	}
-	s.controller.EnqueueKeyAfter("a.x", entity.OperationResync, 1000*time.Hour)
+	before := s.reconciles.Load()
 	s.controller.EnqueueKey("a.x", entity.OperationSecondary)
+	s.waitReconciles(t, "EnqueueKey", before+1)
+}
+
+// waitReconciles waits until there were that many reconciles.
+func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
+	t.Helper()
+	entitytest.Eventually(t, func() error {
+		if got := s.reconciles.Load(); got < want {
+			return fmt.Errorf("%s: %d reconciles, want %d", name, got, want)
+		}
+		return nil
+	})
+}
+
+// D8: an order is reconciled from time to time without an event, for external systems that report no changes.
+func TestD8_Resync(t *testing.T) {
+	t.Parallel()
+	s := beginWith(t, 100*time.Millisecond)
+	s.put(t, "a.x", value("1"))
+	s.waitPart(t, "a.x", "Made")
+	s.waitReconciles(t, "resync", s.reconciles.Load()+5)
+}
+
+// D10: a reconcile that fails is repeated, and the status says so meanwhile without the text of the error.
+func TestD10_ErrorsAreRepeated(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.failures.Store(1 << 30)
+	s.put(t, "a.x", value("1"))
+	part := s.waitPart(t, "a.x", entity.ReasonFailed)
+	if part.Ready || strings.Contains(part.Message, "abc") {
+		t.Errorf("the status is %+v", part)
+	}
+	s.failures.Store(0)
+	s.wait(t, "a.x", "1")
+	if part := s.waitPart(t, "a.x", "Made"); !part.Ready {
+		t.Errorf("the status is %+v", part)
+	}
+}
+
+// D12: the status is in a bucket of its own. Its writes never conflict with those of values, and do not wake the controller; those
+// of another cluster keep their part.
+func TestD12_StatusIsApart(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", value("1"))
+	s.waitPart(t, "a.x", "Made")
+	before, err := s.kv.Get(t.Context(), "a.x")
+	entitytest.Must(t, err)
+	_, err = s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"oslo":{"revision":1,"ready":true,"since":"2026-01-01T00:00:00Z"}}}`))
+	entitytest.Must(t, err)
+	e, err := s.store.Get("a.x")
+	entitytest.Must(t, err)
+	e.Value.Data = map[string]string{"k": "2"}
+	revision, err := s.store.Update(t.Context(), e)
+	entitytest.Must(t, err)
+	if e.Revision != bucket.Revision(before.Revision()) || revision <= e.Revision {
+		t.Errorf("the value has revision %d, then %d; it had %d before the status", e.Revision, revision, before.Revision())
+	}
+	entitytest.Eventually(t, func() error {
+		all, err := s.reports.Get(t.Context(), "a.x")
+		if err == nil && (all.Clusters["remote"].Revision != revision || !all.Clusters["oslo"].Ready) {
+			err = fmt.Errorf("the status is %+v, want revision %d", all, revision)
+		}
+		return err
+	})
 }
 
 // A process that knows less of the history of an order writes nothing: the mark of a secondary keeps the life that it has.

@@ -41,7 +41,10 @@ type order struct {
 	Bad  bool              `json:"bad,omitempty"`
 }
 
-var errBad = errors.New("the order is bad")
+var (
+	errBad    = errors.New("the order is bad")
+	errBroken = errors.New("token abc was refused")
+)
 
 func validate(o order) error {
 	if o.Bad {
@@ -63,6 +66,9 @@ type stage struct {
 	reports    *entity.StatusStore
 	stop       func()
 	owned      atomic.Int64 // how many secondaries the last delete was declared to be one of
+	resync     time.Duration
+	failures   atomic.Int64 // how many reconciles shall fail
+	reconciles atomic.Int64
 }
 
 // declaring is a client that records the number of objects in deletes.Owning.
@@ -78,7 +84,13 @@ func (d declaring) Delete(ctx context.Context, obj client.Object, opts ...client
 
 func begin(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
+	return beginWith(t, 0)
+}
+
+// beginWith begins with a resync.
+func beginWith(t *testing.T, resync time.Duration) *stage {
+	t.Helper()
+	s := &stage{resync: resync, server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
 	var err error
@@ -119,7 +131,7 @@ func (s *stage) process(t *testing.T) {
 	entitytest.Must(t, err)
 	s.controller, err = entity.Add(s.store, entity.Func[order](s.reconcile), entity.Options{
 		Name: "orders", Marks: entity.Marks{Hub: s.namespace, Kind: "Order"}, Manager: manager, Cluster: "remote",
-		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports,
+		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports, Resync: s.resync,
 	})
 	entitytest.Must(t, err)
 	running.Go(func() { _ = manager.Start(ctx) })
@@ -127,6 +139,10 @@ func (s *stage) process(t *testing.T) {
 
 // reconcile makes the ConfigMap of an order.
 func (s *stage) reconcile(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+	s.reconciles.Add(1)
+	if s.failures.Add(-1) >= 0 {
+		return entity.Report{}, errBroken
+	}
 	err := out.Apply(ctx, s.configMap(e.Key, e.Value.Data))
 	if errors.Is(err, entity.ErrResourceExists) {
 		return entity.Report{Reason: "NameTaken", Again: time.Minute}, nil
