@@ -12,7 +12,8 @@ a RoleBinding of the ClusterRole admin, and a NetworkPolicy that admits the traf
 tenant, in the bucket tenants-status, says for each remote whether it is there.
 
 A tenant that is deleted, or whose selector no longer selects a remote, loses its namespace there, with everything in it; a remote
-that is away at that moment follows when it is back. While the tenant has the state Suspended, its quota admits no Pods.
+that is away at that moment follows when it is back. A Cluster that is deleted loses its part of the status, and the namespaces in
+the remote stay. While the tenant has the state Suspended, its quota admits no Pods.
 
 The module runs in the remotes that spec.modules of the Cluster or the configuration of the hub selects, and needs the module nats.
 It is a model for modules with entities.

@@ -13,7 +13,7 @@ import (
 var Module = registry.NewModule("tenants", registry.ModuleOptions{
 	Description: "Makes the tenants of a NATS bucket in the remotes that are meant for them.",
 	Select:      registry.Selector{OnRequest: true},
-	Remote:      fx.Invoke(SetUp),
+	Remote:      fx.Options(fx.Invoke(SetUp), fx.Provide(registry.AsCleanup(cleanup))),
 	Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "resourcequotas"}, Verbs: verbs()},
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: verbs()},

@@ -44,16 +44,34 @@ func SetUp(p Params) error {
 	if err != nil {
 		return fmt.Errorf("follow bucket %s: %w", Bucket, err)
 	}
-	status, err := p.NATS.Follow(entity.StatusBucket(Bucket))
+	status, err := p.status()
 	if err != nil {
-		return fmt.Errorf("follow bucket %s: %w", entity.StatusBucket(Bucket), err)
+		return err
 	}
 	r := &reconciler{labels: labels.Set(p.Status.Labels)}
 	_, err = entity.Add(entity.NewStore(tenants, entity.JSON(Validate)), r, entity.Options{
 		Name: "tenants", Marks: entity.Marks{Hub: p.HubID, Kind: "Tenant"}, Manager: p.Manager, Cluster: string(p.Name),
-		Owns: kinds(), Status: entity.NewStatusStore(status),
+		Owns: kinds(), Status: status,
 	})
 	return err
+}
+
+// status returns the status of all tenants.
+func (p Params) status() (*entity.StatusStore, error) {
+	name := entity.StatusBucket(Bucket)
+	b, err := p.NATS.Follow(name)
+	if err != nil {
+		return nil, fmt.Errorf("follow bucket %s: %w", name, err)
+	}
+	return entity.NewStatusStore(b), nil
+}
+
+// cleanup returns the step that removes a deleted Cluster from the status of all tenants.
+func cleanup(p Params) (registry.CleanupStep, error) {
+	status, err := p.status()
+	return registry.CleanupStep{Name: "tenants/status", Run: func(ctx context.Context) error {
+		return status.RemoveCluster(ctx, string(p.Name))
+	}}, err
 }
 
 // reconciler makes tenants in one remote.

@@ -120,6 +120,17 @@ func TestTenants(t *testing.T) {
 	waitTerminating(t, paris)
 	s.expectStatus("acme", `"oslo":{`)
 
+	s.put("acme", `{"clusters":{}}`)
+	s.expectStatus("acme", `"oslo":{`, `"paris":{`)
+	paris.Deregister() // It takes its part of the status with it.
+	s.Eventually(func() error {
+		e, err := s.status.Get(t.Context(), "acme")
+		if err == nil && (strings.Contains(string(e.Value()), "paris") || !strings.Contains(string(e.Value()), "oslo")) {
+			err = fmt.Errorf("the status is %s", e.Value())
+		}
+		return err
+	})
+
 	if err := s.kv.Delete(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,22 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 	})
 }
 
+// RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. The
+// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then.
+func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
+	if !s.bucket.Health().Complete {
+		return fmt.Errorf("remove the status of cluster %s from bucket %s: %w", cluster, s.bucket.Name(), bucket.ErrNotComplete)
+	}
+	var errs []error
+	for _, key := range s.bucket.Keys() {
+		e, _ := s.bucket.Get(key)
+		if _, ok := decodeStatus(e.Value).Clusters[cluster]; ok {
+			errs = append(errs, s.remove(ctx, key, cluster))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // change changes a status, and tries again if another writer has changed it meanwhile.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	var err error
