@@ -236,14 +236,15 @@ func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 }
 
 // event returns a function that records events on secondaries.
-func (c *Controller[T]) event(o Owner) func(client.Object, string, string, string) {
+func (c *Controller[T]) event(o Owner) func(client.Object, event) {
 	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
-	return func(obj client.Object, kind, reason, message string) {
-		recorder.Eventf(obj, nil, kind, reason, "Reconcile", "%s, for %s %s", message, o.Kind, o.Key)
+	return func(obj client.Object, e event) {
+		recorder.Eventf(obj, nil, e.kind, e.reason, e.action, "%s, for %s %s", e.message, o.Kind, o.Key)
 	}
 }
 
-// Event records an event on an object of the cluster, as an anchor of an entity, which has none.
+// Event records an event on an object of the cluster, as an anchor of an entity, which has none. Several events of one reason about
+// one version of the object count as one, with the first message.
 func (c *Controller[T]) Event(obj client.Object, isWarning bool, reason, message string) {
 	kind := corev1.EventTypeNormal
 	if isWarning {

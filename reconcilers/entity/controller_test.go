@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -265,6 +267,44 @@ func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
 			return fmt.Errorf("%s: %d reconciles, want %d", name, got, want)
 		}
 		return nil
+	})
+}
+
+// D7: writes are told on the secondaries, and an object of another owner on that object, since an entity is no object of Kubernetes.
+func TestD7_Events(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	entitytest.Must(t, s.remote.Create(t.Context(), s.configMap("a.foreign", nil)))
+	s.put(t, "a.foreign", value("ours"))
+	s.put(t, "a.x", value("1"))
+	s.waitPart(t, "a.foreign", "NameTaken")
+	s.wait(t, "a.x", "1")
+	s.put(t, "a.x", value("2"))
+	s.wait(t, "a.x", "2")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	s.waitGone(t, "a.x")
+	s.waitEvent(t, "a.foreign", corev1.EventTypeWarning, `Resource "a.foreign" already exists and is not managed by this controller, for Order a.foreign`)
+	for _, done := range []string{"created", "updated", "deleted"} {
+		s.waitEvent(t, "a.x", corev1.EventTypeNormal, `"a.x" synced successfully (`+done+`), for Order a.x`)
+	}
+}
+
+// waitEvent waits for an event about an object.
+func (s *stage) waitEvent(t *testing.T, name, kind, note string) {
+	t.Helper()
+	entitytest.Eventually(t, func() error {
+		var all eventsv1.EventList
+		if err := s.remote.List(t.Context(), &all, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		var notes []string
+		for _, e := range all.Items {
+			if e.Type == kind && e.Note == note && e.Regarding.Name == name {
+				return nil
+			}
+			notes = append(notes, e.Note)
+		}
+		return fmt.Errorf("the events are %q, without %q", notes, note)
 	})
 }
 

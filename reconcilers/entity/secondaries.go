@@ -28,6 +28,11 @@ const (
 	// ReasonResourceExists is the reason when an object of another owner has the name of a secondary.
 	ReasonResourceExists = "ErrResourceExists"
 
+	// The actions differ, since events of one object with the same action and reason count as one.
+	actionCreate = "Create"
+	actionUpdate = "Update"
+	actionDelete = "Delete"
+
 	messageExists  = "Resource %q already exists and is not managed by this controller"
 	messageCreated = "%q synced successfully (created)"
 	messageUpdated = "%q synced successfully (updated)"
@@ -45,7 +50,14 @@ type Secondaries struct {
 	client  client.Client
 	live    client.Reader
 	kinds   []client.Object
-	event   func(obj client.Object, kind, reason, message string)
+	event   func(obj client.Object, e event)
+}
+
+// event is an event about a secondary.
+type event struct{ kind, action, reason, message string }
+
+func synced(action, message, name string) event {
+	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
 }
 
 // Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
@@ -73,14 +85,14 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
-	message := messageCreated
+	told := synced(actionCreate, messageCreated, obj.GetName())
 	u.SetResourceVersion(object.OnlyNew)
 	if exists {
 		same, err := isContained(found, u)
 		if err != nil || same {
 			return err
 		}
-		message = messageUpdated
+		told = synced(actionUpdate, messageUpdated, obj.GetName())
 		u.SetUID(found.GetUID())
 		u.SetResourceVersion(found.GetResourceVersion())
 	}
@@ -88,7 +100,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return s.refused(ctx, obj, exists, err)
 	}
-	s.event(u, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(message, u.GetName()))
+	s.event(u, told)
 	return nil
 }
 
@@ -153,7 +165,10 @@ func (s *Secondaries) owns(obj metav1.Object) bool {
 }
 
 func (s *Secondaries) foreign(obj client.Object) error {
-	s.event(obj, corev1.EventTypeWarning, ReasonResourceExists, fmt.Sprintf(messageExists, obj.GetName()))
+	s.event(obj, event{
+		kind: corev1.EventTypeWarning, action: actionCreate, reason: ReasonResourceExists,
+		message: fmt.Sprintf(messageExists, obj.GetName()),
+	})
 	return fmt.Errorf("%w: %s", ErrResourceExists, client.ObjectKeyFromObject(obj))
 }
 
@@ -184,7 +199,7 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	if err := object.DeleteExactly(deletes.Owning(ctx, owned), s.client, found); err != nil {
 		return fmt.Errorf("delete %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
-	s.event(found, corev1.EventTypeNormal, ReasonSynced, fmt.Sprintf(messageDeleted, found.GetName()))
+	s.event(found, synced(actionDelete, messageDeleted, found.GetName()))
 	return nil
 }
 
