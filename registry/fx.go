@@ -56,7 +56,7 @@ func provide(p params) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.parts = parts
+	r.parts.Store(parts) // Metrics may be collected already.
 	// The parts are built before the manager of the hub starts, and their hooks run when it has ended.
 	p.Lifecycle.Append(fx.Hook{OnStart: parts.OnStart, OnStop: parts.OnStop})
 	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.Leading()))

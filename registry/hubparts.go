@@ -92,10 +92,11 @@ func (r *Registry) offer(module string, o *catalog.Offer) {
 // HubParts returns the state of the hub part of every module that has one, in the order of the modules. It returns
 // nothing for a registry without FX.
 func (r *Registry) HubParts() []state.HubPartStatus {
-	if r.parts == nil {
+	parts := r.parts.Load()
+	if parts == nil {
 		return nil
 	}
-	return r.parts.List()
+	return parts.List()
 }
 
 // hubPartStates returns the states of the hub parts for the metrics.

@@ -61,11 +61,11 @@ type core struct {
 
 	events  broadcast
 	states  *telemetry.States
-	parts   *hubpart.Supervisor // nil without FX
-	claims  *claims.Claims      // which remote represents which cluster
-	running sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
-	upkeep  sync.WaitGroup      // of the holds of deletes; added to while not closed
-	begun   sync.Once           // the upkeep
+	parts   atomic.Pointer[hubpart.Supervisor] // nil without FX
+	claims  *claims.Claims                     // which remote represents which cluster
+	running sync.WaitGroup                     // the actors, also of remotes that are forgotten; added to while not closed
+	upkeep  sync.WaitGroup                     // of the holds of deletes; added to while not closed
+	begun   sync.Once                          // the upkeep
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor.Actor

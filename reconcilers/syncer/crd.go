@@ -47,7 +47,9 @@ func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error
 		if err == nil || isLasting(err) {
 			return established, err
 		}
-		last = err
+		if ctx.Err() == nil || last == nil { // The end of ctx explains nothing.
+			last = err
+		}
 		return false, nil
 	})
 	if ctx.Err() != nil {

@@ -278,10 +278,19 @@ func TestEnsureCRD_AnotherVersionExists(t *testing.T) {
 type unavailable struct {
 	left atomic.Int32
 	next http.RoundTripper
+	mark int32 // calls f when so many are left
+	f    func()
 }
 
+// after calls f when so many failures are left. It is called before the first request that fails.
+func (u *unavailable) after(left int32, f func()) { u.mark, u.f = left, f }
+
 func (u *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch left := u.left.Add(-1); {
+	left := u.left.Add(-1)
+	if u.f != nil && left == u.mark {
+		u.f()
+	}
+	switch {
 	case left < 0:
 		return u.next.RoundTrip(r)
 	case left%2 == 0:
@@ -307,10 +316,11 @@ func TestEnsureCRD_WaitsForACluster(t *testing.T) {
 	crd := b.definition(true, "v1")
 	kind := install(t, b.up, crd)
 
-	broken.left.Store(math.MaxInt32)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := syncer.EnsureCRD(ctx, b.pair, kind); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "network is down") && !apierrors.IsServiceUnavailable(err) {
+	broken.after(math.MaxInt32-8, cancel) // Several tries have failed by then.
+	broken.left.Store(math.MaxInt32)
+	if err := syncer.EnsureCRD(ctx, b.pair, kind); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "network is down") && !apierrors.IsServiceUnavailable(err) {
 		t.Errorf("a cluster that is away: %v", err)
 	}
 	broken.left.Store(3)
