@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-
-	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Apply brings the copy to a desired state with server-side apply: it creates the copy, or changes the fields that differ.

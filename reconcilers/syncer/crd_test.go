@@ -282,7 +282,7 @@ type unavailable struct {
 	f    func()
 }
 
-// after calls f when so many failures are left. It is called before the first request that fails.
+// after calls f when so many failures are left. It is set before left.
 func (u *unavailable) after(left int32, f func()) { u.mark, u.f = left, f }
 
 func (u *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {

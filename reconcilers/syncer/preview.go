@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // Preview shows what a Copy of a pair would write, for tools that run without the pair. Its fields are those of the pair, and

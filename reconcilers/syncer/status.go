@@ -16,9 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
-
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 // ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream

@@ -38,7 +38,7 @@ func TestBucket_Recreated(t *testing.T) {
 	if _, ok := s.bucket.Marker("a.y"); !ok {
 		t.Error("the marker is not known")
 	}
-	// Until somebody accepts it.
+	// An operator accepts the bucket.
 	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
 	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
 }
@@ -99,34 +99,27 @@ func TestBucket_Restored(t *testing.T) {
 	}
 }
 
-// canary reads the canary of the stage.
-func (s *stage) canary(t *testing.T) string {
+// canary returns the counter and the beats of the canary.
+func (s *stage) canary(t *testing.T) (counter, beats uint64) {
 	t.Helper()
-	var text string
 	entitytest.Eventually(t, func() error {
 		e, err := s.kv.Get(t.Context(), bucket.CanaryPrefix+"canary.hub")
 		if err == nil {
-			text = string(e.Value())
+			_, err = fmt.Sscanf(string(e.Value()), `{"counter":%d,"beat":%d}`, &counter, &beats)
 		}
 		return err
 	})
-	return text
+	return counter, beats
 }
 
 func (s *stage) counter(t *testing.T) uint64 {
 	t.Helper()
-	var counter, beats uint64
-	if _, err := fmt.Sscanf(s.canary(t), `{"counter":%d,"beat":%d}`, &counter, &beats); err != nil {
-		t.Fatal(err)
-	}
+	counter, _ := s.canary(t)
 	return counter
 }
 
 func (s *stage) beats(t *testing.T) uint64 {
 	t.Helper()
-	var counter, beats uint64
-	if _, err := fmt.Sscanf(s.canary(t), `{"counter":%d,"beat":%d}`, &counter, &beats); err != nil {
-		t.Fatal(err)
-	}
+	_, beats := s.canary(t)
 	return beats
 }
