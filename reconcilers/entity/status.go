@@ -107,7 +107,8 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 }
 
 // RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. The
-// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then.
+// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then. A part that was written a moment ago
+// may stay, too.
 func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
 	if !s.bucket.Health().Complete {
 		return fmt.Errorf("remove the status of cluster %s from bucket %s: %w", cluster, s.bucket.Name(), bucket.ErrNotComplete)
