@@ -59,9 +59,18 @@ type HubPart struct {
 	Metrics prometheus.Registerer
 	// Traces receives the spans.
 	Traces trace.TracerProvider
+	// SetDegraded reports something outside of the hub that the module needs and does not have.
+	SetDegraded SetDegraded
 	// Options are the options of the registry.
 	Options Options
 }
+
+// SetDegraded reports that a hub part runs and lacks something outside of the hub that it needs, such as a database. The reason is a
+// word in CamelCase, and the message names the problem and the response. Both are in the state of the hub part, see
+// Registry.HubParts: in the report of the hub, in its log, its metrics and in /readyz?verbose, where the message is left out. The
+// hub stays ready. An empty reason ends the state, as does the end of this life of the hub part. A call returns at once, and one that
+// changes nothing is cheap.
+type SetDegraded func(reason, message string)
 
 // HubPartOptions are the values and options that hub parts of modules get from the program.
 type HubPartOptions struct {
@@ -91,6 +100,7 @@ type partValues struct {
 	Logger        logr.Logger
 	Metrics       prometheus.Registerer
 	Traces        trace.TracerProvider
+	SetDegraded   SetDegraded
 	Options       Options
 }
 
@@ -175,7 +185,7 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.OwnScheme,
 		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: g.log, Metrics: l.Collectors, Traces: traces,
-		Options: g.options,
+		SetDegraded: l.SetDegraded, Options: g.options,
 	}
 }
 

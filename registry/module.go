@@ -5,6 +5,7 @@ package registry
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.uber.org/fx"
@@ -61,7 +62,8 @@ type ModuleOptions struct {
 	// HubNamespaces limits HubRules to these namespaces of the hub, which have to exist: the hub prints a
 	// Role for each in place of the ClusterRole. Rules on Clusters and on paths apply to the whole hub in any
 	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
-	// kinds that have a namespace. Default: none, HubRules apply to all namespaces.
+	// kinds that have a namespace. CredentialsNamespace stands for the namespace of the hub's Secrets, whatever its name is.
+	// Default: none, HubRules apply to all namespaces.
 	HubNamespaces []string
 	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules, so that the
 	// module is granted what its configuration needs. At a remote the overrides that apply there count. Default: none.
@@ -70,6 +72,9 @@ type ModuleOptions struct {
 	// of every module.
 	Deletes deletes.Limits
 }
+
+// CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces.
+const CredentialsNamespace = "(credentials)"
 
 // Selector selects the remotes that run a module. The zero Selector selects all remotes.
 //
@@ -278,10 +283,34 @@ func (o hubOptions) configOf(module string) json.RawMessage {
 	return configs[i].Config
 }
 
+// errNoCredentialsNamespace is the error of a module that names a namespace that the registry does not know.
+var errNoCredentialsNamespace = errors.New("HubNamespaces has CredentialsNamespace; set Options.CredentialsNamespace")
+
+// locatedModules returns the modules with the names of their namespaces in the hub.
+func (o Options) locatedModules() ([]catalog.Module, error) {
+	all := inCatalog(o.Modules)
+	for i := range all {
+		at := slices.Index(all[i].HubNamespaces, CredentialsNamespace)
+		switch {
+		case at < 0:
+		case o.CredentialsNamespace == "":
+			return nil, fmt.Errorf("module %q: %w", all[i].Name, errNoCredentialsNamespace)
+		default:
+			all[i].HubNamespaces = slices.Clone(all[i].HubNamespaces)
+			all[i].HubNamespaces[at] = o.CredentialsNamespace
+		}
+	}
+	return all, nil
+}
+
 // newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
 // and every module's graph alone and together with the others. It builds nothing and sends no request.
 func newCatalog(o Options) (catalog.Catalog, error) {
-	all, err := catalog.New(catalog.Options{Modules: inCatalog(o.Modules), Scheme: o.Scheme, SharedBy: declaredBy})
+	modules, err := o.locatedModules()
+	if err != nil {
+		return nil, err
+	}
+	all, err := catalog.New(catalog.Options{Modules: modules, Scheme: o.Scheme, SharedBy: declaredBy})
 	if err != nil {
 		return nil, err
 	}

@@ -235,11 +235,15 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 			return err
 		}
 	}
+	if isChanged {
+		b.options.Logger.Info("The bucket was recreated or restored: nothing is collected until it is accepted", "bucket", b.options.Name)
+	}
 	b.mu.Lock()
 	another := isChanged || b.hasLast && !f.identity.Created.Equal(b.health.Identity.Created)
 	all := b.held.replace(list, another)
 	b.health = Health{Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity}
 	if !isChanged {
+		f.identity.Accepted = earlier.Accepted
 		b.last, b.hasLast = f.identity, true
 	}
 	b.seen = time.Now()
@@ -264,7 +268,7 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 		return Identity{}, false, err
 	case !ok:
 		return last, known, nil
-	case known && last.continues(saved):
+	case known && last.Accepted.Equal(saved.Accepted) && last.continues(saved):
 		return last, true, nil
 	}
 	return saved, true, nil

@@ -14,6 +14,9 @@ type Identity struct {
 	Created time.Time `json:"created"`
 	// Counter is the counter of the canary, which only grows.
 	Counter uint64 `json:"counter"`
+	// Accepted is when an operator has accepted the bucket with this identity, also if its counter is lower than that of the bucket
+	// before. The zero time means that nobody had to.
+	Accepted time.Time `json:"accepted,omitzero"`
 }
 
 // continues reports whether the bucket is the one of an earlier identity.

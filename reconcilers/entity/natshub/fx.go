@@ -33,7 +33,7 @@ var Module = registry.NewModule("nats", registry.ModuleOptions{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{anchorName}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 	},
-	HubNamespaces: []string{hubv1.DefaultNamespace},
+	HubNamespaces: []string{registry.CredentialsNamespace},
 })
 
 func connect(p Params) (*Connection, error) {

@@ -62,6 +62,9 @@ func newLife(p *part) *Life {
 // Guard returns the guard of the module.
 func (l *Life) Guard() *contain.Guard { return l.Life.Guard(l.part.module.Name) }
 
+// SetDegraded records that the module runs and lacks something; an empty reason ends that.
+func (l *Life) SetDegraded(reason, message string) { l.part.reports(l, reason, message) }
+
 // Values are the values that a Life makes before it builds the graph. The manager has the others.
 func (l *Life) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
 

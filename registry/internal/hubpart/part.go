@@ -29,6 +29,7 @@ type part struct {
 	over    state.HubPartStatus // replaces the state of the life; its State is empty for none
 	now     state.HubPartStatus // the last published state
 	lacking []string            // permissions that are declared and not granted
+	report  state.ModuleStatus  // what the module lacks, as it reports; its Reason is empty for nothing
 	life    *Life               // the current one; nil before the first
 	zombies int
 }
@@ -83,7 +84,7 @@ func (p *part) changed() {
 	stuck := p.stuck()
 	stale, problem := life.stale()
 	p.mu.Lock()
-	was := p.now
+	was, report := p.now, p.report
 	found = p.stateOf(found)
 	switch {
 	case found.State != state.ModuleRunning:
@@ -91,6 +92,8 @@ func (p *part) changed() {
 		found = state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonNoProgress, Message: stuck}
 	case stale != "":
 		found = state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonStale, Message: stale, Problem: problem}
+	case report.Reason != "":
+		found = report
 	}
 	changed := was.State != found.State || was.Reason != found.Reason
 	if changed {
@@ -143,9 +146,23 @@ func (p *part) run(ctx context.Context, first *Life) {
 func (p *part) next() *Life {
 	life := newLife(p)
 	p.mu.Lock()
-	p.life = life
+	p.life, p.report = life, state.ModuleStatus{}
 	p.mu.Unlock()
 	return life
+}
+
+// reports records what the module of a life lacks; an empty reason means nothing. A life that has ended has no say.
+func (p *part) reports(l *Life, reason, message string) {
+	report := state.ModuleStatus{State: state.ModuleDegraded, Reason: reason, Message: state.Sanitize(message)}
+	p.mu.Lock()
+	current := p.life == l
+	if current {
+		p.report = report
+	}
+	p.mu.Unlock()
+	if current {
+		p.changed()
+	}
 }
 
 // failed records the failure of a life.

@@ -54,7 +54,7 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	rules := OfHub(modules, h.Lease)
 	roles := []*rbacv1.Role{role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events)}
 	if h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace {
-		roles[0].Rules = ownRules()
+		roles[0].Rules = merged(slices.Concat(ownRules(), rules.ownOfModules))
 		inLease := role(h.LeaseNamespace, HubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
 		if h.LeaseNamespace == metav1.NamespaceDefault {
 			roles[1] = inLease // which has the rules for events, too
@@ -89,6 +89,9 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 		}),
 	}
 	for _, needed := range rbac.HubRules(modules...) {
+		if needed.Namespace == registry.CredentialsNamespace {
+			continue // Apps have no access to the namespace with the credentials.
+		}
 		all = append(all, roleFor(AppsRole, needed))
 	}
 	return all

@@ -24,7 +24,9 @@ type Rules struct {
 	Everywhere, Own, Events []rbacv1.PolicyRule
 	// Apps are the permissions of the apps in the whole cluster, if they act as ServiceAccounts of their own.
 	Apps []rbacv1.PolicyRule
-	// Modules are the permissions that modules need in single namespaces, which have to exist.
+	// ownOfModules are the permissions in Own that modules need.
+	ownOfModules []rbacv1.PolicyRule
+	// Modules are the permissions that modules need in other single namespaces, which have to exist.
 	Modules []rbac.NamespacedRules
 }
 
@@ -54,10 +56,14 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 	}
 	for _, needed := range rbac.HubRules(modules...) {
 		needed.Rules = merged(needed.Rules)
-		if needed.Namespace == "" {
+		switch needed.Namespace {
+		case "":
 			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
 			rules.Apps = needed.Rules
-		} else {
+		case registry.CredentialsNamespace:
+			rules.Own = merged(append(rules.Own, needed.Rules...))
+			rules.ownOfModules = needed.Rules
+		default:
 			rules.Modules = append(rules.Modules, needed)
 		}
 	}
