@@ -16,4 +16,6 @@ func ExampleAll() {
 	// Output:
 	// inventory
 	// sync
+	// nats
+	// tenants
 }

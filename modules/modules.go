@@ -13,6 +13,8 @@ package modules
 import (
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
+	"github.com/clusterfx/clusterfx/modules/tenants"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -21,5 +23,7 @@ func All() []registry.Module {
 	return []registry.Module{
 		inventory.Module,
 		objectsync.Module,
+		natshub.Module,
+		tenants.Module,
 	}
 }

@@ -85,6 +85,8 @@ type Bucket struct {
 	watchers map[int]func(Change)
 	nextID   int
 
+	losses int // of the watch
+
 	notify sync.Mutex // is held while watchers are called, so that all see the changes in their order
 }
 
@@ -131,6 +133,13 @@ func (b *Bucket) Health() Health {
 	return b.health
 }
 
+// Losses returns how often the watch was lost since the process began.
+func (b *Bucket) Losses() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.losses
+}
+
 // Get returns the last known value of a key.
 func (b *Bucket) Get(key string) (Entry, bool) {
 	b.mu.Lock()
@@ -148,6 +157,13 @@ func (b *Bucket) Keys() []string {
 		all = append(all, key)
 	}
 	return all
+}
+
+// Len returns how many keys have a value.
+func (b *Bucket) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.held.entries)
 }
 
 // Marker returns the marker of a key that was deleted or purged, or that has expired with a marker. It is evidence for the deletes

@@ -160,7 +160,7 @@ func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
 	if err != nil {
 		return nil, facts{}, fmt.Errorf("open: %w", err)
 	}
-	stream, err := js.Stream(ctx, "KV_"+b.options.Name)
+	stream, err := js.Stream(ctx, streamOf(b.options.Name))
 	if err != nil {
 		return nil, facts{}, fmt.Errorf("read the stream: %w", err)
 	}
@@ -186,7 +186,10 @@ func (b *Bucket) create(ctx context.Context, js jetstream.JetStream) (jetstream.
 	if err := b.options.Gate(); err != nil {
 		return nil, err
 	}
-	return js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.options.Name, History: History})
+	if err := Create(ctx, js, Definition{Name: b.options.Name}); err != nil && !errors.Is(err, ErrConflict) {
+		return nil, err
+	}
+	return js.KeyValue(ctx, b.options.Name)
 }
 
 func recordOf(e jetstream.KeyValueEntry) record {
@@ -278,6 +281,7 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 func (b *Bucket) lost(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.losses++
 	if b.health.Err == nil || b.health.Complete {
 		b.health.Since = time.Now()
 		b.options.Logger.Info("Lost the bucket", "bucket", b.options.Name, "reason", err.Error())

@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,15 +18,15 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// anchorName is the name of the ConfigMap with the identities of all buckets.
-const anchorName = "clusterfx-buckets"
+// AnchorName is the name of the ConfigMap with the identities of all buckets.
+const AnchorName = "clusterfx-buckets"
 
 // Anchor is the memory of the identity of a bucket, in a ConfigMap of the hub with one entry for each bucket.
 type Anchor struct {
 	// Client writes to the hub's cluster, and Reader reads from its API server.
 	Client client.Client
 	Reader client.Reader
-	// Namespace is that of the ConfigMap.
+	// Namespace is that of the ConfigMap: the credentials namespace.
 	Namespace string
 	// Bucket is the name of the bucket.
 	Bucket string
@@ -35,7 +37,7 @@ var _ bucket.Anchor = Anchor{}
 // Load returns the identity that was saved last.
 func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
 	var found corev1.ConfigMap
-	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: anchorName}, &found)
+	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: AnchorName}, &found)
 	if apierrors.IsNotFound(err) {
 		return bucket.Identity{}, false, nil
 	}
@@ -48,7 +50,7 @@ func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
 	}
 	var id bucket.Identity
 	if err := json.Unmarshal([]byte(text), &id); err != nil {
-		return id, false, fmt.Errorf("decode the identity of bucket %s in ConfigMap %s/%s: %w", a.Bucket, a.Namespace, anchorName, err)
+		return id, false, fmt.Errorf("decode the identity of bucket %s in ConfigMap %s/%s: %w", a.Bucket, a.Namespace, AnchorName, err)
 	}
 	return id, true, nil
 }
@@ -59,10 +61,22 @@ func (a Anchor) Save(ctx context.Context, id bucket.Identity) error {
 	if err != nil {
 		return fmt.Errorf("encode the identity of bucket %s: %w", a.Bucket, err)
 	}
-	applied := corev1ac.ConfigMap(anchorName, a.Namespace).WithData(map[string]string{a.Bucket: string(text)})
+	applied := corev1ac.ConfigMap(AnchorName, a.Namespace).WithData(map[string]string{a.Bucket: string(text)})
 	err = a.Client.Apply(ctx, applied, client.FieldOwner("clusterfx-bucket-"+a.Bucket), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("save the identity of bucket %s: %w", a.Bucket, err)
 	}
 	return nil
+}
+
+// Accept accepts a bucket as it is now, for the hub with this id: it replaces the identity in the Anchor. The hub notices within
+// seconds, and collects the objects of entities that the bucket lacks. The error wraps bucket.ErrNotFound if there is no such bucket.
+func Accept(ctx context.Context, js jetstream.JetStream, a Anchor, hubID string) (bucket.Identity, error) {
+	now, err := bucket.Describe(ctx, js, a.Bucket, hubID)
+	if err != nil {
+		return bucket.Identity{}, err
+	}
+	id := now.Identity
+	id.Accepted = time.Now().UTC()
+	return id, a.Save(ctx, id)
 }

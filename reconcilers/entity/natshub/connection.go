@@ -3,47 +3,20 @@
 package natshub
 
 import (
+	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
-
-// Options describe the connection to NATS. The zero Options are those of a hub without NATS.
-type Options struct {
-	// URL is the address of a server, or several ones with commas, such as tls://nats.example.com:4222.
-	URL string
-	// CredentialsFile has a JWT and a seed, as nsc writes them; NKeyFile has a seed alone. One of them, or none.
-	CredentialsFile, NKeyFile string
-	// CAFile has the certificates of authorities. Default: those of the system.
-	CAFile string
-	// Domain is the domain of JetStream. Default: that of the server.
-	Domain string
-	// CreateBuckets creates a bucket that does not exist and that the hub has never seen. Default: false, it has to exist.
-	CreateBuckets bool
-}
-
-// Environment is what a connection gets of its hub.
-type Environment struct {
-	// HubID identifies the hub.
-	HubID string
-	// Gate returns an error if the hub must not write. Default: it may.
-	Gate func() error
-	// AnchorOf returns the memory of the identity of a bucket. Default: none.
-	AnchorOf func(bucket string) bucket.Anchor
-	// Logger logs losses and returns. Default: none.
-	Logger logr.Logger
-}
 
 var (
 	// ErrNotConfigured is the error of a hub without NATS.
@@ -52,17 +25,6 @@ var (
 	ErrNotRunning = errors.New("the connection to NATS is not made yet, or is closed")
 	// ErrInvalidOptions is the error of Options that cannot be used.
 	ErrInvalidOptions = errors.New("invalid options of the connection to NATS")
-	errNoAuthority    = errors.New("the file has no certificate in PEM")
-	errTwoCredentials = errors.New("a file of credentials and one of an nkey exclude each other")
-)
-
-// The intervals of the connection. A server that does not respond is noticed within twenty seconds.
-const (
-	pingInterval = 10 * time.Second
-	pingsMissed  = 2
-	minWait      = 500 * time.Millisecond
-	maxWait      = 10 * time.Second
-	dialTimeout  = 5 * time.Second
 )
 
 // Connection is the connection of a hub. Make one with New; Run keeps it.
@@ -72,7 +34,8 @@ type Connection struct {
 	client      []nats.Option
 
 	mu      sync.Mutex          // protects what follows
-	js      jetstream.JetStream // nil unless Run runs
+	js      jetstream.JetStream // nil while there is none
+	err     error               // why there is none
 	buckets map[string]*bucket.Bucket
 	start   func(*bucket.Bucket) // nil unless Run runs
 }
@@ -81,21 +44,42 @@ type Connection struct {
 // that they name.
 func New(o Options, e Environment) (*Connection, error) {
 	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	if o.URL == "" {
 		return c, nil
 	}
 	var err error
-	if c.client, err = c.natsOptions(); err != nil {
+	if c.client, err = o.client(e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 	}
 	return c, nil
 }
 
-// connect begins to connect, and does not wait for a server: the client tries again without end.
-func (c *Connection) connect() (*nats.Conn, jetstream.JetStream, error) {
-	conn, err := nats.Connect(c.options.URL, c.client...)
+// Dial connects with the options once, for a tool, and fails if that takes longer than ctx or five seconds. The caller closes the
+// connection.
+func Dial(ctx context.Context, o Options, e Environment) (*nats.Conn, jetstream.JetStream, error) {
+	c, err := New(o, e)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+		return nil, nil, err
+	}
+	if o.URL == "" {
+		return nil, nil, ErrNotConfigured
+	}
+	timeout := dialTimeout
+	if end, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(end))
+	}
+	c.client = append(c.client, nats.RetryOnFailedConnect(false), nats.Timeout(timeout))
+	return c.connect()
+}
+
+// connect begins to connect with further options, and does not wait for a server: the client tries again without end.
+func (c *Connection) connect(further ...nats.Option) (*nats.Conn, jetstream.JetStream, error) {
+	conn, err := nats.Connect(c.options.URL, slices.Concat(c.client, further)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to NATS: %w", err)
 	}
 	js, err := jetstream.New(conn)
 	if c.options.Domain != "" {
@@ -103,7 +87,7 @@ func (c *Connection) connect() (*nats.Conn, jetstream.JetStream, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+		return nil, nil, fmt.Errorf("use JetStream: %w", err)
 	}
 	return conn, js, nil
 }
@@ -116,59 +100,9 @@ func (c *Connection) jetStream() (jetstream.JetStream, error) {
 	case c.options.URL == "":
 		return nil, ErrNotConfigured
 	case c.js == nil:
-		return nil, ErrNotRunning
+		return nil, cmp.Or(c.err, ErrNotRunning)
 	}
 	return c.js, nil
-}
-
-// natsOptions returns the options of the client. The address is never logged: it may have a password.
-func (c *Connection) natsOptions() ([]nats.Option, error) {
-	log := c.environment.Logger
-	all := []nats.Option{
-		nats.Name("clusterfx-" + c.environment.HubID), nats.Timeout(dialTimeout),
-		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1),
-		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(pingsMissed),
-		nats.CustomReconnectDelay(func(tries int) time.Duration {
-			wait := min(minWait<<min(tries, 6), maxWait)
-			return wait + rand.N(wait/4) //nolint:gosec // It spreads the load, and is no secret.
-		}),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Info("Lost the connection to NATS", "reason", reasonOf(err)) }),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Info("Connected to NATS") }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.V(1).Info("NATS reported an error", "reason", reasonOf(err))
-		}),
-	}
-	o := c.options
-	if o.CAFile != "" {
-		text, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate authorities: %w", err)
-		}
-		if !x509.NewCertPool().AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s: %w", o.CAFile, errNoAuthority)
-		}
-		all = append(all, nats.RootCAs(o.CAFile))
-	}
-	switch {
-	case o.CredentialsFile != "" && o.NKeyFile != "":
-		return nil, errTwoCredentials
-	case o.CredentialsFile != "":
-		all = append(all, nats.UserCredentials(o.CredentialsFile))
-	case o.NKeyFile != "":
-		key, err := nats.NkeyOptionFromSeed(o.NKeyFile)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, key)
-	}
-	return all, nil
-}
-
-func reasonOf(err error) string {
-	if err == nil {
-		return "closed"
-	}
-	return err.Error()
 }
 
 // Follow returns the copy of a bucket, which all callers share. It does not wait: see bucket.Bucket.Health.
@@ -211,16 +145,10 @@ func (c *Connection) Connected() error {
 // Run connects, and keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer. The error
 // is that of options that the client refuses.
 func (c *Connection) Run(ctx context.Context) error {
-	if c.options.URL != "" {
-		conn, js, err := c.connect()
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		c.use(js)
-		defer c.use(nil)
-	}
+	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
 	start := func(b *bucket.Bucket) {
 		running.Go(func() { b.Run(ctx) })
 	}
@@ -230,16 +158,64 @@ func (c *Connection) Run(ctx context.Context) error {
 		start(b)
 	}
 	c.mu.Unlock()
-	<-ctx.Done()
-	c.mu.Lock()
-	c.start = nil
-	c.mu.Unlock()
-	running.Wait()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.start = nil
+	}()
+	running.Go(func() { c.observe(ctx) })
+	return c.keep(ctx)
+}
+
+// keep keeps a connection until ctx ends, with the credential that the Secret has.
+func (c *Connection) keep(ctx context.Context) error {
+	if c.options.URL == "" {
+		<-ctx.Done()
+		return nil
+	}
+	for ctx.Err() == nil {
+		credential, data, err := c.credential(ctx)
+		if err != nil {
+			c.use(nil, err)
+			pause(ctx, maxWait)
+			continue
+		}
+		conn, js, err := c.connect(credential...)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+		}
+		c.use(js, nil)
+		c.await(ctx, conn, data)
+		c.use(nil, ErrNotRunning)
+		conn.Close()
+	}
 	return nil
 }
 
-func (c *Connection) use(js jetstream.JetStream) {
+// await returns when ctx ends, or when the connection is away and the Secret has another credential.
+func (c *Connection) await(ctx context.Context, conn *nats.Conn, used map[string][]byte) {
+	for pause(ctx, maxWait) {
+		if c.options.Secret == "" || conn.IsConnected() {
+			continue
+		}
+		if _, now, err := c.credential(ctx); err == nil && !reflect.DeepEqual(now, used) {
+			return
+		}
+	}
+}
+
+// pause returns after a time, and reports whether ctx has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// use replaces the connection; err says why there is none.
+func (c *Connection) use(js jetstream.JetStream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.js = js
+	c.js, c.err = js, err
 }

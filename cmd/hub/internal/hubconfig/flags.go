@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -47,6 +48,11 @@ func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 	f.bindHub()
 	f.bindElection()
 	f.bindPolicy()
+	BindNATS(set, &f.Options.NATS)
+	set.StringVar(&f.Options.NATS.Secret, "nats-secret", "",
+		"Secret in the credentials namespace with the key nats.creds or nats.nk, and with ca.crt, in place of the files. Default: none")
+	set.BoolVar(&f.Options.NATS.CreateBuckets, "nats-create-buckets", false,
+		"Create a bucket that a module follows, if it does not exist and the hub has never seen it (default false)")
 	f.bindProcess()
 	return f
 }
@@ -109,6 +115,16 @@ func (f *Flags) bindPolicy() {
 	f.set.BoolVar(&p.AllowInsecureTLS, "insecure-kubeconfig-tls", false,
 		"Accept credentials that turn off the verification of the server's certificate. "+
 			"Whoever is on the way can then read the token (default false)")
+}
+
+// BindNATS adds the flags that say where NATS is, for the hub and for commands that work on buckets.
+func BindNATS(set *pflag.FlagSet, o *natshub.Options) {
+	set.StringVar(&o.URL, "nats-url", "",
+		"Address of the NATS server with the entities of modules, as tls://host:4222; several with commas. Default: none")
+	set.StringVar(&o.CredentialsFile, "nats-creds", "", "File with the JWT and the seed of the NATS user, as nsc writes it. Default: none")
+	set.StringVar(&o.NKeyFile, "nats-nkey", "", "File with the nkey seed of the NATS user, in place of --nats-creds. Default: none")
+	set.StringVar(&o.CAFile, "nats-ca", "", "File with the certificate authorities of the NATS server. Default: those of the system")
+	set.StringVar(&o.Domain, "nats-domain", "", "Domain of JetStream. Default: that of the server")
 }
 
 func (f *Flags) bindProcess() {

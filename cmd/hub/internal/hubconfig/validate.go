@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
 // replicaName matches names that are valid in a user agent.
@@ -41,7 +42,16 @@ func (f *Flags) validate() error {
 		checkAddress("debug-bind-address", o.DebugAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
 		checkElection(o.Election),
+		checkNATS(o.NATS),
 	)
+}
+
+// checkNATS checks the flags of NATS together.
+func checkNATS(o natshub.Options) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("the flags --nats-*: %w", err)
+	}
+	return nil
 }
 
 // checkElection checks the timing and the names of leader election.

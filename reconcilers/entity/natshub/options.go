@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natshub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// Options describe the connection to NATS. The zero Options are those of a hub without NATS.
+type Options struct {
+	// URL is the address of a server, or several ones with commas, such as tls://nats.example.com:4222. A server that is reached
+	// with tls:// has to have a valid certificate.
+	URL string
+	// CredentialsFile has a JWT and a seed, as nsc writes them; NKeyFile has a seed alone. One of them, or none.
+	CredentialsFile, NKeyFile string
+	// CAFile has the certificates of authorities. Default: those of the system.
+	CAFile string
+	// Secret is the name of a Secret in the credentials namespace, in place of the files: the key nats.creds has a JWT and a seed,
+	// or nats.nk a seed, and ca.crt certificates of authorities. It is read again for each connection. Default: none.
+	Secret string
+	// Domain is the domain of JetStream. Default: that of the server.
+	Domain string
+	// CreateBuckets creates a bucket that does not exist and that the hub has never seen. Default: false, it has to exist.
+	CreateBuckets bool
+}
+
+// The keys of Options.Secret.
+const (
+	secretCredentials = "nats.creds" //nolint:gosec // It is the name of a key.
+	secretSeed        = "nats.nk"
+	secretAuthorities = "ca.crt"
+)
+
+// Environment is what a connection gets of its hub. All fields but HubID may be missing.
+type Environment struct {
+	// HubID identifies the hub.
+	HubID string
+	// Gate returns an error if the hub must not write. Default: it may.
+	Gate func() error
+	// AnchorOf returns the memory of the identity of a bucket. Default: none.
+	AnchorOf func(bucket string) bucket.Anchor
+	// Secret reads the data of a Secret in the credentials namespace. Default: none, Options.Secret cannot be used.
+	Secret func(ctx context.Context, name string) (map[string][]byte, error)
+	// Degraded reports what the connection lacks, as registry.SetDegraded. Default: no report.
+	Degraded func(reason, message string)
+	// Event records an event about the ConfigMap with the identities of buckets. Default: none.
+	Event func(kind, reason, action, note string)
+	// Logger logs losses and returns. Default: none.
+	Logger logr.Logger
+}
+
+var (
+	errNoAuthority    = errors.New("it has no certificate in PEM")
+	errTwoCredentials = errors.New("use one of a file of credentials, the file of an nkey and a Secret")
+	errNoSecrets      = errors.New("a Secret can be used by a hub only")
+	errEmptySecret    = errors.New("it has neither " + secretCredentials + " nor " + secretSeed)
+	errNoURL          = errors.New("the address of the server is missing")
+	errURL            = errors.New("an address of a server is a URL such as tls://nats.example.com:4222, or nats://, ws:// or wss://")
+	errSeed           = errors.New("it has no seed of a user")
+)
+
+// The intervals of the connection. A server that does not respond is noticed within twenty seconds.
+const (
+	pingInterval = 10 * time.Second
+	pingsMissed  = 2
+	minWait      = 500 * time.Millisecond
+	maxWait      = 10 * time.Second
+	dialTimeout  = 5 * time.Second
+)
+
+// Validate returns an error about options that cannot be used, or about the files that they name. It connects to nothing.
+func (o Options) Validate() error {
+	if o.URL == "" {
+		if o != (Options{}) {
+			return fmt.Errorf("%w: %w", ErrInvalidOptions, errNoURL)
+		}
+		return nil
+	}
+	for one := range strings.SplitSeq(o.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return fmt.Errorf("%w: %w", ErrInvalidOptions, errURL) // It may have a password.
+		}
+	}
+	none := func(context.Context, string) (map[string][]byte, error) { return nil, errNoSecrets }
+	if _, err := o.client(Environment{Secret: none}); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidOptions, err)
+	}
+	return nil
+}
+
+// client returns the options of the client. Neither the address, which may have a password, nor a credential is in an error or a log.
+func (o Options) client(e Environment) ([]nats.Option, error) {
+	log := e.Logger
+	all := []nats.Option{
+		nats.Name("clusterfx-" + e.HubID), nats.Timeout(dialTimeout),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1),
+		nats.IgnoreAuthErrorAbort(), // A credential that is refused may be replaced.
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(pingsMissed),
+		nats.CustomReconnectDelay(func(tries int) time.Duration {
+			wait := min(minWait<<min(tries, 6), maxWait)
+			return wait + rand.N(wait/4) //nolint:gosec // It spreads the load, and is no secret.
+		}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Info("Lost the connection to NATS", "reason", reasonOf(err)) }),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("Connected to NATS") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.V(1).Info("NATS reported an error", "reason", reasonOf(err))
+		}),
+	}
+	if o.CAFile != "" {
+		text, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate authorities: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("read the certificate authorities in %s: %w", o.CAFile, errNoAuthority)
+		}
+		all = append(all, nats.RootCAs(o.CAFile))
+	}
+	credential, err := o.ofFiles(e)
+	return append(all, credential...), err
+}
+
+// ofFiles returns the options of the client for the credential in a file.
+func (o Options) ofFiles(e Environment) ([]nats.Option, error) {
+	given := 0
+	for _, one := range []string{o.CredentialsFile, o.NKeyFile, o.Secret} {
+		if one != "" {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return nil, errTwoCredentials
+	case o.CredentialsFile != "":
+		return []nats.Option{nats.UserCredentials(o.CredentialsFile)}, nil
+	case o.NKeyFile != "":
+		key, err := nats.NkeyOptionFromSeed(o.NKeyFile)
+		return []nats.Option{key}, err
+	case o.Secret != "" && e.Secret == nil:
+		return nil, errNoSecrets
+	}
+	return nil, nil
+}
+
+// credential returns the options of the client for the credential in the Secret, and the data of the Secret. Without a Secret both are
+// empty.
+func (c *Connection) credential(ctx context.Context) ([]nats.Option, map[string][]byte, error) {
+	name := c.options.Secret
+	if name == "" {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	data, err := c.environment.Secret(ctx, name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the Secret %s: %w", name, err)
+	}
+	all, err := optionsOf(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("use the Secret %s: %w", name, err)
+	}
+	return all, data, nil
+}
+
+// optionsOf returns the options of the client for the data of a Secret.
+func optionsOf(data map[string][]byte) ([]nats.Option, error) {
+	var all []nats.Option
+	if text, ok := data[secretAuthorities]; ok {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: %w", secretAuthorities, errNoAuthority)
+		}
+		all = append(all, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
+	}
+	if text, ok := data[secretCredentials]; ok {
+		return append(all, nats.UserCredentialBytes(text)), nil
+	}
+	seed, ok := data[secretSeed]
+	if !ok {
+		return nil, errEmptySecret
+	}
+	pair, err := nkeys.ParseDecoratedNKey(seed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", secretSeed, errSeed)
+	}
+	user, err := pair.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", secretSeed, errSeed)
+	}
+	return append(all, nats.Nkey(user, pair.Sign)), nil
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return "closed"
+	}
+	return err.Error()
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natshub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// The reasons of the state Degraded of the hub part, in the order of their importance.
+const (
+	// ReasonNotConfigured means that a module needs NATS, and the hub has no server.
+	ReasonNotConfigured = "NATSNotConfigured"
+	// ReasonUnavailable means that there is no connection.
+	ReasonUnavailable = "NATSUnavailable"
+	// ReasonBucketUnavailable means that a bucket cannot be followed: it does not exist, or its watch is lost.
+	ReasonBucketUnavailable = "BucketUnavailable"
+	// ReasonBucketChanged means that a bucket was recreated or restored, and is not accepted yet.
+	ReasonBucketChanged = "BucketChanged"
+)
+
+// observeEvery is how often the state is reported.
+const observeEvery = time.Second
+
+// patience is how long a loss lasts before it is reported: a watch that begins again is no problem.
+const patience = 5 * time.Second
+
+// observe reports the state until ctx ends.
+func (c *Connection) observe(ctx context.Context) {
+	changed := map[string]bool{}
+	for pause(ctx, observeEvery) {
+		all := c.followed()
+		if c.environment.Degraded != nil {
+			c.environment.Degraded(c.problem(all))
+		}
+		for _, b := range all {
+			now := b.Health().Changed
+			if now != changed[b.Name()] && c.environment.Event != nil {
+				c.record(b.Name(), now)
+			}
+			changed[b.Name()] = now
+		}
+	}
+}
+
+// record records an event about a bucket that is changed or accepted.
+func (c *Connection) record(name string, isChanged bool) {
+	if isChanged {
+		c.environment.Event(corev1.EventTypeWarning, ReasonBucketChanged, "Freeze", changedMessage(name))
+		return
+	}
+	c.environment.Event(corev1.EventTypeNormal, "BucketAccepted", "Collect", fmt.Sprintf("Bucket %s is accepted", name))
+}
+
+func changedMessage(name string) string {
+	return fmt.Sprintf("Bucket %s was recreated or restored from a backup: its entities are followed, and objects of entities that it lacks stay; "+
+		"check it, and run hub entity accept %s", name, name)
+}
+
+// followed returns the buckets that modules follow, sorted by name.
+func (c *Connection) followed() []*bucket.Bucket {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*bucket.Bucket, 0, len(c.buckets))
+	for _, b := range c.buckets {
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b *bucket.Bucket) int { return strings.Compare(a.Name(), b.Name()) })
+	return all
+}
+
+// problem returns the first problem of the connection and of the buckets that modules follow; empty for none.
+func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
+	if len(all) == 0 {
+		return "", "" // NATS is not needed.
+	}
+	switch err := c.Connected(); {
+	case errors.Is(err, ErrNotConfigured):
+		return ReasonNotConfigured, fmt.Sprintf("modules follow %s: set --nats-url, or remove these modules", names(all))
+	case err != nil:
+		return ReasonUnavailable, fmt.Sprintf("%v; modules wait for %s", err, names(all))
+	}
+	for _, b := range all {
+		if h := b.Health(); !h.Complete && time.Since(h.Since) > patience && h.Err != nil {
+			return ReasonBucketUnavailable, fmt.Sprintf("bucket %s is not followed: %v", b.Name(), h.Err)
+		}
+	}
+	for _, b := range all {
+		if b.Health().Changed {
+			return ReasonBucketChanged, changedMessage(b.Name())
+		}
+	}
+	return "", ""
+}
+
+// names returns the names of buckets in a sentence.
+func names(all []*bucket.Bucket) string {
+	const most = 5
+	var text []string
+	for _, b := range all[:min(len(all), most)] {
+		text = append(text, b.Name())
+	}
+	if further := len(all) - most; further > 0 {
+		return fmt.Sprintf("the buckets %s and %d others", strings.Join(text, ", "), further)
+	}
+	return "the buckets " + strings.Join(text, ", ")
+}
+
+// collector has the metrics of a connection.
+type collector struct {
+	of                                       *Connection
+	connected, complete, changed, keys, lost *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*collector)(nil)
+
+func newCollector(c *Connection) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("clusterfx_"+name, help, labels, nil)
+	}
+	return &collector{
+		of:        c,
+		connected: desc("nats_connected", "1 while the hub is connected to NATS. Absent while no module follows a bucket."),
+		complete:  desc("bucket_complete", "1 while the copy of a NATS bucket is complete and current.", "bucket"),
+		changed:   desc("bucket_changed", "1 while a NATS bucket that was recreated or restored is not accepted.", "bucket"),
+		keys:      desc("bucket_keys", "Keys with a value in the copy of a NATS bucket.", "bucket"),
+		lost:      desc("bucket_watch_losses_total", "How often the watch of a NATS bucket was lost and the bucket listed again.", "bucket"),
+	}
+}
+
+// Describe sends all descriptions.
+func (m *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, out) }
+
+// Collect sends the state.
+func (m *collector) Collect(out chan<- prometheus.Metric) {
+	all := m.of.followed()
+	if len(all) == 0 {
+		return
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(m.connected, number(m.of.Connected() == nil))
+	for _, b := range all {
+		h := b.Health()
+		gauge(m.complete, number(h.Complete), b.Name())
+		gauge(m.changed, number(h.Changed), b.Name())
+		gauge(m.keys, float64(b.Len()), b.Name())
+		out <- prometheus.MustNewConstMetric(m.lost, prometheus.CounterValue, float64(b.Losses()), b.Name())
+	}
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
