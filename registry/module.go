@@ -28,8 +28,9 @@ type Module struct {
 	inner catalog.Module
 	// entry has the operator's configuration, and rules are the permissions that follow from it, of a module that was configured
 	// with ConfigureModules. The zero values mean the defaults.
-	entry *catalog.Entry
-	rules *catalog.ConfigRules
+	entry  *catalog.Entry
+	rules  *catalog.ConfigRules
+	inputs []Input
 }
 
 // ModuleOptions are the parts of a module.
@@ -71,6 +72,17 @@ type ModuleOptions struct {
 	// Deletes are the limits of the objects that the module deletes; see package registry/deletes. Default: the limits
 	// of every module.
 	Deletes deletes.Limits
+	// Inputs are the kinds of values outside of Kubernetes that users write for the module, as in a bucket of NATS. Tools
+	// check a value before they write it. Default: none.
+	Inputs []Input
+}
+
+// Input is a kind of values that users write for a module.
+type Input struct {
+	// Name is where the values are, as the name of a bucket.
+	Name string
+	// Check returns an error about a value, which names the wrong field.
+	Check func(value []byte) error
 }
 
 // CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces.
@@ -160,7 +172,7 @@ func NewModule(name string, o ModuleOptions) Module {
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
 		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces, RulesOf: o.RulesOf.inCatalog(o.Config),
 		Deletes: o.Deletes,
-	}}
+	}, inputs: o.Inputs}
 }
 
 // inCatalog returns the modules as the catalog has them.
@@ -177,6 +189,9 @@ func (m Module) Name() string { return m.inner.Name }
 
 // Description returns the sentence given in ModuleOptions.
 func (m Module) Description() string { return m.inner.Description }
+
+// Inputs returns the kinds of values that users write for the module. Callers must not change them.
+func (m Module) Inputs() []Input { return m.inputs }
 
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.inner.Hub != nil }

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -14,6 +15,7 @@ var Module = registry.NewModule("tenants", registry.ModuleOptions{
 	Description: "Makes the tenants of a NATS bucket in the remotes that are meant for them.",
 	Select:      registry.Selector{OnRequest: true},
 	Remote:      fx.Options(fx.Invoke(SetUp), fx.Provide(registry.AsCleanup(cleanup))),
+	Inputs:      []registry.Input{{Name: Bucket, Check: entity.CheckJSON(Validate)}},
 	Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "resourcequotas"}, Verbs: verbs()},
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: verbs()},

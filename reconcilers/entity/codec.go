@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,20 @@ var errValue = errors.New("a field has a value that its type does not accept")
 
 // JSON returns a codec for JSON objects. validate may be nil; Decode and Encode return its error.
 func JSON[T any](validate func(T) error) Codec[T] { return jsonCodec[T]{validate: validate} }
+
+// CheckJSON returns a check of the JSON of a T for registry.Input. It refuses fields that T does not have, unlike a codec: the user who
+// writes a value is at hand, and may have mistyped a field. validate may be nil.
+func CheckJSON[T any](validate func(T) error) func(data []byte) error {
+	codec := jsonCodec[T]{validate: validate}
+	return func(data []byte) error {
+		if _, err := codec.Decode(data); err != nil {
+			return err
+		}
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.DisallowUnknownFields()
+		return decoder.Decode(new(T))
+	}
+}
 
 type jsonCodec[T any] struct{ validate func(T) error }
 

@@ -231,7 +231,7 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	if err != nil {
 		return err
 	}
-	isChanged := known && !f.identity.continues(earlier)
+	isChanged := known && !f.identity.Continues(earlier)
 	if isChanged && b.options.Anchor != nil && b.options.Gate() == nil {
 		// What was saved last is up to a minute old, and the bucket may seem to continue that.
 		if err := b.save(ctx, earlier); err != nil {
@@ -271,7 +271,7 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 		return Identity{}, false, err
 	case !ok:
 		return last, known, nil
-	case known && last.Accepted.Equal(saved.Accepted) && last.continues(saved):
+	case known && last.Accepted.Equal(saved.Accepted) && last.Continues(saved):
 		return last, true, nil
 	}
 	return saved, true, nil
@@ -338,7 +338,7 @@ func (b *Bucket) remember(ctx context.Context) {
 	switch {
 	case b.options.Anchor == nil:
 	case isChanged:
-		if saved, ok, err := b.load(ctx); err == nil && ok && now.continues(saved) {
+		if saved, ok, err := b.load(ctx); err == nil && ok && now.Continues(saved) {
 			b.accepted(saved)
 		}
 	case due && b.options.Gate() == nil:

@@ -19,8 +19,8 @@ type Identity struct {
 	Accepted time.Time `json:"accepted,omitzero"`
 }
 
-// continues reports whether the bucket is the one of an earlier identity.
-func (i Identity) continues(earlier Identity) bool {
+// Continues reports whether the bucket is the one of an earlier identity.
+func (i Identity) Continues(earlier Identity) bool {
 	return i.Created.Equal(earlier.Created) && i.Counter >= earlier.Counter
 }
 

@@ -35,6 +35,33 @@ func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	return nil
 }
 
+// natsExtension is the name of the extension of a cluster in a kubeconfig that holds the address of the NATS server of the hub in it.
+const natsExtension = "clusterfx.dev/nats-url"
+
+// WriteNATS writes into the entry of a hub's cluster in a kubeconfig the address of the hub's NATS server.
+func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
+	raw, err := json.Marshal(url)
+	if err != nil {
+		return fmt.Errorf("write the address of NATS: %w", err)
+	}
+	if entry.Extensions == nil {
+		entry.Extensions = map[string]runtime.Object{}
+	}
+	entry.Extensions[natsExtension] = &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+	return nil
+}
+
+// NATS returns the address of the hub's NATS server, if the kubeconfig has it: the kubeconfig of the command dev --nats does.
+func (f *Flags) NATS() string {
+	var url string
+	if entry := f.chosen(); entry != nil {
+		if extension, ok := entry.Extensions[natsExtension].(*runtime.Unknown); ok && json.Unmarshal(extension.Raw, &url) != nil {
+			return ""
+		}
+	}
+	return url
+}
+
 // Policy returns the policy of the hub's flags, if the kubeconfig has it: the kubeconfig of the command dev does.
 func (f *Flags) Policy() kubeconfig.Policy {
 	var p kubeconfig.Policy

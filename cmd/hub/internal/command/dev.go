@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -78,8 +79,11 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 		hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
 		return hub.Grant(ctx, admin, modules, account)
 	}
-	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Run: func(ctx context.Context, config *rest.Config) error {
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Run: func(ctx context.Context, config *rest.Config, natsURL string) error {
 		o.Config = config
+		if natsURL != "" {
+			o.NATS = natshub.Options{URL: natsURL, CreateBuckets: true}
+		}
 		return process.Run(ctx, o)
 	}}, nil
 }

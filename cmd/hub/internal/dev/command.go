@@ -28,8 +28,8 @@ type Program struct {
 	Stdout, Stderr io.Writer
 }
 
-// RunHub runs a hub against config until ctx ends.
-type RunHub func(ctx context.Context, config *rest.Config) error
+// RunHub runs a hub against config until ctx ends. natsURL is the address of the NATS server of dev, empty if there is none.
+type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
 
 // Hub is a hub that was prepared.
 type Hub struct {
@@ -57,6 +57,9 @@ const examples = `  # Two remotes, until Ctrl-C
 
   # With the configuration that the hub will have, and objects for its modules
   %s dev --config hub.yaml --apply objects.yaml
+
+  # With a NATS server, for modules with entities
+  %s dev --nats
 
   # With real nodes, in Docker
   %s dev --provider kind`

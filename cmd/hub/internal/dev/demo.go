@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +38,9 @@ type demo struct {
 	client   client.Client // of the hub
 	remotes  []remote
 	running  *running // the hub, once it was started
+
+	natsServer *server.Server // nil without --nats
+	natsURL    string
 }
 
 // remote is a cluster that is registered with the hub.
@@ -58,7 +62,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.cleanUp(ctx, err)) }()
 	steps := []func(context.Context) error{
-		d.prepare, d.startClusters, d.writeKubeconfig, d.simulate, d.applyObjects, d.register, d.startHub,
+		d.prepare, d.startClusters, d.startNATS, d.writeKubeconfig, d.simulate, d.applyObjects, d.register, d.startHub,
 		d.waitReady, d.printTable, d.printNext,
 	}
 	for _, step := range steps {
@@ -148,6 +152,7 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 		d.progress.step("stopping the hub")
 		d.running.stop()
 	}
+	d.stopNATS()
 	if d.fleet != nil {
 		d.progress.step("stopping the clusters")
 		errs = append(errs, d.fleet.Close(ctx))

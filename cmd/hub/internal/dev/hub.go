@@ -31,7 +31,7 @@ func (d *demo) startHub(ctx context.Context) error {
 	r := &running{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = d.prepared.Run(ctx, config)
+		r.err = d.prepared.Run(ctx, config, d.natsURL)
 	}()
 	d.running = r
 	return nil

@@ -27,6 +27,11 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	if err := access.WritePolicy(all.Clusters[hubName], d.prepared.Policy); err != nil {
 		return err
 	}
+	if d.nats {
+		if err := access.WriteNATS(all.Clusters[hubName], d.natsURL); err != nil {
+			return err
+		}
+	}
 	text, err := clientcmd.Write(*all)
 	if err == nil {
 		err = d.folder.writeNew(kubeconfigFile, text)

@@ -21,6 +21,7 @@ type options struct {
 	config, apply   string
 	dataDir         string
 	timeout         time.Duration
+	nats            bool
 	verbose, detach bool
 	exitAfterReady  bool
 	report          string // how to write to the dev in the foreground; empty unless there is one
@@ -43,6 +44,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")
 	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
 	set.StringVar(&o.apply, "apply", "", "File of objects that are applied to the hub's cluster before the hub starts. Default: none")
+	set.BoolVar(&o.nats, "nats", false, "Start a NATS server, too, for modules with entities, and create the buckets that they follow (default false)")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")

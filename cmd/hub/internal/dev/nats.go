@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// natsDir is the folder with the data of the NATS server, in the data folder.
+const natsDir = "nats"
+
+// natsTimeout is how long the NATS server may take to start.
+const natsTimeout = 30 * time.Second
+
+var errNATSNotReady = errors.New("it does not accept connections")
+
+// startNATS starts a NATS server in this process, if one is wanted. It accepts connections of this machine with a token, which is in
+// the address.
+func (d *demo) startNATS(context.Context) error {
+	if !d.nats {
+		return nil
+	}
+	token := rand.Text()
+	s, err := server.NewServer(&server.Options{
+		ServerName: "clusterfx-dev", Host: "127.0.0.1", Port: server.RANDOM_PORT, Authorization: token,
+		JetStream: true, StoreDir: d.folder.path(natsDir), NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		return fmt.Errorf("start the NATS server: %w", err)
+	}
+	d.natsServer = s
+	go s.Start() // It ends with Shutdown.
+	if !s.ReadyForConnections(natsTimeout) {
+		return fmt.Errorf("start the NATS server: %w", errNATSNotReady)
+	}
+	address := url.URL{Scheme: "nats", User: url.User(token), Host: s.Addr().String()}
+	d.natsURL = address.String()
+	d.progress.done("started a NATS server at %s", s.Addr())
+	return nil
+}
+
+// stopNATS stops the NATS server, if there is one, and returns when it has ended.
+func (d *demo) stopNATS() {
+	if d.natsServer == nil {
+		return
+	}
+	d.natsServer.Shutdown()
+	d.natsServer.WaitForShutdown()
+}
+
+// nextOfNATS returns the commands that show the entities of modules.
+func (d *demo) nextOfNATS() []string {
+	if !d.nats {
+		return nil
+	}
+	return []string{self(d.program.Name) + " entity bucket ls"}
+}
