@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// serverModule is the program, which the nested module e2e/natsserver pins.
+// serverModule is the program. The module has its version, since the command dev runs the same server.
 const serverModule = "github.com/nats-io/nats-server/v2"
 
 // binary returns the path of the program, and builds it if it is missing. Several processes may do so at once.
@@ -22,7 +22,7 @@ var binary = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals 
 	if err != nil {
 		return "", fmt.Errorf("find the folder of the module: %w", err)
 	}
-	dir := filepath.Join(strings.TrimSpace(string(root)), "e2e", "natsserver")
+	dir := strings.TrimSpace(string(root))
 	version := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", serverModule)
 	version.Dir = dir
 	out, err := version.Output()

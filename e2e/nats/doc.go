@@ -10,6 +10,6 @@ or without their data, and reached through a TCP proxy.
 	s.Empty()   // without them
 
 A server in the process of the test would be faster to start, but a client of one does not connect to its successor. Start builds the
-program if it is missing, in the folder of the user's caches; the nested module e2e/natsserver has its version.
+program if it is missing, in the folder of the user's caches; go.mod has its version.
 */
 package nats

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,13 +72,22 @@ type Options struct {
 	Cluster string
 	// Owns are empty objects of the kinds of secondaries, which the Manager's cache watches. Default: none.
 	Owns []client.Object
-	// Reads are sources of further requests, as of objects that the Reconciler reads. Default: none.
+	// OwnsEntities are the buckets with secondaries that PutEntity writes. Default: none.
+	OwnsEntities []Owned
+	// Reads are sources of further requests, as of objects that the Reconciler reads; see ReadsObjects and ReadsEntities. Default: none.
 	Reads []source.TypedSource[Request]
 	// Status receives the parts of the status. Default: none, no status is written.
 	Status *StatusStore
-	// Resync repeats the reconcile of each entity, for external systems that report no changes, with a jitter of a tenth.
-	// Default: never.
+	// Resync repeats the reconcile of each entity, for external systems that report no changes, with a jitter of a tenth; a
+	// Reconciler that is an Observer is asked in its place. Default: never.
 	Resync time.Duration
+	// EventsAbout is an object of the cluster on which the events about all primaries are recorded, besides the secondaries, such as
+	// a Namespace. Default: none.
+	EventsAbout client.Object
+	// EventSubject is the subject of NATS on which events are published as JSON of Event: <EventSubject>.<key>. Default: none.
+	EventSubject string
+	// CleanWithin is how long Cleaner.Clean may take. Default: five seconds.
+	CleanWithin time.Duration
 	// Concurrency is how many entities are reconciled at once. Default: 10.
 	Concurrency int
 }
@@ -89,7 +98,11 @@ type Controller[T any] struct {
 	store      *Store[T]
 	reconciler Reconciler[T]
 	queue      *queue
+	indexes    []*index
 	log        logr.Logger
+
+	closing sync.RWMutex // is held for reading by each reconcile, if the Reconciler is a Cleaner
+	closed  bool         // no reconcile begins any longer
 }
 
 // ErrInvalidOptions is the error of Options that cannot be used.
@@ -97,6 +110,7 @@ var ErrInvalidOptions = errors.New("invalid options of an entity controller")
 
 const (
 	defaultConcurrency = 10
+	defaultCleanWithin = 5 * time.Second
 	// unready is how soon a key is looked at again whose bucket is not complete; the end of that requests it, too.
 	unready = 10 * time.Second
 	// going is how soon it is looked again at secondaries that are being deleted; their events request it, too.
@@ -118,6 +132,11 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		options: o, store: s, reconciler: r,
 		queue: &queue{kind: o.Marks.Kind, bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
 	}
+	for _, owned := range o.OwnsEntities {
+		c.indexes = append(c.indexes, newIndex(owned, o.Marks, o.Cluster))
+	}
+	c.queue.indexes = c.indexes
+	c.options.CleanWithin = cmp.Or(o.CleanWithin, defaultCleanWithin)
 	yes := true
 	b := registry.TypedControllerManagedBy[Request](o.Manager).Named(o.Name).WatchesRawSource(c.queue).
 		WithOptions(controller.TypedOptions[Request]{
@@ -134,7 +153,18 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 	if err := b.Complete(c); err != nil {
 		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
-	return c, o.Manager.Add(manager.RunnableFunc(c.sweep))
+	runnables := []manager.Runnable{manager.RunnableFunc(c.sweep)}
+	if observer, ok := r.(Observer[T]); ok && o.Resync > 0 {
+		runnables = append(runnables, manager.RunnableFunc(func(ctx context.Context) error { return c.observe(ctx, observer) }))
+	}
+	if cleaner, ok := r.(Cleaner); ok {
+		runnables = append(runnables, manager.RunnableFunc(func(ctx context.Context) error { return c.clean(ctx, cleaner) }))
+	}
+	var errs []error
+	for _, runnable := range runnables {
+		errs = append(errs, o.Manager.Add(runnable))
+	}
+	return c, errors.Join(errs...)
 }
 
 // ownerOf requests the owner of a secondary.
@@ -156,6 +186,11 @@ func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Dur
 
 // Reconcile reconciles one key.
 func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
+	c.closing.RLock()
+	defer c.closing.RUnlock()
+	if c.closed {
+		return reconcile.Result{}, nil
+	}
 	entry, exists := c.store.bucket.Get(r.Key)
 	if !exists {
 		return c.gone(ctx, r.Key)
@@ -175,7 +210,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 		}))
 	}
 	again := report.Again
-	if again == 0 && c.options.Resync > 0 {
+	if _, isObserved := c.reconciler.(Observer[T]); again == 0 && c.options.Resync > 0 && !isObserved {
 		again = wait.Jitter(c.options.Resync, 0.1)
 	}
 	return reconcile.Result{RequeueAfter: again}, c.report(ctx, e, report)
@@ -193,8 +228,8 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 			earlier = append(earlier, obj)
 		}
 	}
-	if len(earlier) == 0 {
-		return false, nil
+	if err := s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return !entry.Includes(o.Life) }); err != nil || len(earlier) == 0 {
+		return err != nil, err
 	}
 	return true, s.deleteAll(deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker())), earlier)
 }
@@ -217,8 +252,9 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if len(all) > 0 {
-		return reconcile.Result{RequeueAfter: going}, s.deleteAll(ctx, all)
+	errEntities := s.deleteAllEntities(ctx, isMarked, func(string, Owner) bool { return true })
+	if len(all) > 0 || errEntities != nil {
+		return reconcile.Result{RequeueAfter: going}, errors.Join(s.deleteAll(ctx, all), errEntities)
 	}
 	if g, ok := c.reconciler.(Gone); ok {
 		if err := g.Gone(ctx, key); err != nil {
@@ -231,26 +267,9 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 	return &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
-		live: c.options.Manager.GetAPIReader(), kinds: c.options.Owns, event: c.event(o),
+		live: c.options.Manager.GetAPIReader(), kinds: c.options.Owns, event: c.record(o),
+		indexes: c.indexes, cluster: c.options.Cluster,
 	}
-}
-
-// event returns a function that records events on secondaries.
-func (c *Controller[T]) event(o Owner) func(client.Object, event) {
-	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
-	return func(obj client.Object, e event) {
-		recorder.Eventf(obj, nil, e.kind, e.reason, e.action, "%s, for %s %s", e.message, o.Kind, o.Key)
-	}
-}
-
-// Event records an event on an object of the cluster, as an anchor of an entity, which has none. Several events of one reason about
-// one version of the object count as one, with the first message.
-func (c *Controller[T]) Event(obj client.Object, isWarning bool, reason, message string) {
-	kind := corev1.EventTypeNormal
-	if isWarning {
-		kind = corev1.EventTypeWarning
-	}
-	c.options.Manager.GetEventRecorder(c.options.Name).Eventf(obj, nil, kind, reason, "Reconcile", "%s", message)
 }
 
 // sweep requests the owners of all secondaries each time when the bucket has become complete, or accepted: an owner that is not in
@@ -289,6 +308,11 @@ func (c *Controller[T]) requestOwners(ctx context.Context) error {
 			for _, r := range c.ownerOf(obj) {
 				c.queue.add(r.Key, OperationResync, 0)
 			}
+		}
+	}
+	for _, x := range c.indexes {
+		for _, key := range x.primaries() {
+			c.queue.add(key, OperationResync, 0)
 		}
 	}
 	return nil

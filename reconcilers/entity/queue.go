@@ -16,8 +16,9 @@ import (
 // queue is a source that remembers the queue of its controller, so that others can add requests. Requests before the controller
 // starts are not lost: the source starts with all keys.
 type queue struct {
-	kind   string
-	bucket *bucket.Bucket
+	kind    string
+	bucket  *bucket.Bucket
+	indexes []*index // of the secondaries in other buckets
 
 	mu    sync.Mutex // protects inner
 	inner workqueue.TypedRateLimitingInterface[Request]
@@ -31,6 +32,14 @@ func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInte
 	q.mu.Unlock()
 	unsubscribe := q.bucket.Subscribe(func(c bucket.Change) { q.add(c.Key, operationOf(c), 0) })
 	context.AfterFunc(ctx, unsubscribe)
+	for _, x := range q.indexes {
+		unsubscribe := x.bucket.Subscribe(func(c bucket.Change) {
+			for _, primary := range x.changed(c.Key) {
+				q.add(primary, OperationSecondary, 0)
+			}
+		})
+		context.AfterFunc(ctx, unsubscribe)
+	}
 	return nil
 }
 

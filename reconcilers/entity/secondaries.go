@@ -42,7 +42,7 @@ const (
 // ErrResourceExists is the error of Secondaries.Apply if an object of another owner has the name.
 var ErrResourceExists = errors.New("the object exists, and another owner has it")
 
-// Secondaries are the objects of one primary in one cluster, for one reconcile.
+// Secondaries are the objects of one primary in one cluster, and its entities in other buckets, for one reconcile.
 type Secondaries struct {
 	owner   Owner
 	marks   Marks
@@ -50,14 +50,9 @@ type Secondaries struct {
 	client  client.Client
 	live    client.Reader
 	kinds   []client.Object
+	indexes []*index // of the buckets with entities of the primary
+	cluster string
 	event   func(obj client.Object, e event)
-}
-
-// event is an event about a secondary.
-type event struct{ kind, action, reason, message string }
-
-func synced(action, message, name string) event {
-	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
 }
 
 // Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier

@@ -69,6 +69,8 @@ type stage struct {
 	resync     time.Duration
 	failures   atomic.Int64 // how many reconciles shall fail
 	reconciles atomic.Int64
+	// adapt changes the options and the reconciler of a process. Default: neither.
+	adapt func(o *entity.Options, r entity.Reconciler[order], follow func(string) *bucket.Bucket) entity.Reconciler[order]
 }
 
 // declaring is a client that records the number of objects in deletes.Owning.
@@ -84,13 +86,13 @@ func (d declaring) Delete(ctx context.Context, obj client.Object, opts ...client
 
 func begin(t *testing.T) *stage {
 	t.Helper()
-	return beginWith(t, 0)
+	return beginWith(t, nil)
 }
 
-// beginWith begins with a resync.
-func beginWith(t *testing.T, resync time.Duration) *stage {
+// beginWith begins with a stage that prepare changes.
+func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	t.Helper()
-	s := &stage{resync: resync, server: nats.Start(t), anchor: &entitytest.Anchor{}}
+	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
 	var err error
@@ -99,6 +101,9 @@ func beginWith(t *testing.T, resync time.Duration) *stage {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entity-"}}
 	entitytest.Must(t, s.remote.Create(t.Context(), ns))
 	s.namespace = ns.Name
+	if prepare != nil {
+		prepare(s)
+	}
 	s.process(t)
 	return s
 }
@@ -129,10 +134,15 @@ func (s *stage) process(t *testing.T) {
 		},
 	})
 	entitytest.Must(t, err)
-	s.controller, err = entity.Add(s.store, entity.Func[order](s.reconcile), entity.Options{
+	o := entity.Options{
 		Name: "orders", Marks: entity.Marks{Hub: s.namespace, Kind: "Order"}, Manager: manager, Cluster: "remote",
 		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports, Resync: s.resync,
-	})
+	}
+	var r entity.Reconciler[order] = entity.Func[order](s.reconcile)
+	if s.adapt != nil {
+		r = s.adapt(&o, r, func(name string) *bucket.Bucket { return follow(name, nil) })
+	}
+	s.controller, err = entity.Add(s.store, r, o)
 	entitytest.Must(t, err)
 	running.Go(func() { _ = manager.Start(ctx) })
 }

@@ -112,3 +112,15 @@ func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error
 	}
 	return Revision(revision), nil
 }
+
+// Publish publishes a message on a subject, if the process may write. It is not confirmed, and is lost while there is no connection.
+func (b *Bucket) Publish(subject string, data []byte) error {
+	js, err := b.options.JetStream()
+	if err != nil {
+		return err
+	}
+	if err := b.options.Gate(); err != nil {
+		return err
+	}
+	return js.Conn().Publish(subject, data)
+}

@@ -54,74 +54,96 @@ func newEntityEdit(p Program) *cobra.Command {
 
 // edit opens the editor until the value is accepted, and writes it.
 func (s *natsSession) edit(cmd *cobra.Command, bucket string, now entities.Document, flags *writeFlags) error {
-	file, err := os.CreateTemp("", "entity-*.yaml")
-	if err != nil {
-		return fmt.Errorf("make a file for the editor: %w", err)
-	}
-	path := file.Name()
 	before, err := yaml.JSONToYAML(now.Value)
-	if err == nil {
-		_, err = file.Write(before)
+	if err != nil {
+		return fmt.Errorf("show the value of %s: %w", now.Key, err)
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	path, err := writeTemporary(before)
+	if err != nil {
+		return err
 	}
 	w := flags.write(cmd)
 	if w.Revision == nil {
 		w.Revision = &now.Revision
 	}
+	var problem error
 	for {
 		text, err := s.openEditor(cmd, path)
 		if err != nil {
 			return err
 		}
-		if text = withoutProblem(text); len(bytes.TrimSpace(text)) == 0 || bytes.Equal(text, before) {
+		text = withoutProblem(text)
+		switch unchanged := len(bytes.TrimSpace(text)) == 0 || bytes.Equal(text, before); {
+		case unchanged && problem != nil:
+			return &editError{err: problem, path: path}
+		case unchanged:
 			s.terminal.Text("Nothing was changed.")
 			return os.Remove(path)
 		}
-		var result entities.Result
-		list, err := entities.Parse(bytes.NewReader(text), now.Key)
-		if err == nil {
-			err = s.onStore(cmd.Context(), bucket, func(ctx context.Context, store *entities.Store) (err error) {
-				if err = store.Verify(list[0]); err != nil {
-					return err
-				}
-				if result, err = store.Apply(ctx, list[0], w); err != nil {
-					return &writeError{err: err, path: path}
-				}
-				return nil
-			})
-		}
-		var failed *writeError
+		result, err := s.applyEdited(cmd.Context(), bucket, text, now.Key, w)
+		var invalid *invalidError
 		switch {
 		case err == nil:
 			return errors.Join(os.Remove(path), flags.done(s.terminal, bucket, now.Key, result))
-		case errors.As(err, &failed), cmd.Context().Err() != nil:
-			return err
+		case !errors.As(err, &invalid):
+			return &editError{err: err, path: path}
 		}
-		if bytes.Equal(text, withoutProblem(before)) {
-			return err
-		}
-		before = text // An editor that changes nothing gives up.
+		before, problem = text, err
 		if err := os.WriteFile(path, append([]byte(problemOf(err)), text...), 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 	}
 }
 
-// writeError is the error of a write whose value was accepted.
-type writeError struct {
+// writeTemporary writes a file for the editor, and returns its path.
+func writeTemporary(text []byte) (string, error) {
+	file, err := os.CreateTemp("", "entity-*.yaml")
+	if err != nil {
+		return "", fmt.Errorf("make a file for the editor: %w", err)
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("write %s: %w", file.Name(), err)
+	}
+	return file.Name(), nil
+}
+
+// applyEdited writes an edited value. The error is an invalidError if the value is not accepted.
+func (s *natsSession) applyEdited(ctx context.Context, bucket string, text []byte, key string, w entities.Write) (entities.Result, error) {
+	list, err := entities.Parse(bytes.NewReader(text), key)
+	if err != nil {
+		return entities.Result{}, &invalidError{err}
+	}
+	var result entities.Result
+	err = s.onStore(ctx, bucket, func(ctx context.Context, store *entities.Store) (err error) {
+		if err = store.Verify(list[0]); err != nil {
+			return &invalidError{err}
+		}
+		result, err = store.Apply(ctx, list[0], w)
+		return err
+	})
+	return result, err
+}
+
+// invalidError is the error of a value that is not accepted.
+type invalidError struct{ error }
+
+// Unwrap returns the cause.
+func (e *invalidError) Unwrap() error { return e.error }
+
+// editError is the error of an edited value that is not written.
+type editError struct {
 	err  error
 	path string
 }
 
 // Error says where the edited value is.
-func (e *writeError) Error() string {
+func (e *editError) Error() string {
 	return fmt.Sprintf("%v; the edited value is in %s", e.err, e.path)
 }
 
 // Unwrap returns the cause.
-func (e *writeError) Unwrap() error { return e.err }
+func (e *editError) Unwrap() error { return e.err }
 
 // openEditor opens a file in the user's editor, and returns its text afterwards.
 func (s *natsSession) openEditor(cmd *cobra.Command, path string) ([]byte, error) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Event is an event about a primary, as it is published on Options.EventSubject. A primary is no object of Kubernetes, so events are
+// recorded on its secondaries and on Options.EventsAbout, too.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Cluster string    `json:"cluster"`
+	Kind    string    `json:"kind"`
+	Key     string    `json:"key"`
+	// Type is Normal or Warning.
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// event is an event about a secondary.
+type event struct{ kind, action, reason, message string }
+
+func synced(action, message, name string) event {
+	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
+}
+
+// record returns a function that records events about the secondaries of a primary.
+func (c *Controller[T]) record(o Owner) func(client.Object, event) {
+	return func(obj client.Object, e event) { c.tell(o.Key, obj, e) }
+}
+
+// Event records an event about a primary: on an object of the cluster, such as a secondary, on Options.EventsAbout, and on
+// Options.EventSubject. obj may be nil. Several events of one reason about one version of an object count as one, with the first
+// message. The call does not block, and an event may be lost.
+func (c *Controller[T]) Event(key string, obj client.Object, isWarning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if isWarning {
+		kind = corev1.EventTypeWarning
+	}
+	c.tell(key, obj, event{kind: kind, action: "Reconcile", reason: reason, message: message})
+}
+
+// tell records an event wherever it is wanted.
+func (c *Controller[T]) tell(key string, obj client.Object, e event) {
+	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
+	kind := c.options.Marks.Kind
+	if obj != nil {
+		recorder.Eventf(obj, nil, e.kind, e.reason, e.action, "%s, for %s %s", e.message, kind, key)
+	}
+	if anchor := c.options.EventsAbout; anchor != nil {
+		recorder.Eventf(anchor, obj, e.kind, e.reason, e.action, "%s, for %s %s", e.message, kind, key)
+	}
+	if c.options.EventSubject == "" {
+		return
+	}
+	data, err := json.Marshal(Event{
+		Time: time.Now().UTC(), Cluster: c.options.Cluster, Kind: kind, Key: key, Type: e.kind, Reason: e.reason, Message: e.message,
+	})
+	if err == nil {
+		err = c.store.bucket.Publish(c.options.EventSubject+"."+key, data)
+	}
+	if err != nil {
+		c.log.V(1).Info("Failed to publish an event", "key", key, "reason", err.Error())
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+)
+
+// Observer is implemented by a Reconciler whose entities are also in an external system that reports no changes.
+type Observer[T any] interface {
+	// Observe compares an entity with the external system, and reports whether it has to be reconciled. It is called for each entity
+	// once in Options.Resync, in place of a reconcile. An error is logged, and the entity is reconciled.
+	Observe(ctx context.Context, e *Entity[T]) (differs bool, err error)
+}
+
+// Cleaner is implemented by a Reconciler that holds something for the life of its controller.
+type Cleaner interface {
+	// Clean is called once, when the controller has ended and no reconcile runs any longer. ctx ends after Options.CleanWithin.
+	Clean(ctx context.Context) error
+}
+
+// phases is in how many parts the entities are divided, so that they are observed one after another and not all at once.
+const phases = 100
+
+// observe calls the Observer for each entity once in an interval, until ctx ends. The phase of an entity follows from its key and the
+// cluster, so the controllers of several clusters observe it at different times.
+func (c *Controller[T]) observe(ctx context.Context, o Observer[T]) error {
+	tick := time.NewTicker(max(c.options.Resync/phases, time.Millisecond))
+	defer tick.Stop()
+	for phase := 0; ; phase = (phase + 1) % phases {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, key := range c.store.bucket.Keys() {
+			if ctx.Err() == nil && c.phaseOf(key) == phase {
+				c.observeOne(ctx, o, key)
+			}
+		}
+	}
+}
+
+// phaseOf returns the phase of a key.
+func (c *Controller[T]) phaseOf(key string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.options.Cluster + " " + key)) // A hash returns no error.
+	return int(h.Sum32() % phases)
+}
+
+// observeOne observes one entity.
+func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key string) {
+	e, err := c.store.Get(key)
+	if err != nil || e.Err != nil {
+		return
+	}
+	differs, err := o.Observe(ctx, e)
+	if err != nil {
+		c.log.Error(err, "Failed to observe an entity; it is reconciled", "key", key)
+	}
+	if differs || err != nil {
+		c.queue.add(key, OperationResync, 0)
+	}
+}
+
+// clean waits until ctx has ended and no reconcile runs, and calls the Cleaner.
+func (c *Controller[T]) clean(ctx context.Context, cleaner Cleaner) error {
+	<-ctx.Done()
+	c.closing.Lock() // A reconcile holds it for reading.
+	c.closed = true
+	c.closing.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.CleanWithin)
+	defer cancel()
+	return cleaner.Clean(ctx)
+}

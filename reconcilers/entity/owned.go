@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// Owned is a bucket with entities that are secondaries: see OwnsStore.
+type Owned struct{ bucket *bucket.Bucket }
+
+// OwnsStore returns the bucket of a store for Options.OwnsEntities. Its values are JSON objects.
+func OwnsStore[S any](s *Store[S]) Owned { return Owned{bucket: s.bucket} }
+
+// entityMark is the mark of an entity that is a secondary, in a field of its value. It says the same as the labels and annotations of
+// objects, and for which cluster the entity was made: the controllers of all clusters may make entities in one bucket.
+type entityMark struct {
+	Hash    string `json:"hash"`
+	Kind    string `json:"kind"`
+	Key     string `json:"key"`
+	Life    string `json:"life"`
+	Cluster string `json:"cluster"`
+}
+
+// markField is the name of the field.
+func (m Marks) markField() string { return m.Prefix + "/owner" }
+
+// entityMarkOf returns the mark that the controller of a cluster writes.
+func (m Marks) entityMarkOf(o Owner, cluster string) entityMark {
+	_, hash := m.OwnerLabel(o.Key)
+	return entityMark{Hash: hash, Kind: o.Kind, Key: o.Key, Life: o.Life.String(), Cluster: cluster}
+}
+
+// ownerOfEntity returns the primary of an entity that the controller of a cluster has made, and false for another one, or for a mark
+// that contradicts itself.
+func (m Marks) ownerOfEntity(value []byte, cluster string) (Owner, bool) {
+	field := m.markField()
+	if !bytes.Contains(value, []byte(field)) {
+		return Owner{}, false // Most values are of others, and are not decoded.
+	}
+	var fields map[string]json.RawMessage
+	var mark entityMark
+	if json.Unmarshal(value, &fields) != nil || json.Unmarshal(fields[field], &mark) != nil {
+		return Owner{}, false
+	}
+	life, ok := bucket.ParseLife(mark.Life)
+	o := Owner{Kind: mark.Kind, Key: mark.Key, Life: life}
+	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, cluster)
+}
+
+// index knows which entities of a bucket the controller of a cluster has made, by the keys of their primaries.
+type index struct {
+	bucket  *bucket.Bucket
+	marks   Marks
+	cluster string
+	// limit bounds deletes without evidence.
+	limit limiter
+
+	mu     sync.Mutex // protects what follows
+	owners map[string]string
+	keys   map[string]map[string]bool
+}
+
+func newIndex(o Owned, m Marks, cluster string) *index {
+	return &index{bucket: o.bucket, marks: m, cluster: cluster, owners: map[string]string{}, keys: map[string]map[string]bool{}}
+}
+
+// changed takes a change of the bucket, and returns the primaries that it concerns.
+func (x *index) changed(key string) []string {
+	e, exists := x.bucket.Get(key)
+	o, ours := x.marks.ownerOfEntity(e.Value, x.cluster)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var concerned []string
+	if before, ok := x.owners[key]; ok {
+		concerned = append(concerned, before)
+		delete(x.owners, key)
+		delete(x.keys[before], key)
+		if len(x.keys[before]) == 0 {
+			delete(x.keys, before)
+		}
+	}
+	if !exists || !ours {
+		return concerned
+	}
+	x.owners[key] = o.Key
+	if x.keys[o.Key] == nil {
+		x.keys[o.Key] = map[string]bool{}
+	}
+	x.keys[o.Key][key] = true
+	return append(concerned, o.Key)
+}
+
+// of returns the keys of the entities of a primary.
+func (x *index) of(primary string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]string, 0, len(x.keys[primary]))
+	for key := range x.keys[primary] {
+		all = append(all, key)
+	}
+	return all
+}
+
+// primaries returns the keys of all primaries that have entities.
+func (x *index) primaries() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]string, 0, len(x.keys))
+	for key := range x.keys {
+		all = append(all, key)
+	}
+	return all
+}
+
+func (x *index) size() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.owners)
+}
+
+// limiter bounds how many entities are deleted without evidence: ten, or a tenth, within ten minutes. They are the limits of package
+// registry/deletes, which knows nothing of NATS.
+type limiter struct {
+	mu   sync.Mutex // protects past
+	past []time.Time
+}
+
+const (
+	limitWithin = 10 * time.Minute
+	limitLeast  = 10
+	limitPart   = 10
+)
+
+// ErrDeletesLimited is the error of a delete of an entity that has to wait, since many were deleted without evidence within ten minutes.
+var ErrDeletesLimited = errors.New("more than a tenth of the entities would be deleted within ten minutes without a marker of their primaries; the others wait")
+
+// admit records a delete, and reports whether it may be sent. owned is how many entities there are.
+func (l *limiter) admit(owned int, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.past) > 0 && now.Sub(l.past[0]) > limitWithin {
+		l.past = l.past[1:]
+	}
+	if len(l.past) >= max(limitLeast, (owned+len(l.past))/limitPart) {
+		return false
+	}
+	l.past = append(l.past, now)
+	return true
+}
+
+// PutEntity creates or updates an entity that is a secondary, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
+// desired, and keeps fields that S does not have. An entity without the marks of this primary and cluster is not touched: the error
+// wraps ErrResourceExists. So controllers in several clusters use several keys, such as key + "." + cluster.
+func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], key string, value S) error {
+	now, exists := to.bucket.Get(key)
+	owner := s.owner
+	if exists {
+		known, ours := s.marks.ownerOfEntity(now.Value, s.cluster)
+		if !ours || known.Key != owner.Key {
+			return fmt.Errorf("%w: entity %s of bucket %s", ErrResourceExists, key, to.bucket.Name())
+		}
+		owner.Life = known.Life // The controller has checked it.
+	} else if err := to.bucket.Absent(key); errors.Is(err, bucket.ErrNotComplete) {
+		return err
+	}
+	data, err := to.codec.Encode(value, now.Value)
+	if err == nil {
+		data, err = withMark(data, s.marks.markField(), s.marks.entityMarkOf(owner, s.cluster))
+	}
+	if err != nil {
+		return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), err)
+	}
+	if exists && equalJSON(now.Value, data) {
+		return nil
+	}
+	_, err = to.bucket.Put(ctx, key, data, now.Revision)
+	return err
+}
+
+// withMark returns an object of JSON with a mark.
+func withMark(data []byte, field string, m entityMark) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("the value is no object: %w", withoutText(err))
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	fields[field] = raw
+	return json.Marshal(fields)
+}
+
+// equalJSON reports whether two texts are the same JSON.
+func equalJSON(a, b []byte) bool {
+	var one, two any
+	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
+		return false
+	}
+	x, _ := json.Marshal(one) // Both were decoded.
+	y, _ := json.Marshal(two)
+	return bytes.Equal(x, y)
+}
+
+// DeleteEntities deletes all entities of the primary in a bucket of Options.OwnsEntities but those under some keys.
+func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], except ...string) error {
+	keep := map[string]bool{}
+	for _, key := range except {
+		keep[key] = true
+	}
+	for _, x := range s.indexes {
+		if x.bucket == from.bucket {
+			return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !keep[key] })
+		}
+	}
+	return fmt.Errorf("%w: bucket %s is not in OwnsEntities", ErrInvalidOptions, from.bucket.Name())
+}
+
+// deleteEntities deletes the entities of the primary that f selects. Without evidence the deletes are limited.
+func (s *Secondaries) deleteEntities(ctx context.Context, x *index, hasEvidence bool, f func(key string, o Owner) bool) error {
+	if !x.bucket.Health().Complete {
+		return fmt.Errorf("bucket %s: %w", x.bucket.Name(), bucket.ErrNotComplete)
+	}
+	var errs []error
+	for _, key := range x.of(s.owner.Key) {
+		e, exists := x.bucket.Get(key)
+		o, ours := s.marks.ownerOfEntity(e.Value, s.cluster)
+		if !exists || !ours || o.Key != s.owner.Key || !f(key, o) {
+			continue
+		}
+		if !hasEvidence && !x.limit.admit(x.size(), time.Now()) {
+			return errors.Join(append(errs, fmt.Errorf("delete entity %s of bucket %s: %w", key, x.bucket.Name(), ErrDeletesLimited))...)
+		}
+		errs = append(errs, x.bucket.Delete(ctx, key, e.Revision))
+	}
+	return errors.Join(errs...)
+}
+
+// deleteAllEntities is deleteEntities for all buckets.
+func (s *Secondaries) deleteAllEntities(ctx context.Context, hasEvidence bool, f func(key string, o Owner) bool) error {
+	var errs []error
+	for _, x := range s.indexes {
+		errs = append(errs, s.deleteEntities(ctx, x, hasEvidence, f))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+)
+
+// invoice is the value of the secondaries in another bucket.
+type invoice struct {
+	Total string `json:"total"`
+}
+
+// invoicing is a stage whose orders have an invoice each.
+type invoicing struct {
+	*stage
+	invoices jetstream.KeyValue
+}
+
+func beginInvoicing(t *testing.T) *invoicing {
+	t.Helper()
+	s := &invoicing{}
+	s.stage = beginWith(t, func(inner *stage) {
+		s.invoices = nats.Bucket(t, inner.js, "invoices")
+		inner.adapt = func(o *entity.Options, _ entity.Reconciler[order], follow func(string) *bucket.Bucket) entity.Reconciler[order] {
+			store := entity.NewStore(follow("invoices"), entity.JSON[invoice](nil))
+			o.OwnsEntities = []entity.Owned{entity.OwnsStore(store)}
+			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+				key := e.Key + ".invoice"
+				if e.Value.Data["k"] == "free" {
+					return entity.Report{Ready: true, Reason: "Free"}, entity.DeleteEntities(ctx, out, store)
+				}
+				err := entity.PutEntity(ctx, out, store, key, invoice{Total: e.Value.Data["k"]})
+				if errors.Is(err, entity.ErrResourceExists) {
+					return entity.Report{Reason: "NameTaken"}, nil
+				}
+				return entity.Report{Ready: err == nil, Reason: "Made"}, err
+			})
+		}
+	})
+	return s
+}
+
+// waitInvoice waits until there is an invoice with a total; "" waits until there is none.
+func (s *invoicing) waitInvoice(t *testing.T, key, total string) jetstream.KeyValueEntry {
+	t.Helper()
+	var found jetstream.KeyValueEntry
+	entitytest.Eventually(t, func() error {
+		e, err := s.invoices.Get(t.Context(), key+".invoice")
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound) && total == "":
+			return nil
+		case err != nil:
+			return err
+		}
+		var i invoice
+		if err := json.Unmarshal(e.Value(), &i); err != nil || i.Total != total {
+			return fmt.Errorf("the invoice of %s is %s, want %q", key, e.Value(), total)
+		}
+		found = e
+		return nil
+	})
+	return found
+}
+
+// Entities of another bucket are secondaries: they follow the primary, are repaired, keep fields of others, and go with the primary. An
+// entity of another owner is not touched.
+func TestPutEntity(t *testing.T) {
+	t.Parallel()
+	s := beginInvoicing(t)
+	s.put(t, "a", value("1"))
+	made := s.waitInvoice(t, "a", "1")
+	s.put(t, "a", value("2"))
+	s.waitInvoice(t, "a", "2")
+
+	var fields map[string]any
+	entitytest.Must(t, json.Unmarshal(made.Value(), &fields))
+	fields["total"], fields["paid"] = "0", true
+	edited, err := json.Marshal(fields)
+	entitytest.Must(t, err)
+	_, err = s.invoices.Put(t.Context(), "a.invoice", edited)
+	entitytest.Must(t, err)
+	if got := s.waitInvoice(t, "a", "2"); !strings.Contains(string(got.Value()), `"paid":true`) {
+		t.Errorf("got %s, want the field of another client to stay", got.Value())
+	}
+	entitytest.Must(t, s.invoices.Delete(t.Context(), "a.invoice"))
+	s.waitInvoice(t, "a", "2")
+
+	_, err = s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))
+	entitytest.Must(t, err)
+	s.put(t, "b", value("1"))
+	s.waitPart(t, "b", "NameTaken")
+	s.waitInvoice(t, "b", "of another")
+
+	s.put(t, "a", value("free"))
+	s.waitInvoice(t, "a", "")
+	s.put(t, "a", value("3"))
+	s.waitInvoice(t, "a", "3")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a"))
+	entitytest.Must(t, s.kv.Delete(t.Context(), "b"))
+	s.waitInvoice(t, "a", "")
+	s.waitInvoice(t, "b", "of another")
+}
+
+// A primary that is deleted and created again gets entities of its own, and one whose marker was compacted while no process ran loses
+// them, within a limit: of forty, ten at once.
+func TestPutEntity_Collects(t *testing.T) {
+	t.Parallel()
+	s := beginInvoicing(t)
+	const orders = 40
+	for i := range orders {
+		s.put(t, fmt.Sprintf("o%d", i), value("1"))
+	}
+	for i := range orders {
+		s.waitInvoice(t, fmt.Sprintf("o%d", i), "1")
+	}
+	s.stop()
+	for i := range orders {
+		entitytest.Must(t, s.kv.Delete(t.Context(), fmt.Sprintf("o%d", i)))
+	}
+	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	s.process(t)
+	left := func() int {
+		n := 0
+		for i := range orders {
+			if _, err := s.invoices.Get(t.Context(), fmt.Sprintf("o%d.invoice", i)); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	entitytest.Eventually(t, func() error {
+		if n := left(); n > orders-10 {
+			return fmt.Errorf("%d invoices are left", n)
+		}
+		return nil
+	})
+	s.put(t, "next", value("1")) // All orders were requested before it.
+	s.waitInvoice(t, "next", "1")
+	if n := left(); n != orders-10 {
+		t.Errorf("%d invoices are left, want %d: without evidence ten are deleted within ten minutes", n, orders-10)
+	}
+}
+
+// Changes of what a reconciler reads request the primaries: entities of another bucket, and objects.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	var prices jetstream.KeyValue
+	s := beginWith(t, func(s *stage) {
+		prices = nats.Bucket(t, s.js, "prices")
+		s.adapt = func(o *entity.Options, r entity.Reconciler[order], follow func(string) *bucket.Bucket) entity.Reconciler[order] {
+			store := entity.NewStore(follow("prices"), entity.JSON[invoice](nil))
+			o.Owns = nil
+			o.Reads = append(o.Reads,
+				entity.ReadsEntities(store, "Order", func(key string) []string { return []string{"of-" + key} }),
+				entity.ReadsObjects(o.Manager.GetCache(), s.configMap("", nil), "Order", func(obj client.Object) []string {
+					if obj.GetNamespace() != s.namespace {
+						return nil
+					}
+					return []string{obj.GetLabels()["order"]}
+				}))
+			return entity.Func[order](func(_ context.Context, e *entity.Entity[order], _ *entity.Secondaries) (entity.Report, error) {
+				s.reconciles.Add(1)
+				price, err := store.Get("tea")
+				if err != nil {
+					return entity.Report{Reason: "NoPrice"}, nil //nolint:nilerr // A price requests the order.
+				}
+				return entity.Report{Ready: true, Reason: "Costs" + price.Value.Total}, nil
+			})
+		}
+	})
+	s.put(t, "of-tea", value("1"))
+	s.waitPart(t, "of-tea", "NoPrice")
+	_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
+	entitytest.Must(t, err)
+	s.waitPart(t, "of-tea", "Costs3")
+	before := s.reconciles.Load()
+	note := s.configMap("note", nil)
+	note.Labels = map[string]string{"order": "of-tea"}
+	entitytest.Must(t, s.remote.Create(t.Context(), note))
+	entitytest.Eventually(t, func() error {
+		if s.reconciles.Load() == before {
+			return errors.New("the object requests no reconcile")
+		}
+		return nil
+	})
+}
