@@ -4,12 +4,14 @@ package nats
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ type Server struct {
 	tb   testing.TB
 	dir  string
 	port int
+	args []string // in addition to those of every server
 	cmd  *exec.Cmd
 	life *os.File // the server ends when it is closed
 }
@@ -36,18 +39,61 @@ const startTimeout = 30 * time.Second
 // Start starts a server with a file store, and ends it at the end of the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
+	s := &Server{tb: tb, dir: tb.TempDir(), port: freePort(tb)}
+	s.Restart()
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// StartCluster starts servers that replicate their data, and returns when they have elected a leader.
+func StartCluster(tb testing.TB, n int) []*Server {
+	tb.Helper()
+	var all []*Server
+	var routes []string
+	for range n {
+		port := freePort(tb)
+		s := &Server{tb: tb, dir: tb.TempDir(), port: freePort(tb)}
+		route := "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		routes = append(routes, route)
+		s.args = []string{"--server_name", fmt.Sprintf("s%d", len(all)), "--cluster_name", "test", "--cluster", route}
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.args = append(s.args, "--routes", strings.Join(routes, ","))
+		s.Restart()
+		tb.Cleanup(s.Kill)
+	}
+	_, js := Connect(tb, all[0].URL())
+	deadline := time.Now().Add(startTimeout)
+	for {
+		_, err := js.AccountInfo(tb.Context())
+		if err == nil {
+			return all
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("the servers have no leader: %v", err)
+		}
+	}
+}
+
+// Configure sets the configuration file with which Restart starts a server that does not run, such as its users.
+func (s *Server) Configure(text string) {
+	s.tb.Helper()
+	path := filepath.Join(s.dir, "server.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.args = []string{"--config", path}
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed at once.
 	if err != nil {
 		tb.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It is a TCP listener.
-	if err := listener.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	s := &Server{tb: tb, dir: tb.TempDir(), port: port}
-	s.Restart()
-	tb.Cleanup(s.Kill)
-	return s
+	defer func() { _ = listener.Close() }() // It accepts nothing.
+	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It is a TCP listener.
 }
 
 // URL returns the address for clients.
@@ -71,8 +117,8 @@ func (s *Server) Restart() {
 		s.tb.Fatal(err)
 	}
 	var log bytes.Buffer
-	s.cmd = exec.CommandContext(s.tb.Context(), "sh", "-c", guardScript, "sh", path, //nolint:gosec // The path is ours.
-		"--addr", "127.0.0.1", "--port", strconv.Itoa(s.port), "--jetstream", "--store_dir", s.Dir())
+	s.cmd = exec.CommandContext(s.tb.Context(), "sh", append([]string{"-c", guardScript, "sh", path, //nolint:gosec // The path is ours.
+		"--addr", "127.0.0.1", "--port", strconv.Itoa(s.port), "--jetstream", "--store_dir", s.Dir()}, s.args...)...)
 	s.cmd.ExtraFiles, s.cmd.Stdout, s.cmd.Stderr = []*os.File{read}, &log, &log
 	s.life = write
 	if err := s.cmd.Start(); err != nil {
@@ -82,8 +128,10 @@ func (s *Server) Restart() {
 	deadline := time.Now().Add(startTimeout)
 	for {
 		conn, err := nats.Connect(s.URL(), nats.Timeout(time.Second))
-		if err == nil {
+		if conn != nil {
 			conn.Close()
+		}
+		if err == nil || errors.Is(err, nats.ErrAuthorization) { // It responds.
 			return
 		}
 		if time.Now().After(deadline) {

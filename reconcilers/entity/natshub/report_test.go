@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natshub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// degraded collects what a connection reports.
+type degraded struct {
+	mu              sync.Mutex // protects the fields
+	reason, message string
+	events          []string
+}
+
+func (d *degraded) set(reason, message string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reason, d.message = reason, message
+}
+
+func (d *degraded) event(_, reason, _, _ string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, reason)
+}
+
+// wait waits until a reason is reported, with a text in its message.
+func (d *degraded) wait(t *testing.T, reason, says string) {
+	t.Helper()
+	entitytest.Eventually(t, func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.reason != reason || !strings.Contains(d.message, says) {
+			return fmt.Errorf("got %s: %s, want %s with %q", d.reason, d.message, reason, says)
+		}
+		return nil
+	})
+}
+
+func (d *degraded) waitEvents(t *testing.T, want ...string) {
+	t.Helper()
+	entitytest.Eventually(t, func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if got := strings.Join(d.events, " "); got != strings.Join(want, " ") {
+			return fmt.Errorf("got the events %s, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// The state of the connection and of each bucket is reported: no server, a server that is away, a bucket that does not exist, a bucket
+// that was restored. After Accept nothing is wrong, also if the counter of the canary is lower than before.
+func TestConnection_Reports(t *testing.T) {
+	t.Parallel()
+	none := &degraded{}
+	c, _ := connect(t, natshub.Options{}, natshub.Environment{Degraded: none.set})
+	_, err := c.Follow("things")
+	entitytest.Must(t, err)
+	none.wait(t, natshub.ReasonNotConfigured, "--nats-url")
+
+	server := nats.Start(t)
+	remote, namespace := namespaceFor(t)
+	anchor := natshub.Anchor{Client: remote, Reader: remote, Namespace: namespace, Bucket: "things"}
+	found := &degraded{}
+	c, _ = connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{
+		Degraded: found.set, Event: found.event, AnchorOf: func(string) bucket.Anchor { return anchor },
+	})
+	b, err := c.Follow("things")
+	entitytest.Must(t, err)
+	found.wait(t, natshub.ReasonBucketUnavailable, "bucket things is not followed")
+	_, js := nats.Connect(t, server.URL())
+	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	found.wait(t, "", "")
+	entitytest.Eventually(t, func() error { return b.Absent("a") })
+
+	server.Kill()
+	found.wait(t, natshub.ReasonUnavailable, "the buckets things")
+	restore := server.Save()
+	server.Restart()
+	found.wait(t, "", "")
+	describe := func() bucket.Description {
+		t.Helper()
+		d, err := bucket.Describe(t.Context(), js, "things", "hub")
+		entitytest.Must(t, err)
+		return d
+	}
+	counter := describe().Identity.Counter // not lower than that of the backup
+	entitytest.Eventually(t, func() error {
+		if now := describe().Identity.Counter; now <= counter {
+			return fmt.Errorf("the counter is %d, want more than %d", now, counter)
+		}
+		return nil
+	})
+	_, err = js.Publish(t.Context(), "$KV.things.seen", nil) // The hub has seen the canary before it.
+	entitytest.Must(t, err)
+	entitytest.Eventually(t, func() error {
+		if _, ok := b.Get("seen"); !ok {
+			return errors.New("the copy is behind")
+		}
+		return nil
+	})
+	server.Kill()
+	restore()
+	server.Restart()
+	found.wait(t, natshub.ReasonBucketChanged, "hub entity accept things")
+	if err := b.Absent("a"); !errors.Is(err, bucket.ErrChanged) {
+		t.Errorf("a key is absent from a bucket that is not accepted: %v", err)
+	}
+	entitytest.Eventually(t, func() error { // The server may have to settle.
+		_, err := natshub.Accept(t.Context(), js, anchor, "hub")
+		return err
+	})
+	found.wait(t, "", "")
+	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	found.waitEvents(t, natshub.ReasonBucketChanged, "BucketAccepted")
+
+	server.Kill() // A further list does not ask for the bucket of before.
+	server.Restart()
+	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	entitytest.Eventually(t, func() error {
+		if _, err := natshub.Accept(t.Context(), js, natshub.Anchor{Bucket: "none"}, "hub"); !errors.Is(err, bucket.ErrNotFound) {
+			return fmt.Errorf("a bucket that does not exist is accepted: %w", err)
+		}
+		return nil
+	})
+}
+
+// namespaceFor returns a client of a cluster, and a new namespace in it.
+func namespaceFor(t *testing.T) (client.Client, string) {
+	t.Helper()
+	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
+	entitytest.Must(t, err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
+	entitytest.Must(t, remote.Create(t.Context(), ns))
+	return remote, ns.Name
+}
+
+// A credential that the server refuses is used again without end, and one in a Secret is replaced when the Secret changes. Neither gets
+// into the log.
+func TestConnection_Credentials(t *testing.T) {
+	t.Parallel()
+	good, bad := newSeed(t), newSeed(t)
+	server := nats.Start(t)
+	server.Kill()
+	server.Configure(fmt.Sprintf("authorization { users: [ {nkey: %s} ] }", good.public))
+	server.Restart()
+	var mu sync.Mutex
+	var log strings.Builder
+	data := map[string][]byte{"nats.nk": []byte(bad.seed)}
+	secret := func(context.Context, string) (map[string][]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if data == nil {
+			return nil, errors.New("the Secret does not exist")
+		}
+		return data, nil
+	}
+	found := &degraded{}
+	c, _ := connect(t, natshub.Options{URL: server.URL(), Secret: "nats", CreateBuckets: true}, natshub.Environment{
+		Secret: secret, Degraded: found.set,
+		Logger: funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); log.WriteString(args + "\n") }, funcr.Options{Verbosity: 1}),
+	})
+	b, err := c.Follow("things")
+	entitytest.Must(t, err)
+	found.wait(t, natshub.ReasonUnavailable, "")
+	mu.Lock()
+	data = map[string][]byte{"nats.nk": []byte(good.seed)}
+	mu.Unlock()
+	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	mu.Lock()
+	defer mu.Unlock()
+	for _, seed := range []string{good.seed, bad.seed} {
+		if strings.Contains(log.String(), seed) {
+			t.Error("the log has a seed")
+		}
+	}
+}
+
+type seed struct{ seed, public string }
+
+func newSeed(t *testing.T) seed {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	entitytest.Must(t, err)
+	text, err := pair.Seed()
+	entitytest.Must(t, err)
+	public, err := pair.PublicKey()
+	entitytest.Must(t, err)
+	return seed{string(text), public}
+}
+
+// In a hub the state is that of the hub part, the metrics are those of the hub, and an event is recorded on the ConfigMap with the
+// identities. The hub part needs no permission that it does not declare.
+func TestModule_Reports(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	user := registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(c *natshub.Connection) error {
+		_, err := c.Follow("things")
+		return err
+	})})
+	hub := hubtest.New(t, hubtest.Modules(natshub.Module, user), hubtest.Remotes("edge"),
+		hubtest.HubOptions(func(o *app.Options) { o.NATS = natshub.Options{URL: server.URL(), CreateBuckets: true} }))
+	hub.WaitHubPart("nats", state.ModuleRunning, state.ReasonRunning)
+	anchor := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: natshub.AnchorName}
+	entitytest.Eventually(t, func() error { return hub.Client().Get(t.Context(), key, anchor) })
+	entitytest.Must(t, js.DeleteKeyValue(t.Context(), "things"))
+	hub.WaitHubPart("nats", state.ModuleDegraded, natshub.ReasonBucketUnavailable)
+	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	hub.WaitHubPart("nats", state.ModuleDegraded, natshub.ReasonBucketChanged)
+	entitytest.Eventually(t, func() error {
+		var all eventsv1.EventList
+		if err := hub.Client().List(t.Context(), &all, client.InNamespace(hubv1.DefaultNamespace)); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Regarding.Name == natshub.AnchorName && e.Reason == natshub.ReasonBucketChanged {
+				return nil
+			}
+		}
+		return errors.New("no event about the ConfigMap")
+	})
+}
