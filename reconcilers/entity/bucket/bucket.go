@@ -21,6 +21,7 @@ const (
 	minPause       = time.Second
 	maxPause       = 30 * time.Second
 	requestTimeout = 5 * time.Second
+	connectedEvery = 200 * time.Millisecond
 	saveEvery      = time.Minute
 	// beatsListed is after how many beats a bucket is listed again in which values expire without a marker: each minute.
 	beatsListed = 12

@@ -30,12 +30,40 @@ func (b *Bucket) Run(ctx context.Context) {
 		if time.Since(start) > maxPause {
 			pause = minPause
 		}
+		if b.rest(ctx, pause) {
+			pause = minPause
+		} else {
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+// rest returns after a pause. While there is no connection it returns as soon as there is one, and reports that.
+func (b *Bucket) rest(ctx context.Context, pause time.Duration) (connected bool) {
+	end := time.NewTimer(pause + rand.N(pause/4)) //nolint:gosec // It spreads the load, and is no secret.
+	defer end.Stop()
+	tick := time.NewTicker(connectedEvery)
+	defer tick.Stop()
+	wasConnected := b.isConnected()
+	for {
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause/4)): //nolint:gosec // It spreads the load, and is no secret.
+			return false
+		case <-end.C:
+			if wasConnected || b.isConnected() {
+				return !wasConnected
+			}
+		case <-tick.C:
+			if !wasConnected && b.isConnected() {
+				return true
+			}
 		}
-		pause = min(2*pause, maxPause)
 	}
+}
+
+func (b *Bucket) isConnected() bool {
+	js, err := b.options.JetStream()
+	return err == nil && js.Conn().IsConnected()
 }
 
 // reading is one watch of the bucket: first all values, then the changes.

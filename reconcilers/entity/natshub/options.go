@@ -80,7 +80,7 @@ const (
 	pingInterval = 10 * time.Second
 	pingsMissed  = 2
 	minWait      = 500 * time.Millisecond
-	maxWait      = 10 * time.Second
+	maxWait      = 2 * time.Second // Few hubs use a server: it need not be spared, and modules wait.
 	dialTimeout  = 5 * time.Second
 )
 
@@ -114,7 +114,7 @@ func (o Options) client(e Environment) ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(), // A credential that is refused may be replaced.
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(pingsMissed),
 		nats.CustomReconnectDelay(func(tries int) time.Duration {
-			wait := min(minWait<<min(tries, 6), maxWait)
+			wait := min(minWait<<min(tries, 4), maxWait)
 			return wait + rand.N(wait/4) //nolint:gosec // It spreads the load, and is no secret.
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Info("Lost the connection to NATS", "reason", reasonOf(err)) }),
