@@ -92,7 +92,7 @@ func freePort(tb testing.TB) int {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }() // It accepts nothing.
+	defer func() { _ = listener.Close() }()    // It accepts nothing.
 	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It is a TCP listener.
 }
 

@@ -311,7 +311,7 @@ func (s *stage) waitEvent(t *testing.T, name, kind, note string) {
 // D8: an order is reconciled from time to time without an event, for external systems that report no changes.
 func TestD8_Resync(t *testing.T) {
 	t.Parallel()
-	s := beginWith(t, func(s *stage) { s.resync = 100*time.Millisecond })
+	s := beginWith(t, func(s *stage) { s.resync = 100 * time.Millisecond })
 	s.put(t, "a.x", value("1"))
 	s.waitPart(t, "a.x", "Made")
 	s.waitReconciles(t, "resync", s.reconciles.Load()+5)

@@ -64,11 +64,11 @@ func (s *StatusStore) read(ctx context.Context, key string) (Status, bucket.Revi
 	if err != nil {
 		return found, 0, fmt.Errorf("read the status of %s: %w", key, err)
 	}
-	return decodeStatus(e.Value), e.Revision, nil
+	return DecodeStatus(e.Value), e.Revision, nil
 }
 
-// decodeStatus decodes a status. One that cannot be decoded is empty: it is only a report, and is written again.
-func decodeStatus(data []byte) Status {
+// DecodeStatus decodes the value of a status. One that cannot be decoded is empty: it is only a report, and is written again.
+func DecodeStatus(data []byte) Status {
 	var s Status
 	if json.Unmarshal(data, &s) != nil {
 		return Status{}
@@ -116,20 +116,24 @@ func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
 	var errs []error
 	for _, key := range s.bucket.Keys() {
 		e, _ := s.bucket.Get(key)
-		if _, ok := decodeStatus(e.Value).Clusters[cluster]; ok {
+		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok {
 			errs = append(errs, s.remove(ctx, key, cluster))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// change changes a status, and tries again if another writer has changed it meanwhile.
+// change changes a status, and tries again if another writer has changed it meanwhile. The first try is with the copy in memory, so a
+// status that is as it should be costs no request.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	var err error
-	for range statusTries {
+	for try := range statusTries {
 		var all Status
 		var at bucket.Revision
-		if all, at, err = s.read(ctx, key); err != nil {
+		if try == 0 && s.bucket.Health().Complete {
+			e, _ := s.bucket.Get(key)
+			all, at = DecodeStatus(e.Value), e.Revision
+		} else if all, at, err = s.read(ctx, key); err != nil {
 			return err
 		}
 		all, changed := f(all)

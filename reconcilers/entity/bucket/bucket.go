@@ -42,6 +42,8 @@ var (
 	errDeaf   = errors.New("no canary was seen through the watch")
 	errClosed = errors.New("the watch has ended")
 
+	errReconnected = errors.New("the connection was lost and made again")
+
 	errVanished = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
 )
 

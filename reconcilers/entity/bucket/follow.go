@@ -76,6 +76,9 @@ type reading struct {
 	canary   canary
 	canaryAt Revision
 	canaries sync.WaitGroup
+	// reconnects is how often the client had connected again when the watch began.
+	reconnects func() uint64
+	began      uint64
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
@@ -83,7 +86,13 @@ type reading struct {
 func (b *Bucket) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kv, facts, err := b.open(ctx)
+	js, err := b.options.JetStream()
+	if err != nil {
+		return err
+	}
+	reconnects := func() uint64 { return js.Conn().Stats().Reconnects }
+	began := reconnects()
+	kv, facts, err := b.open(ctx, js)
 	if err != nil {
 		return err
 	}
@@ -92,7 +101,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	defer drain(watch)
-	r := &reading{of: b, kv: kv, facts: facts, list: newHeld()}
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), reconnects: reconnects, began: began}
 	defer r.canaries.Wait()
 	defer cancel()
 	alive := time.NewTicker(b.options.Beat / beatsMissed)
@@ -118,8 +127,11 @@ func (b *Bucket) follow(ctx context.Context) error {
 	}
 }
 
-// check returns an error if the watch is deaf.
+// check returns an error if the watch is deaf, or if the connection was lost: the server may have forgotten the watch then.
 func (r *reading) check(ctx context.Context, begun time.Time) error {
+	if r.reconnects() != r.began {
+		return errReconnected
+	}
 	if r.of.isDeaf(begun, r.complete) {
 		return errDeaf
 	}
@@ -174,13 +186,9 @@ type facts struct {
 }
 
 // open reads the properties of the bucket.
-func (b *Bucket) open(ctx context.Context) (jetstream.KeyValue, facts, error) {
+func (b *Bucket) open(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	js, err := b.options.JetStream()
-	if err != nil {
-		return nil, facts{}, err
-	}
 	kv, err := js.KeyValue(ctx, b.options.Name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) && b.options.Create {
 		kv, err = b.create(ctx, js)

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/nats-io/nats.go/jetstream"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	pkgruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
+)
+
+// workers is how many entities each controller reconciles at once, in all variants.
+const workers = 10
+
+// size returns a number of the environment, or a default.
+func size(b *testing.B, variable string, otherwise int) int {
+	b.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	must(b, err)
+	return n
+}
+
+// Custom is the custom resource of the baseline.
+type Custom struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              order         `json:"spec"`
+	Status            entity.Status `json:"status,omitzero"`
+}
+
+// DeepCopyObject returns a copy.
+func (c *Custom) DeepCopyObject() pkgruntime.Object {
+	out := *c
+	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Status.Clusters = maps.Clone(c.Status.Clusters)
+	return &out
+}
+
+// CustomList is a list of them.
+type CustomList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Custom `json:"items"`
+}
+
+// DeepCopyObject returns a copy.
+func (l *CustomList) DeepCopyObject() pkgruntime.Object {
+	out := *l
+	out.Items = nil
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Custom))
+	}
+	return &out
+}
+
+var customVersion = schema.GroupVersion{Group: "bench.example.com", Version: "v1"}
+
+func benchScheme(b *testing.B) *pkgruntime.Scheme {
+	b.Helper()
+	scheme := pkgruntime.NewScheme()
+	must(b, clientgoscheme.AddToScheme(scheme))
+	scheme.AddKnownTypes(customVersion, &Custom{}, &CustomList{})
+	metav1.AddToGroupVersion(scheme, customVersion)
+	return scheme
+}
+
+func installCustom(b *testing.B, config *rest.Config) {
+	b.Helper()
+	keep := true
+	object := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+		ObjectMeta: metav1.ObjectMeta{Name: "customs.bench.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: customVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "customs", Singular: "custom", Kind: "Custom", ListKind: "CustomList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": object, "status": object},
+				}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}}})
+	must(b, err)
+}
+
+// field is the benchmark's clusters: a hub, and remotes with a counter of the ConfigMaps with each text.
+type field struct {
+	b       *testing.B
+	scheme  *pkgruntime.Scheme
+	hub     *rest.Config
+	admin   client.Client // of the hub
+	remotes []*benchRemote
+	n       int
+}
+
+// benchRemote counts the ConfigMaps of a namespace by an informer of its own, which all variants have.
+type benchRemote struct {
+	name      string
+	config    *rest.Config
+	client    client.Client
+	namespace string
+
+	mu   sync.Mutex // protects the fields
+	text map[string]string
+}
+
+func (r *benchRemote) see(obj any) {
+	c, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text[c.Name] = c.Data["text"]
+}
+
+func (r *benchRemote) has(key, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text[key] == text
+}
+
+func (r *benchRemote) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for key := range r.text {
+		if key[0] == 'o' {
+			n++
+		}
+	}
+	return n
+}
+
+// newField returns a field with new namespaces.
+func newField(b *testing.B, n, remotes int) *field {
+	b.Helper()
+	names := []string{"bench-hub"}
+	for i := range remotes {
+		names = append(names, fmt.Sprint("bench-remote-", i))
+	}
+	clusters := fleettest.Clusters(b, names...)
+	f := &field{b: b, scheme: benchScheme(b), hub: clusters[0].Config(), n: n}
+	f.hub.QPS = -1
+	installCustom(b, f.hub)
+	var err error
+	f.admin, err = client.New(f.hub, client.Options{Scheme: f.scheme})
+	must(b, err)
+	for i, c := range clusters[1:] {
+		r := &benchRemote{name: names[i+1], config: c.Config(), text: map[string]string{}}
+		r.config.QPS = -1
+		r.client, err = client.New(r.config, client.Options{Scheme: f.scheme})
+		must(b, err)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
+		must(b, r.client.Create(b.Context(), ns))
+		r.namespace = ns.Name
+		f.watch(r)
+		f.remotes = append(f.remotes, r)
+	}
+	return f
+}
+
+// watch starts the informer of a remote.
+func (f *field) watch(r *benchRemote) {
+	all, err := cache.New(r.config, cache.Options{Scheme: f.scheme, DefaultNamespaces: map[string]cache.Config{r.namespace: {}}})
+	must(f.b, err)
+	informer, err := all.GetInformer(f.b.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	must(f.b, err)
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: r.see, UpdateFunc: func(_, now any) { r.see(now) }})
+	must(f.b, err)
+	go func() { _ = all.Start(f.b.Context()) }()
+	all.WaitForCacheSync(f.b.Context())
+}
+
+func (f *field) manager(r *benchRemote) ctrl.Manager {
+	m, err := ctrl.NewManager(r.config, ctrl.Options{
+		Scheme: f.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+	})
+	must(f.b, err)
+	return m
+}
+
+// converged waits until each remote has all ConfigMaps.
+func (f *field) converged() {
+	f.b.Helper()
+	f.wait(func() error {
+		for _, r := range f.remotes {
+			if got := r.count(); got < f.n {
+				return fmt.Errorf("%s has %d of %d", r.name, got, f.n)
+			}
+		}
+		return nil
+	})
+}
+
+// wait waits without a bound of a test: a benchmark takes as long as it takes.
+func (f *field) wait(check func() error) {
+	f.b.Helper()
+	end := time.Now().Add(30 * time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			f.b.Fatal(err)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func key(i int) string { return fmt.Sprint("o", i) }
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
+}
+
+// variant is one way to keep the primaries.
+type variant interface {
+	// fill writes all primaries.
+	fill(f *field)
+	// start starts the controllers, which end with ctx.
+	start(ctx context.Context, f *field, running *sync.WaitGroup)
+	// put changes a primary.
+	put(f *field, key, text string)
+	// reported returns an error unless all parts of the status are written.
+	reported(f *field) error
+}
+
+// inNATS has entities as primaries.
+type inNATS struct {
+	server *nats.Server
+	kv     jetstream.KeyValue
+	js     jetstream.JetStream
+	status *bucket.Bucket
+}
+
+func (v *inNATS) fill(f *field) {
+	v.server = nats.Start(f.b)
+	_, v.js = nats.Connect(f.b, v.server.URL())
+	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
+		must(f.b, bucket.Create(f.b.Context(), v.js, bucket.Definition{Name: name}))
+	}
+	var err error
+	v.kv, err = v.js.KeyValue(f.b.Context(), ordersBucket)
+	must(f.b, err)
+	for i := range f.n {
+		v.put(f, key(i), "first")
+	}
+}
+
+func (v *inNATS) put(f *field, key, text string) {
+	_, err := v.kv.Put(f.b.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))
+	must(f.b, err)
+}
+
+func (v *inNATS) start(ctx context.Context, f *field, running *sync.WaitGroup) {
+	connection, err := natshub.New(natshub.Options{URL: v.server.URL()}, natshub.Environment{HubID: hubID})
+	must(f.b, err)
+	orders, err := connection.Follow(ordersBucket)
+	must(f.b, err)
+	v.status, err = connection.Follow(entity.StatusBucket(ordersBucket))
+	must(f.b, err)
+	store, status := entity.NewStore(orders, entity.JSON[order](nil)), entity.NewStatusStore(v.status)
+	for _, r := range f.remotes {
+		m := f.manager(r)
+		_, err := entity.Add(store, entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+			err := out.Apply(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: e.Key}, Data: map[string]string{"text": e.Value.Text},
+			})
+			return entity.Report{Ready: err == nil, Reason: "Made"}, err
+		}), entity.Options{
+			Name: "orders", Marks: entity.Marks{Hub: hubID, Kind: "Order"}, Manager: m, Cluster: r.name,
+			Owns: []client.Object{&corev1.ConfigMap{}}, Status: status, Concurrency: workers,
+		})
+		must(f.b, err)
+		running.Go(func() { _ = m.Start(ctx) })
+	}
+	running.Go(func() { _ = connection.Run(ctx) })
+}
+
+func (v *inNATS) reported(f *field) error {
+	for i := range f.n {
+		e, _ := v.status.Get(key(i))
+		if got := len(parts(e.Value)); got < len(f.remotes) {
+			return fmt.Errorf("%s has %d parts", key(i), got)
+		}
+	}
+	return nil
+}
+
+// inKubernetes has custom resources as primaries.
+type inKubernetes struct{ namespace string }
+
+func (v *inKubernetes) fill(f *field) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
+	must(f.b, f.admin.Create(f.b.Context(), ns))
+	v.namespace = ns.Name
+	inParallel(f.n, func(i int) {
+		must(f.b, f.admin.Create(f.b.Context(), &Custom{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.namespace, Name: key(i)}, Spec: order{Text: "first"},
+		}))
+	})
+}
+
+func (v *inKubernetes) put(f *field, key, text string) {
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"text":%q}}`, text))
+	must(f.b, f.admin.Patch(f.b.Context(), &Custom{ObjectMeta: metav1.ObjectMeta{Namespace: v.namespace, Name: key}}, patch))
+}
+
+func (v *inKubernetes) start(ctx context.Context, f *field, running *sync.WaitGroup) {
+	hub, err := cluster.New(f.hub, func(o *cluster.Options) {
+		o.Scheme, o.Logger = f.scheme, logr.Discard()
+		o.Cache.DefaultNamespaces = map[string]cache.Config{v.namespace: {}}
+	})
+	must(f.b, err)
+	for _, r := range f.remotes {
+		m := f.manager(r)
+		yes := true
+		toSame := func(_ context.Context, obj *corev1.ConfigMap) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: v.namespace, Name: obj.Name}}}
+		}
+		must(f.b, ctrl.NewControllerManagedBy(m).Named("customs").
+			WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &yes}).
+			WatchesRawSource(source.Kind(hub.GetCache(), &Custom{}, &handler.TypedEnqueueRequestForObject[*Custom]{})).
+			WatchesRawSource(source.Kind(m.GetCache(), &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(toSame))).
+			Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, v.reconcile(ctx, hub.GetClient(), m.GetClient(), r, request.Name)
+			})))
+		running.Go(func() { _ = m.Start(ctx) })
+	}
+	running.Go(func() { _ = hub.Start(ctx) })
+}
+
+// reconcile makes the ConfigMap of a custom resource, and its part of the status, each only if it differs.
+func (v *inKubernetes) reconcile(ctx context.Context, hub, remote client.Client, r *benchRemote, name string) error {
+	var primary Custom
+	if err := hub.Get(ctx, client.ObjectKey{Namespace: v.namespace, Name: name}, &primary); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	var found corev1.ConfigMap
+	err := remote.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &found)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err != nil || found.Data["text"] != primary.Spec.Text {
+		wanted := corev1ac.ConfigMap(name, r.namespace).WithData(map[string]string{"text": primary.Spec.Text}).
+			WithLabels(map[string]string{"owner": name}).WithAnnotations(map[string]string{"owner": v.namespace + "/" + name})
+		if err := remote.Apply(ctx, wanted, client.FieldOwner("customs"), client.ForceOwnership); err != nil {
+			return err
+		}
+	}
+	if part := primary.Status.Clusters[r.name]; part.Ready && uint64(part.Revision) == uint64(primary.Generation) {
+		return nil
+	}
+	status := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": v.namespace, "name": name},
+		"status": map[string]any{"clusters": map[string]any{r.name: map[string]any{
+			"ready": true, "reason": "Made", "revision": primary.Generation, "since": time.Now().UTC().Format(time.RFC3339),
+		}}},
+	}}
+	status.SetGroupVersionKind(customVersion.WithKind("Custom"))
+	return hub.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), client.FieldOwner("customs-"+r.name), client.ForceOwnership)
+}
+
+func (v *inKubernetes) reported(f *field) error {
+	var all CustomList
+	if err := f.admin.List(f.b.Context(), &all, client.InNamespace(v.namespace)); err != nil {
+		return err
+	}
+	for _, c := range all.Items {
+		if len(c.Status.Clusters) < len(f.remotes) {
+			return fmt.Errorf("%s has %d parts", c.Name, len(c.Status.Clusters))
+		}
+	}
+	return nil
+}
+
+// inParallel calls f for each number.
+func inParallel(n int, f func(int)) {
+	var running sync.WaitGroup
+	next := make(chan int)
+	for range workers {
+		running.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	running.Wait()
+}
+
+// parts returns the parts of a status.
+func parts(value []byte) map[string]entity.Part {
+	return entity.DecodeStatus(value).Clusters
+}
+
+// BenchmarkConverge compares entities with custom resources as primaries of one ConfigMap in each of three remotes: the time until all
+// are made (also without the time of the applies alone, which it measures, too), the heap, and the time from a put to the ConfigMap that
+// a client of the remote sees. CLUSTERFX_ENTITIES is the number of primaries, and CLUSTERFX_REMOTES that of remotes.
+func BenchmarkConverge(b *testing.B) {
+	n, remotes := size(b, "CLUSTERFX_ENTITIES", 10_000), size(b, "CLUSTERFX_REMOTES", 3)
+	for b.Loop() {
+		raw := rawApplies(newField(b, n, remotes))
+		b.ReportMetric(raw.Seconds(), "raw-s")
+		for name, v := range map[string]variant{"nats": &inNATS{}, "cr": &inKubernetes{}} {
+			f := newField(b, n, remotes)
+			f.measure(name, v, raw)
+		}
+	}
+}
+
+// rawApplies returns how long the applies alone take, with as many workers.
+func rawApplies(f *field) time.Duration {
+	begun := time.Now()
+	var running sync.WaitGroup
+	for _, r := range f.remotes {
+		running.Go(func() {
+			inParallel(f.n, func(i int) {
+				wanted := corev1ac.ConfigMap(key(i), r.namespace).WithData(map[string]string{"text": "first"}).
+					WithLabels(map[string]string{"owner": key(i)}).WithAnnotations(map[string]string{"owner": key(i)})
+				must(f.b, r.client.Apply(f.b.Context(), wanted, client.FieldOwner("raw"), client.ForceOwnership))
+			})
+		})
+	}
+	running.Wait()
+	f.converged()
+	return time.Since(begun)
+}
+
+const latencies = 300
+
+// measure measures a variant.
+func (f *field) measure(name string, v variant, raw time.Duration) {
+	v.fill(f)
+	before := heap()
+	ctx, cancel := context.WithCancel(f.b.Context())
+	var running sync.WaitGroup
+	begun := time.Now()
+	v.start(ctx, f, &running)
+	f.converged()
+	made := time.Since(begun)
+	f.wait(func() error { return v.reported(f) })
+	reported := time.Since(begun)
+	f.b.ReportMetric(made.Seconds(), name+"-made-s")
+	f.b.ReportMetric((made - raw).Seconds(), name+"-less-raw-s")
+	f.b.ReportMetric(reported.Seconds(), name+"-reported-s")
+	f.b.ReportMetric(heap()-before, name+"-MiB")
+	var took []time.Duration
+	for i := range latencies {
+		text := fmt.Sprint("put ", i)
+		begun := time.Now()
+		v.put(f, key(i), text)
+		f.wait(func() error {
+			if !f.remotes[0].has(key(i), text) {
+				return errors.New("the remote does not have it")
+			}
+			return nil
+		})
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	f.b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, name+"-p50-ms")
+	f.b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, name+"-p99-ms")
+	cancel()
+	running.Wait()
+}
+
+// BenchmarkRestart measures how long a new process takes until it has verified the ConfigMaps of 100 000 entities in one remote, with
+// their status: nothing is written. CLUSTERFX_ENTITIES is the number of entities.
+func BenchmarkRestart(b *testing.B) {
+	n := size(b, "CLUSTERFX_ENTITIES", 100_000)
+	for b.Loop() {
+		f, v := newField(b, n, 1), &inNATS{}
+		v.fill(f)
+		ctx, cancel := context.WithCancel(b.Context())
+		var running sync.WaitGroup
+		v.start(ctx, f, &running)
+		f.converged()
+		f.wait(func() error { return v.reported(f) })
+		cancel()
+		running.Wait()
+		took := v.verify(f)
+		b.ReportMetric(took.Seconds(), "restart-s")
+	}
+}
+
+// verify starts a process, and returns how long it takes until it has reconciled all entities.
+func (v *inNATS) verify(f *field) time.Duration {
+	ctx, cancel := context.WithCancel(f.b.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	before, err := bucket.Describe(ctx, v.js, entity.StatusBucket(ordersBucket), hubID)
+	must(f.b, err)
+	begun := time.Now()
+	connection, err := natshub.New(natshub.Options{URL: v.server.URL()}, natshub.Environment{HubID: hubID})
+	must(f.b, err)
+	orders, err := connection.Follow(ordersBucket)
+	must(f.b, err)
+	v.status, err = connection.Follow(entity.StatusBucket(ordersBucket))
+	must(f.b, err)
+	r := f.remotes[0]
+	var mu sync.Mutex
+	seen := make(map[string]bool, f.n)
+	m := f.manager(r)
+	_, err = entity.Add(entity.NewStore(orders, entity.JSON[order](nil)),
+		entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+			err := out.Apply(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: e.Key}, Data: map[string]string{"text": e.Value.Text},
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			seen[e.Key] = err == nil
+			return entity.Report{Ready: err == nil, Reason: "Made"}, err
+		}), entity.Options{
+			Name: "orders", Marks: entity.Marks{Hub: hubID, Kind: "Order"}, Manager: m, Cluster: r.name,
+			Owns: []client.Object{&corev1.ConfigMap{}}, Status: entity.NewStatusStore(v.status), Concurrency: workers,
+		})
+	must(f.b, err)
+	running.Go(func() { _ = m.Start(ctx) })
+	running.Go(func() { _ = connection.Run(ctx) })
+	f.wait(func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(seen) < f.n {
+			return fmt.Errorf("%d of %d are verified", len(seen), f.n)
+		}
+		return nil
+	})
+	took := time.Since(begun)
+	after, err := bucket.Describe(ctx, v.js, entity.StatusBucket(ordersBucket), hubID)
+	must(f.b, err)
+	f.b.Logf("%d writes to the status besides canaries", int64(after.LastRevision)-int64(before.LastRevision))
+	return took
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package entities tests controllers of entities as processes of their own, which are killed and frozen, with servers that are killed,
+emptied and restored, and with networks that are cut.
+
+A process is this test program again, with a controller that makes a ConfigMap of each entity. make test runs a part; the variable
+CLUSTERFX_FAULTS=all runs everything, as make test-faults does.
+*/
+package entities
