@@ -10,20 +10,28 @@ import (
 	"testing"
 )
 
-// Each test that a row of the contract of the syncer names exists, and each row names one.
-func TestDocs_ContractOfTheSyncer(t *testing.T) {
+// Each test that a row of a contract names exists, and each row names one.
+func TestDocs_Contracts(t *testing.T) {
 	t.Parallel()
-	for _, row := range strings.Split(pages(t)["docs/syncing-contract.md"], "\n") {
-		if !strings.HasPrefix(row, "| ") || strings.Contains(row, " proven ") {
-			continue
+	for page, folder := range map[string]string{
+		"docs/syncing-contract.md": "reconcilers/syncer", "docs/entities-contract.md": "reconcilers/entity",
+	} {
+		text, ok := pages(t)[page]
+		if !ok {
+			t.Errorf("there is no page %s", page)
 		}
-		cells := strings.Split(strings.Trim(row, "| "), "|")
-		proof := cells[len(cells)-1]
-		if !strings.Contains(proof, "Test") {
-			t.Errorf("no test is named in the row %s", row)
-		}
-		for _, clause := range strings.Split(proof, ";") {
-			checkTests(t, clause)
+		for _, row := range strings.Split(text, "\n") {
+			if !strings.HasPrefix(row, "| ") || strings.Contains(row, " proven ") {
+				continue
+			}
+			cells := strings.Split(strings.Trim(row, "| "), "|")
+			proof := cells[len(cells)-1]
+			if !strings.Contains(proof, "Test") {
+				t.Errorf("%s: no test is named in the row %s", page, row)
+			}
+			for _, clause := range strings.Split(proof, ";") {
+				checkTests(t, folder, clause)
+			}
 		}
 	}
 }
@@ -31,9 +39,8 @@ func TestDocs_ContractOfTheSyncer(t *testing.T) {
 // folderOrTest is the folder of the tests that follow, or a test.
 var folderOrTest = regexp.MustCompile(`\b[a-z0-9]+(?:/\w+)+|\bTest\w+`)
 
-func checkTests(t *testing.T, clause string) {
+func checkTests(t *testing.T, folder, clause string) {
 	t.Helper()
-	folder := "reconcilers/syncer"
 	for _, word := range folderOrTest.FindAllString(clause, -1) {
 		if !strings.HasPrefix(word, "Test") {
 			folder = word

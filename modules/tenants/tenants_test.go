@@ -151,6 +151,22 @@ func waitTerminating(t *testing.T, r *hubtest.Remote) {
 	})
 }
 
+// A tenant that is deleted while a remote is away loses its namespace there when the remote is back; the other remote does not wait.
+func TestTenants_RemoteIsAway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	paris, oslo := s.remote("paris", "eu"), s.remote("oslo", "north")
+	s.put("acme", `{"clusters":{}}`)
+	s.expectStatus("acme", `"oslo":{`, `"paris":{`)
+	paris.Kill()
+	if err := s.kv.Delete(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	waitTerminating(t, oslo)
+	paris.Restart()
+	waitTerminating(t, paris)
+}
+
 // A hub without NATS runs, and its remotes are Ready.
 func TestTenants_WithoutNATS(t *testing.T) {
 	t.Parallel()

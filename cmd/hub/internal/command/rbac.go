@@ -34,6 +34,9 @@ const rbacExample = `  # All roles
   # For the modules as they are configured, and with the flags in the file
   %s rbac --config hub.yaml
 
+  # The users of the NATS server with the entities
+  %s rbac --in nats > users.conf
+
   # The roles of a hub whose apps act as users of their own
   %s rbac --in hub --impersonate-apps | kubectl apply -f -`
 
@@ -56,6 +59,8 @@ func newRBAC(p Program) *cobra.Command {
 			"The permissions of a module may follow from its configuration. --config names the configuration file of the hub:\n" +
 			"the roles then have the permissions for all remotes, with and without each override, and the flags in the file\n" +
 			"apply, too. register grants the permissions for one remote.\n\n" +
+			"With --in nats it prints the users of the NATS server with the entities of modules: the hub, and a user who\n" +
+			"writes entities, as configuration of nats-server. Put their public nkeys into it.\n\n" +
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
 			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
 			rbac.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
@@ -67,6 +72,9 @@ func newRBAC(p Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.side == "nats" {
+				return f.printNATS(p)
+			}
 			roles, err := f.roles(modules)
 			if err != nil {
 				return err
@@ -76,7 +84,7 @@ func newRBAC(p Program) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote. Default: both")
+	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote; or the users of a NATS server: nats. Default: hub and remote")
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" of the hub, as run --config reads it. Default: none, the defaults of the modules")
@@ -133,7 +141,7 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	case "remote":
 		return []client.Object{roles.OfRemote(modules)}, nil
 	}
-	return nil, fmt.Errorf("--in=%q: use hub or remote", f.side)
+	return nil, fmt.Errorf("--in=%q: use hub, remote or nats", f.side)
 }
 
 // pick returns the modules with these names, all for none.

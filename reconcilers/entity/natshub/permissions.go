@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package natshub
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+)
+
+// Permissions are the subjects of NATS on which a user may publish and subscribe.
+type Permissions struct {
+	Publish   Subjects `json:"publish"`
+	Subscribe Subjects `json:"subscribe"`
+}
+
+// Subjects are subjects that are allowed, but those that are denied.
+type Subjects struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// String returns the permissions as nats-server reads them.
+func (p Permissions) String() string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // nats-server does not read escapes.
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(p) // Strings can be encoded.
+	return strings.TrimSpace(text.String())
+}
+
+// replies are the subjects of the responses to a client of NATS.
+const replies = "_INBOX.>"
+
+// HubPermissions returns the permissions that the user of a hub needs for buckets with entities: it follows the entities, and writes
+// their status and its canary. It cannot write an entity, and creates no bucket.
+func HubPermissions(buckets ...string) Permissions {
+	p := Permissions{Subscribe: Subjects{Allow: []string{replies}}}
+	for _, name := range buckets {
+		status := entity.StatusBucket(name)
+		p.Publish.Allow = slices.Concat(p.Publish.Allow, follow(name), []string{"$KV." + name + "." + bucket.CanaryPrefix + ">"},
+			follow(status), []string{"$KV." + status + ".>"})
+	}
+	return p
+}
+
+// WriterPermissions returns the permissions that a user needs who reads and writes the entities of buckets, as a portal does or the
+// command entity, and reads their status. The user cannot write canaries.
+func WriterPermissions(buckets ...string) Permissions {
+	p := Permissions{Subscribe: Subjects{Allow: []string{replies}}}
+	for _, name := range buckets {
+		p.Publish.Allow = slices.Concat(p.Publish.Allow, follow(name), []string{"$KV." + name + ".>"}, follow(entity.StatusBucket(name)))
+		p.Publish.Deny = append(p.Publish.Deny, "$KV."+name+"."+bucket.CanaryPrefix+">")
+	}
+	return p
+}
+
+// follow returns the subjects on which a user publishes who reads and follows a bucket.
+func follow(name string) []string {
+	stream := "KV_" + name
+	return []string{
+		"$JS.API.STREAM.INFO." + stream,
+		"$JS.API.DIRECT.GET." + stream + ".>",
+		"$JS.API.CONSUMER.CREATE." + stream + ".>",
+		"$JS.API.CONSUMER.INFO." + stream + ".>",
+		"$JS.API.CONSUMER.DELETE." + stream + ".>",
+		"$JS.FC." + stream + ".>", // the responses to flow control
+	}
+}
