@@ -69,6 +69,20 @@ func eventually(t testing.TB, check func() error) time.Duration {
 	return time.Since(begun)
 }
 
+// run runs f until the test ends.
+func run(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // stage has a NATS server, and a remote with a namespace for the test.
 type stage struct {
 	server     *nats.Server

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -98,7 +99,8 @@ type Controller[T any] struct {
 	store      *Store[T]
 	reconciler Reconciler[T]
 	queue      *queue
-	indexes    []*index
+	objects    []*objects
+	entities   []*entities
 	log        logr.Logger
 
 	closing sync.RWMutex // is held for reading by each reconcile, if the Reconciler is a Cleaner
@@ -133,9 +135,9 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		queue: &queue{kind: o.Marks.Kind, bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
 	}
 	for _, owned := range o.OwnsEntities {
-		c.indexes = append(c.indexes, newIndex(owned, o.Marks, o.Cluster))
+		c.entities = append(c.entities, newEntities(owned, o.Marks, o.Cluster))
 	}
-	c.queue.indexes = c.indexes
+	c.queue.owned = c.entities
 	c.options.CleanWithin = cmp.Or(o.CleanWithin, defaultCleanWithin)
 	yes := true
 	b := registry.TypedControllerManagedBy[Request](o.Manager).Named(o.Name).WatchesRawSource(c.queue).
@@ -143,9 +145,14 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 			MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency),
 			SkipNameValidation:      &yes, // A name is never released, and an App may be built again.
 		})
-	for _, kind := range o.Owns {
-		b.WatchesRawSource(source.TypedKind(o.Manager.GetCache(), kind,
-			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request { return c.ownerOf(obj) })))
+	for _, one := range o.Owns {
+		kind, err := apiutil.GVKForObject(one, o.Manager.GetScheme())
+		if err != nil {
+			return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
+		}
+		owned := &objects{index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: o.Marks}
+		c.objects = append(c.objects, owned)
+		b.WatchesRawSource(owned.source(o.Manager.GetCache()))
 	}
 	for _, read := range o.Reads {
 		b.WatchesRawSource(read)
@@ -165,15 +172,6 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		errs = append(errs, o.Manager.Add(runnable))
 	}
 	return c, errors.Join(errs...)
-}
-
-// ownerOf requests the owner of a secondary.
-func (c *Controller[T]) ownerOf(obj client.Object) []Request {
-	o, ok := c.options.Marks.OwnerOf(obj)
-	if !ok {
-		return nil
-	}
-	return []Request{{Kind: o.Kind, Key: o.Key}}
 }
 
 // EnqueueKey requests the reconcile of a key.
@@ -267,8 +265,8 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 	return &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
-		live: c.options.Manager.GetAPIReader(), kinds: c.options.Owns, event: c.record(o),
-		indexes: c.indexes, cluster: c.options.Cluster,
+		live: c.options.Manager.GetAPIReader(), objects: c.objects, event: c.record(o),
+		entities: c.entities, cluster: c.options.Cluster,
 	}
 }
 
@@ -288,32 +286,21 @@ func (c *Controller[T]) sweep(ctx context.Context) error {
 		if !h.Complete || h.Changed || h.Since.Equal(done) {
 			continue
 		}
-		if err := c.requestOwners(ctx); err != nil {
-			c.log.Error(err, "Failed to find the secondaries whose entities have gone")
-			continue
-		}
+		c.requestOwners()
 		done = h.Since
 	}
 }
 
 // requestOwners requests the owners of all secondaries.
-func (c *Controller[T]) requestOwners(ctx context.Context) error {
-	label, value := c.options.Marks.KindLabel()
-	for _, kind := range c.options.Owns {
-		all, err := listOf(ctx, c.options.Manager.GetClient(), kind, client.MatchingLabels{label: value})
-		if err != nil {
-			return err
-		}
-		for _, obj := range all {
-			for _, r := range c.ownerOf(obj) {
-				c.queue.add(r.Key, OperationResync, 0)
-			}
-		}
+func (c *Controller[T]) requestOwners() {
+	var all []string
+	for _, x := range c.objects {
+		all = append(all, x.primaries()...)
 	}
-	for _, x := range c.indexes {
-		for _, key := range x.primaries() {
-			c.queue.add(key, OperationResync, 0)
-		}
+	for _, x := range c.entities {
+		all = append(all, x.primaries()...)
 	}
-	return nil
+	for _, key := range all {
+		c.queue.add(key, OperationResync, 0)
+	}
 }

@@ -56,75 +56,28 @@ func (m Marks) ownerOfEntity(value []byte, cluster string) (Owner, bool) {
 	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, cluster)
 }
 
-// index knows which entities of a bucket the controller of a cluster has made, by the keys of their primaries.
-type index struct {
+// entities are the secondaries in one bucket that the controller of a cluster has made.
+type entities struct {
+	*index[string]
 	bucket  *bucket.Bucket
 	marks   Marks
 	cluster string
 	// limit bounds deletes without evidence.
 	limit limiter
-
-	mu     sync.Mutex // protects what follows
-	owners map[string]string
-	keys   map[string]map[string]bool
 }
 
-func newIndex(o Owned, m Marks, cluster string) *index {
-	return &index{bucket: o.bucket, marks: m, cluster: cluster, owners: map[string]string{}, keys: map[string]map[string]bool{}}
+func newEntities(o Owned, m Marks, cluster string) *entities {
+	return &entities{index: newIndex[string](), bucket: o.bucket, marks: m, cluster: cluster}
 }
 
 // changed takes a change of the bucket, and returns the primaries that it concerns.
-func (x *index) changed(key string) []string {
+func (x *entities) changed(key string) []string {
 	e, exists := x.bucket.Get(key)
 	o, ours := x.marks.ownerOfEntity(e.Value, x.cluster)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var concerned []string
-	if before, ok := x.owners[key]; ok {
-		concerned = append(concerned, before)
-		delete(x.owners, key)
-		delete(x.keys[before], key)
-		if len(x.keys[before]) == 0 {
-			delete(x.keys, before)
-		}
-	}
 	if !exists || !ours {
-		return concerned
+		return x.set(key, "")
 	}
-	x.owners[key] = o.Key
-	if x.keys[o.Key] == nil {
-		x.keys[o.Key] = map[string]bool{}
-	}
-	x.keys[o.Key][key] = true
-	return append(concerned, o.Key)
-}
-
-// of returns the keys of the entities of a primary.
-func (x *index) of(primary string) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	all := make([]string, 0, len(x.keys[primary]))
-	for key := range x.keys[primary] {
-		all = append(all, key)
-	}
-	return all
-}
-
-// primaries returns the keys of all primaries that have entities.
-func (x *index) primaries() []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	all := make([]string, 0, len(x.keys))
-	for key := range x.keys {
-		all = append(all, key)
-	}
-	return all
-}
-
-func (x *index) size() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.owners)
+	return x.set(key, o.Key)
 }
 
 // limiter bounds how many entities are deleted without evidence: ten, or a tenth, within ten minutes. They are the limits of package
@@ -217,7 +170,7 @@ func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], 
 	for _, key := range except {
 		keep[key] = true
 	}
-	for _, x := range s.indexes {
+	for _, x := range s.entities {
 		if x.bucket == from.bucket {
 			return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !keep[key] })
 		}
@@ -226,7 +179,7 @@ func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], 
 }
 
 // deleteEntities deletes the entities of the primary that f selects. Without evidence the deletes are limited.
-func (s *Secondaries) deleteEntities(ctx context.Context, x *index, hasEvidence bool, f func(key string, o Owner) bool) error {
+func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEvidence bool, f func(key string, o Owner) bool) error {
 	if !x.bucket.Health().Complete {
 		return fmt.Errorf("bucket %s: %w", x.bucket.Name(), bucket.ErrNotComplete)
 	}
@@ -248,7 +201,7 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *index, hasEvidence 
 // deleteAllEntities is deleteEntities for all buckets.
 func (s *Secondaries) deleteAllEntities(ctx context.Context, hasEvidence bool, f func(key string, o Owner) bool) error {
 	var errs []error
-	for _, x := range s.indexes {
+	for _, x := range s.entities {
 		errs = append(errs, s.deleteEntities(ctx, x, hasEvidence, f))
 	}
 	return errors.Join(errs...)

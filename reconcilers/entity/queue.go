@@ -16,9 +16,9 @@ import (
 // queue is a source that remembers the queue of its controller, so that others can add requests. Requests before the controller
 // starts are not lost: the source starts with all keys.
 type queue struct {
-	kind    string
-	bucket  *bucket.Bucket
-	indexes []*index // of the secondaries in other buckets
+	kind   string
+	bucket *bucket.Bucket
+	owned  []*entities // secondaries in other buckets
 
 	mu    sync.Mutex // protects inner
 	inner workqueue.TypedRateLimitingInterface[Request]
@@ -32,7 +32,7 @@ func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInte
 	q.mu.Unlock()
 	unsubscribe := q.bucket.Subscribe(func(c bucket.Change) { q.add(c.Key, operationOf(c), 0) })
 	context.AfterFunc(ctx, unsubscribe)
-	for _, x := range q.indexes {
+	for _, x := range q.owned {
 		unsubscribe := x.bucket.Subscribe(func(c bucket.Change) {
 			for _, primary := range x.changed(c.Key) {
 				q.add(primary, OperationSecondary, 0)
@@ -48,12 +48,16 @@ func (q *queue) add(key string, op Operation, after time.Duration) {
 	q.mu.Lock()
 	inner := q.inner
 	q.mu.Unlock()
-	r := Request{Kind: q.kind, Key: key}
-	switch p, ok := inner.(priorityqueue.PriorityQueue[Request]); {
-	case inner == nil:
-	case ok:
-		p.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(op.priority())}, r)
-	default:
-		inner.AddAfter(r, after)
+	if inner != nil {
+		enqueue(inner, Request{Kind: q.kind, Key: key}, op, after)
 	}
+}
+
+// enqueue adds a request to the queue of a controller.
+func enqueue(q workqueue.TypedRateLimitingInterface[Request], r Request, op Operation, after time.Duration) {
+	if p, ok := q.(priorityqueue.PriorityQueue[Request]); ok {
+		p.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(op.priority())}, r)
+		return
+	}
+	q.AddAfter(r, after)
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,10 +48,11 @@ type Secondaries struct {
 	manager string // of fields
 	client  client.Client
 	live    client.Reader
-	kinds   []client.Object
-	indexes []*index // of the buckets with entities of the primary
+	objects []*objects
 	cluster string
-	event   func(obj client.Object, e event)
+
+	entities []*entities
+	event    func(obj client.Object, e event)
 }
 
 // Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
@@ -168,10 +168,14 @@ func (s *Secondaries) foreign(obj client.Object) error {
 }
 
 // count returns how many secondaries of all primaries there are of the kind of an object, for the limits of deletes.
-func (s *Secondaries) count(ctx context.Context, obj client.Object) (int, error) {
-	label, value := s.marks.KindLabel()
-	all, err := listOf(ctx, s.client, obj, client.MatchingLabels{label: value})
-	return max(1, len(all)), err
+func (s *Secondaries) count(obj client.Object) (int, error) {
+	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
+	for _, o := range s.objects {
+		if o.kind == kind {
+			return max(1, o.size()), err
+		}
+	}
+	return 1, err
 }
 
 // Delete deletes a secondary, if it is one of this primary, within the limits of the module. An object that does not exist is no
@@ -187,7 +191,7 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	if !s.owns(found) || found.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	owned, err := s.count(ctx, obj)
+	owned, err := s.count(obj)
 	if err != nil {
 		return err
 	}
@@ -234,56 +238,17 @@ func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 
 // list returns the secondaries of the primary of all kinds, from the cache.
 func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
-	label, value := s.marks.OwnerLabel(s.owner.Key)
 	var all []client.Object
-	for _, kind := range s.kinds {
-		found, err := listOf(ctx, s.client, kind, client.MatchingLabels{label: value})
-		if err != nil {
-			return nil, err
-		}
-		for _, obj := range found {
-			if s.owns(obj) {
+	for _, o := range s.objects {
+		for _, key := range o.of(s.owner.Key) {
+			obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+			switch err := s.client.Get(ctx, key, obj); {
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				return nil, fmt.Errorf("read %s %s of %s: %w", o.kind.Kind, key, s.owner.Key, err)
+			case s.owns(obj):
 				all = append(all, obj)
 			}
-		}
-	}
-	return all, nil
-}
-
-// listOf lists the objects of a kind.
-func listOf(ctx context.Context, c client.Client, kind client.Object, o ...client.ListOption) ([]client.Object, error) {
-	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
-	if err != nil {
-		return nil, err
-	}
-	list := &unstructured.UnstructuredList{}
-	var typed client.ObjectList = list
-	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	list.SetGroupVersionKind(listKind)
-	if _, ok := kind.(*unstructured.Unstructured); !ok {
-		made, err := c.Scheme().New(listKind)
-		if err != nil {
-			return nil, err
-		}
-		if l, ok := made.(client.ObjectList); ok {
-			typed = l
-		}
-	}
-	if err := c.List(ctx, typed, o...); err != nil {
-		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
-	}
-	return itemsOf(typed)
-}
-
-func itemsOf(list client.ObjectList) ([]client.Object, error) {
-	raw, err := meta.ExtractList(list)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]client.Object, 0, len(raw))
-	for _, one := range raw {
-		if obj, ok := one.(client.Object); ok {
-			all = append(all, obj)
 		}
 	}
 	return all, nil

@@ -71,12 +71,30 @@ func (b *Bucket) openKey(ctx context.Context, key string) (jetstream.KeyValue, c
 		return nil, nil, nil, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	kv, err := js.KeyValue(ctx, b.options.Name)
+	kv, err := b.opened(ctx, js)
 	if err != nil {
 		cancel()
 		return nil, nil, nil, fmt.Errorf("open bucket %s: %w", b.options.Name, err)
 	}
 	return kv, ctx, cancel, nil
+}
+
+// opened returns the bucket of a connection. To open it is a request, so it is opened once.
+func (b *Bucket) opened(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
+	b.mu.Lock()
+	kv, of := b.kv, b.kvOf
+	b.mu.Unlock()
+	if of == js && kv != nil {
+		return kv, nil
+	}
+	kv, err := js.KeyValue(ctx, b.options.Name)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kv, b.kvOf = kv, js
+	return kv, nil
 }
 
 // putCanary writes the canary, if it has the expected revision.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// index has the secondaries of each primary, by their ids: to find those of one primary takes no longer if there are many others.
+type index[id comparable] struct {
+	mu     sync.Mutex // protects the fields
+	owners map[id]string
+	ids    map[string]map[id]bool
+}
+
+func newIndex[id comparable]() *index[id] {
+	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bool{}}
+}
+
+// set records the primary of a secondary, empty for none, and returns the primaries that the change concerns.
+func (x *index[id]) set(one id, owner string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before, known := x.owners[one]
+	var concerned []string
+	if known {
+		concerned = append(concerned, before)
+	}
+	if owner != before {
+		x.remove(one, before)
+	}
+	if owner == "" {
+		return concerned
+	}
+	if x.ids[owner] == nil {
+		x.ids[owner] = map[id]bool{}
+	}
+	x.owners[one], x.ids[owner][one] = owner, true
+	if owner != before {
+		concerned = append(concerned, owner)
+	}
+	return concerned
+}
+
+func (x *index[id]) remove(one id, owner string) {
+	delete(x.owners, one)
+	delete(x.ids[owner], one)
+	if len(x.ids[owner]) == 0 {
+		delete(x.ids, owner)
+	}
+}
+
+// of returns the secondaries of a primary.
+func (x *index[id]) of(owner string) []id {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.ids[owner]))
+}
+
+// primaries returns all primaries that have secondaries.
+func (x *index[id]) primaries() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.ids))
+}
+
+// size returns how many secondaries there are.
+func (x *index[id]) size() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.owners)
+}
+
+// objects are the secondaries of one kind.
+type objects struct {
+	*index[types.NamespacedName]
+	empty client.Object
+	kind  schema.GroupVersionKind
+	marks Marks
+}
+
+// source returns the source that fills the index, and requests the primaries of objects that change.
+func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
+	type queue = workqueue.TypedRateLimitingInterface[Request]
+	return source.TypedKind[client.Object, Request](c, o.empty, handler.TypedFuncs[client.Object, Request]{
+		CreateFunc: func(_ context.Context, e ctrlevent.TypedCreateEvent[client.Object], q queue) {
+			op := OperationSecondary
+			if e.IsInInitialList {
+				op = OperationResync
+			}
+			o.see(e.Object, q, op)
+		},
+		UpdateFunc: func(_ context.Context, e ctrlevent.TypedUpdateEvent[client.Object], q queue) {
+			o.see(e.ObjectNew, q, OperationSecondary)
+		},
+		DeleteFunc: func(_ context.Context, e ctrlevent.TypedDeleteEvent[client.Object], q queue) {
+			o.request(q, OperationSecondary, o.set(client.ObjectKeyFromObject(e.Object), ""))
+		},
+	})
+}
+
+// see takes an object that was created or changed.
+func (o *objects) see(obj client.Object, q workqueue.TypedRateLimitingInterface[Request], op Operation) {
+	owner, _ := o.marks.OwnerOf(obj)
+	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner.Key))
+}
+
+func (o *objects) request(q workqueue.TypedRateLimitingInterface[Request], op Operation, primaries []string) {
+	for _, key := range primaries {
+		enqueue(q, Request{Kind: o.marks.Kind, Key: key}, op, 0)
+	}
+}
