@@ -89,6 +89,8 @@ type Bucket struct {
 	nextID   int
 
 	losses int // of the watch
+	kv     jetstream.KeyValue
+	kvOf   jetstream.JetStream // the connection of kv
 
 	notify sync.Mutex // is held while watchers are called, so that all see the changes in their order
 }
