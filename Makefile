@@ -37,7 +37,7 @@ controlplane: ## Build the Kubernetes binaries that tests and demo run (once, so
 	@cd e2e/controlplane && go run .
 
 # The packages whose tests take longest are the first to start: go test runs packages in the order of its arguments.
-LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/syncing ./reconcilers/syncer
+LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/entities ./e2e/syncing ./reconcilers/syncer
 # All is compiled first, so that the compiler takes no processor time from them.
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.

@@ -75,7 +75,10 @@ type Options struct {
 	Owns []client.Object
 	// OwnsEntities are the buckets with secondaries that PutEntity writes. Default: none.
 	OwnsEntities []Owned
-	// Reads are sources of further requests, as of objects that the Reconciler reads; see ReadsObjects and ReadsEntities. Default: none.
+	// Hub has the kinds of secondaries in the hub, see Secondaries.Hub. Default: none.
+	Hub *HubOptions
+	// Reads are sources of further requests, as of objects that the Reconciler reads; see ReadsObjects, ReadsEntities and
+	// hubobjects.Map. Default: none.
 	Reads []source.TypedSource[Request]
 	// Status receives the parts of the status. Default: none, no status is written.
 	Status *StatusStore
@@ -101,6 +104,7 @@ type Controller[T any] struct {
 	queue      *queue
 	objects    []*objects
 	entities   []*entities
+	inHub      []*objects
 	log        logr.Logger
 
 	closing sync.RWMutex // is held for reading by each reconcile, if the Reconciler is a Cleaner
@@ -150,9 +154,14 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		if err != nil {
 			return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 		}
-		owned := &objects{index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: o.Marks}
+		owned := &objects{
+			index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: o.Marks, reader: o.Manager.GetClient(),
+		}
 		c.objects = append(c.objects, owned)
 		b.WatchesRawSource(owned.source(o.Manager.GetCache()))
+	}
+	if err := c.watchHub(b); err != nil {
+		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
 	for _, read := range o.Reads {
 		b.WatchesRawSource(read)
@@ -216,20 +225,18 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 
 // deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
-	all, err := s.list(ctx)
-	if err != nil {
-		return false, err
+	ctx = deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker()))
+	isEarlier := func(o Owner) bool { return !entry.Includes(o.Life) }
+	left, err = s.deleteWhere(ctx, isEarlier)
+	if err == nil && s.hub != nil {
+		var leftInHub bool
+		leftInHub, err = s.hub.deleteWhere(ctx, isEarlier)
+		left = left || leftInHub
 	}
-	var earlier []client.Object
-	for _, obj := range all {
-		if o, _ := c.options.Marks.OwnerOf(obj); !entry.Includes(o.Life) {
-			earlier = append(earlier, obj)
-		}
+	if err != nil || left {
+		return true, err
 	}
-	if err := s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return !entry.Includes(o.Life) }); err != nil || len(earlier) == 0 {
-		return err != nil, err
-	}
-	return true, s.deleteAll(deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker())), earlier)
+	return false, s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return isEarlier(o) })
 }
 
 func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {
@@ -246,13 +253,15 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 	}
 	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
-	all, err := s.list(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
+	every := func(Owner) bool { return true }
+	left, err := s.deleteWhere(ctx, every)
+	if s.hub != nil {
+		leftInHub, errHub := s.hub.deleteWhere(ctx, every)
+		left, err = left || leftInHub, errors.Join(err, errHub)
 	}
-	errEntities := s.deleteAllEntities(ctx, isMarked, func(string, Owner) bool { return true })
-	if len(all) > 0 || errEntities != nil {
-		return reconcile.Result{RequeueAfter: going}, errors.Join(s.deleteAll(ctx, all), errEntities)
+	err = errors.Join(err, s.deleteAllEntities(ctx, isMarked, func(string, Owner) bool { return true }))
+	if left || err != nil {
+		return reconcile.Result{RequeueAfter: going}, err
 	}
 	if g, ok := c.reconciler.(Gone); ok {
 		if err := g.Gone(ctx, key); err != nil {
@@ -263,11 +272,19 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 }
 
 func (c *Controller[T]) secondaries(o Owner) *Secondaries {
-	return &Secondaries{
+	s := &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
 		live: c.options.Manager.GetAPIReader(), objects: c.objects, event: c.record(o),
 		entities: c.entities, cluster: c.options.Cluster,
 	}
+	if hub := c.options.Hub; hub != nil {
+		s.hub = &Secondaries{
+			owner: o, marks: c.hubMarks(), manager: c.options.Name + "-" + c.options.Cluster, client: hub.Client, live: hub.Client,
+			objects: c.inHub, cluster: c.options.Cluster,
+			event: func(_ client.Object, e event) { c.tell(o.Key, nil, e) }, // An app records events in its remote only.
+		}
+	}
+	return s
 }
 
 // sweep requests the owners of all secondaries each time when the bucket has become complete, or accepted: an owner that is not in
@@ -295,6 +312,9 @@ func (c *Controller[T]) sweep(ctx context.Context) error {
 func (c *Controller[T]) requestOwners() {
 	var all []string
 	for _, x := range c.objects {
+		all = append(all, x.primaries()...)
+	}
+	for _, x := range c.inHub {
 		all = append(all, x.primaries()...)
 	}
 	for _, x := range c.entities {

@@ -33,6 +33,12 @@ reconcile compares the bucket with the cluster:
 
 See package bucket for the words of the left column. A bucket has no finalizers, so the secondaries themselves are the record: each of them requests its owner when a process starts, and when the bucket has become complete.
 
+# Other clusters, other buckets
+
+The secondaries of a controller are in its cluster. Options.OwnsEntities adds secondaries that are entities of other buckets, which
+PutEntity writes, and Options.Hub objects in the hub, which Secondaries.Hub writes: their marks name the cluster as well, since the
+controllers of all remotes write there. Options.Reads adds what a reconciler only reads.
+
 # Marks
 
 An entity is no owner that Kubernetes knows. Secondaries have marks instead: labels with hashes of the hub, the kind and the key,

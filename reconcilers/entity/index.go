@@ -4,10 +4,12 @@ package entity
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +18,8 @@ import (
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
 // index has the secondaries of each primary, by their ids: to find those of one primary takes no longer if there are many others.
@@ -89,6 +93,13 @@ type objects struct {
 	empty client.Object
 	kind  schema.GroupVersionKind
 	marks Marks
+	// reader reads from a cache.
+	reader reader
+}
+
+// reader is the part of client.Reader that objects of the hub have.
+type reader interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error
 }
 
 // source returns the source that fills the index, and requests the primaries of objects that change.
@@ -115,6 +126,35 @@ func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 func (o *objects) see(obj client.Object, q workqueue.TypedRateLimitingInterface[Request], op Operation) {
 	owner, _ := o.marks.OwnerOf(obj)
 	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner.Key))
+}
+
+// hubSource returns the source of objects of the hub. It knows nothing of those that have gone: to read one removes it from the index.
+func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request] {
+	return hubobjects.Map(from, func(_ context.Context, obj client.Object) []Request {
+		owner, ok := o.marks.OwnerOf(obj)
+		if !ok {
+			return requests(o.marks.Kind, o.set(client.ObjectKeyFromObject(obj), ""))
+		}
+		o.set(client.ObjectKeyFromObject(obj), owner.Key)
+		return requests(o.marks.Kind, []string{owner.Key})
+	})
+}
+
+// ofPrimary reads the secondaries of a primary.
+func (o *objects) ofPrimary(ctx context.Context, primary string) ([]client.Object, error) {
+	var all []client.Object
+	for _, key := range o.of(primary) {
+		obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+		switch err := o.reader.Get(ctx, key, obj); {
+		case apierrors.IsNotFound(err):
+			o.set(key, "")
+		case err != nil:
+			return nil, fmt.Errorf("read %s %s of %s: %w", o.kind.Kind, key, primary, err)
+		default:
+			all = append(all, obj)
+		}
+	}
+	return all, nil
 }
 
 func (o *objects) request(q workqueue.TypedRateLimitingInterface[Request], op Operation, primaries []string) {

@@ -37,6 +37,9 @@ type Marks struct {
 	Hub string
 	// Kind is the kind of the primaries: a DNS label. Required.
 	Kind string
+
+	// cluster is set in the marks of secondaries in the hub, where those of all clusters are together.
+	cluster string
 }
 
 var (
@@ -66,7 +69,22 @@ func (m Marks) KindLabel() (key, value string) { return m.Prefix + "/kind", m.ha
 
 // OwnerLabel returns the label that all secondaries of one primary have, with its value.
 func (m Marks) OwnerLabel(key string) (label, value string) {
+	if m.cluster != "" {
+		return m.Prefix + "/owner", m.hash("owner", m.Kind, key, m.cluster)
+	}
 	return m.Prefix + "/owner", m.hash("owner", m.Kind, key)
+}
+
+// clusterLabel is the label of secondaries in the hub whose value tells which cluster's controller has made them.
+func (m Marks) clusterLabel() string { return m.Prefix + "/cluster" }
+
+// clusterValue is the value of the label: a hash, since the name of a cluster may be too long for a label. It is empty for secondaries
+// in remotes.
+func (m Marks) clusterValue() string {
+	if m.cluster == "" {
+		return ""
+	}
+	return m.hash("cluster", m.cluster)
 }
 
 // hash returns 40 hex digits of a hash of the hub and some texts, whose ends it knows.
@@ -95,6 +113,9 @@ func (m Marks) SetOwner(obj metav1.Object, o Owner) {
 	labels[key] = value
 	key, value = m.OwnerLabel(o.Key)
 	labels[key] = value
+	if m.cluster != "" {
+		labels[m.clusterLabel()] = m.clusterValue()
+	}
 	for key, value := range m.annotations(o) {
 		notes[key] = value
 	}
@@ -109,7 +130,7 @@ func (m Marks) OwnerOf(obj metav1.Object) (Owner, bool) {
 	o := Owner{Kind: notes[m.Prefix+"/owner-kind"], Key: notes[m.Prefix+"/owner-key"], Life: life}
 	kindLabel, kind := m.KindLabel()
 	ownerLabel, owner := m.OwnerLabel(o.Key)
-	if !ok || o.Kind != m.Kind || o.Key == "" || labels[kindLabel] != kind || labels[ownerLabel] != owner {
+	if !ok || labels[m.clusterLabel()] != m.clusterValue() || o.Kind != m.Kind || o.Key == "" || labels[kindLabel] != kind || labels[ownerLabel] != owner {
 		return Owner{}, false
 	}
 	return o, true

@@ -52,8 +52,13 @@ type Secondaries struct {
 	cluster string
 
 	entities []*entities
+	hub      *Secondaries // nil without Options.Hub
 	event    func(obj client.Object, e event)
 }
+
+// Hub returns the secondaries of the primary in the hub that this cluster has made, of the kinds of Options.Hub. It returns nil
+// without these.
+func (s *Secondaries) Hub() *Secondaries { return s.hub }
 
 // Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
 // Apply has set them. It sends no request if the object is as desired. An object of another owner is not touched: the error wraps
@@ -63,7 +68,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return fmt.Errorf("apply a secondary of %s: %w", s.owner.Key, err)
 	}
-	found, exists, err := s.find(ctx, obj)
+	found, exists, err := s.find(ctx, obj, kind)
 	if err != nil {
 		return err
 	}
@@ -141,9 +146,15 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 }
 
 // find reads an object from the cache.
-func (s *Secondaries) find(ctx context.Context, obj client.Object) (client.Object, bool, error) {
+func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) (client.Object, bool, error) {
+	var from reader = s.client
+	for _, o := range s.objects {
+		if o.kind == kind {
+			from = o.reader
+		}
+	}
 	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(obj), found)
+	err := from.Get(ctx, client.ObjectKeyFromObject(obj), found)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
@@ -240,18 +251,32 @@ func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	for _, o := range s.objects {
-		for _, key := range o.of(s.owner.Key) {
-			obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
-			switch err := s.client.Get(ctx, key, obj); {
-			case apierrors.IsNotFound(err):
-			case err != nil:
-				return nil, fmt.Errorf("read %s %s of %s: %w", o.kind.Kind, key, s.owner.Key, err)
-			case s.owns(obj):
+		found, err := o.ofPrimary(ctx, s.owner.Key)
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range found {
+			if s.owns(obj) {
 				all = append(all, obj)
 			}
 		}
 	}
 	return all, nil
+}
+
+// deleteWhere deletes the secondaries whose primaries f selects, and reports whether there are any.
+func (s *Secondaries) deleteWhere(ctx context.Context, f func(Owner) bool) (found bool, err error) {
+	all, err := s.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	var selected []client.Object
+	for _, obj := range all {
+		if o, _ := s.marks.OwnerOf(obj); f(o) {
+			selected = append(selected, obj)
+		}
+	}
+	return len(selected) > 0, s.deleteAll(ctx, selected)
 }
 
 // deleteAll deletes secondaries. One that cannot be deleted does not keep it from the others.

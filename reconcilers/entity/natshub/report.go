@@ -138,7 +138,11 @@ func newCollector(c *Connection) *collector {
 }
 
 // Describe sends all descriptions.
-func (m *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, out) }
+func (m *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, one := range []*prometheus.Desc{m.connected, m.complete, m.changed, m.keys, m.lost} {
+		out <- one
+	}
+}
 
 // Collect sends the state.
 func (m *collector) Collect(out chan<- prometheus.Metric) {

@@ -22,6 +22,7 @@ only carries the exit status.
 The pages in docs/cli are generated from the commands; tests check that every command explains itself, that every page
 names commands and flags that exist, and that every message about arguments has the right syntax.
 
-A program that is built with the tag nodev has no command dev, nor the packages that it needs: the fleet, and kind.
+A program that is built with the tag nodev has no command dev, nor the packages that it needs: the fleet, kind, and
+the NATS server.
 */
 package command

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+)
+
+// HubOptions describe the secondaries that the controller of a remote makes in the hub. Their names differ from those that other
+// remotes make, as <key>-<cluster>: the marks tell them apart, and one name can have one owner only. They stay when the Cluster is
+// deleted, unless a cleanup step of the module deletes them.
+type HubOptions struct {
+	// Client and Objects are registry.Remote.HubClient and HubObjects.
+	Client  client.Client
+	Objects *hubobjects.Source
+	// Owns are empty objects of the kinds. The module has get, list, watch, patch and delete for them in its HubRules.
+	Owns []client.Object
+}
+
+// hubMarks are the marks of secondaries in the hub.
+func (c *Controller[T]) hubMarks() Marks {
+	m := c.options.Marks
+	m.cluster = c.options.Cluster
+	return m
+}
+
+// watchHub watches the secondaries in the hub. All apps share the informers, whose selector is that of the kind of the primaries.
+func (c *Controller[T]) watchHub(b *registry.ControllerBuilder[Request]) error {
+	hub := c.options.Hub
+	if hub == nil {
+		return nil
+	}
+	label, value := c.options.Marks.KindLabel()
+	for _, one := range hub.Owns {
+		kind, err := apiutil.GVKForObject(one, hub.Client.Scheme())
+		if err != nil {
+			return err
+		}
+		found, err := hub.Objects.Watch(hubobjects.Selection{
+			Object: one, Labels: labels.SelectorFromSet(labels.Set{label: value}), Route: hubobjects.ByLabel(c.options.Marks.clusterLabel()),
+		}, c.hubMarks().clusterValue())
+		if err != nil {
+			return fmt.Errorf("watch %s in the hub: %w", kind.Kind, err)
+		}
+		owned := &objects{index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: c.hubMarks(), reader: found}
+		c.inHub = append(c.inHub, owned)
+		b.WatchesRawSource(owned.hubSource(found))
+	}
+	return nil
+}
