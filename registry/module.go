@@ -63,7 +63,7 @@ type ModuleOptions struct {
 	// HubNamespaces limits HubRules to these namespaces of the hub, which have to exist: the hub prints a
 	// Role for each in place of the ClusterRole. Rules on Clusters and on paths apply to the whole hub in any
 	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
-	// kinds that have a namespace. CredentialsNamespace stands for the namespace of the hub's Secrets, whatever its name is.
+	// kinds that have a namespace. CredentialsNamespace represents the namespace of the hub's Secrets, whatever its name is.
 	// Default: none, HubRules apply to all namespaces.
 	HubNamespaces []string
 	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules, so that the
@@ -85,7 +85,7 @@ type Input struct {
 	Check func(value []byte) error
 }
 
-// CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces.
+// CredentialsNamespace represents Options.CredentialsNamespace in ModuleOptions.HubNamespaces.
 const CredentialsNamespace = "(credentials)"
 
 // Selector selects the remotes that run a module. The zero Selector selects all remotes.

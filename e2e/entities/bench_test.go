@@ -393,6 +393,6 @@ func (v *inNATS) verify(f *field) time.Duration {
 	took := time.Since(begun)
 	after, err := bucket.Describe(ctx, v.js, entity.StatusBucket(ordersBucket), hubID)
 	must(f.b, err)
-	f.b.Logf("%d writes to the status besides canaries", int64(after.LastRevision)-int64(before.LastRevision))
+	f.b.Logf("%d writes to the status, with the canary", int64(after.LastRevision)-int64(before.LastRevision))
 	return took
 }

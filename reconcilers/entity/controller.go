@@ -85,7 +85,7 @@ type Options struct {
 	// Resync repeats the reconcile of each entity, for external systems that report no changes, with a jitter of a tenth; a
 	// Reconciler that is an Observer is asked in its place. Default: never.
 	Resync time.Duration
-	// EventsAbout is an object of the cluster on which the events about all primaries are recorded, besides the secondaries, such as
+	// EventsAbout is an object of the cluster on which the events about all primaries are recorded, in addition to the secondaries, such as
 	// a Namespace. Default: none.
 	EventsAbout client.Object
 	// EventSubject is the subject of NATS on which events are published as JSON of Event: <EventSubject>.<key>. Default: none.
