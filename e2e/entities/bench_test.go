@@ -63,7 +63,7 @@ type Custom struct {
 // DeepCopyObject returns a copy.
 func (c *Custom) DeepCopyObject() pkgruntime.Object {
 	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	c.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Clusters = maps.Clone(c.Status.Clusters)
 	return &out
 }

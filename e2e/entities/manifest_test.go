@@ -125,7 +125,7 @@ func user(t *testing.T) natsUser {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed at once.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	must(t, errors.Join(err, listener.Close()))

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -36,15 +37,12 @@ func (c *Controller[T]) record(o Owner) func(client.Object, event) {
 	return func(obj client.Object, e event) { c.tell(o.Key, obj, e) }
 }
 
-// Event records an event about a primary: on an object of the cluster, such as a secondary, on Options.EventsAbout, and on
-// Options.EventSubject. obj may be nil. Several events of one reason about one version of an object count as one, with the first
-// message. The call does not block, and an event may be lost.
-func (c *Controller[T]) Event(key string, obj client.Object, isWarning bool, reason, message string) {
-	kind := corev1.EventTypeNormal
-	if isWarning {
-		kind = corev1.EventTypeWarning
-	}
-	c.tell(key, obj, event{kind: kind, action: "Reconcile", reason: reason, message: message})
+// Event records an event about the primary with the key of e: on an object of the cluster, such as a secondary, on
+// Options.EventsAbout, and on Options.EventSubject. obj may be nil, and the controller sets Time, Cluster and Kind of e. Type is Normal
+// by default. Several events of one reason about one version of an object count as one, with the first message. The call does not
+// block, and an event may be lost.
+func (c *Controller[T]) Event(obj client.Object, e Event) {
+	c.tell(e.Key, obj, event{kind: cmp.Or(e.Type, corev1.EventTypeNormal), action: "Reconcile", reason: e.Reason, message: e.Message})
 }
 
 // tell records an event wherever it is wanted.

@@ -118,7 +118,7 @@ func TestD7_AnchorAndSubject(t *testing.T) {
 	})
 	s.put(t, "a", value("1"))
 	s.wait(t, "a", "1")
-	s.controller.Event("a", nil, true, "Late", "the order is late")
+	s.controller.Event(nil, entity.Event{Key: "a", Type: "Warning", Reason: "Late", Message: "the order is late"})
 	entitytest.Eventually(t, func() error {
 		var all eventsv1.EventList
 		if err := s.remote.List(t.Context(), &all); err != nil {

@@ -110,10 +110,11 @@ func (l *limiter) admit(owned int, now time.Time) bool {
 	return true
 }
 
-// PutEntity creates or updates an entity that is a secondary, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
+// PutEntity creates or updates an entity that is a secondary, of which Key and Value count, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
 // desired, and keeps fields that S does not have. An entity without the marks of this primary and cluster is not touched: the error
 // wraps ErrResourceExists. So controllers in several clusters use several keys, such as key + "." + cluster.
-func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], key string, value S) error {
+func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entity[S]) error {
+	key := e.Key
 	now, exists := to.bucket.Get(key)
 	owner := s.owner
 	if exists {
@@ -125,7 +126,7 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], key str
 	} else if err := to.bucket.Absent(key); errors.Is(err, bucket.ErrNotComplete) {
 		return err
 	}
-	data, err := to.codec.Encode(value, now.Value)
+	data, err := to.codec.Encode(e.Value, now.Value)
 	if err == nil {
 		data, err = withMark(data, s.marks.markField(), s.marks.entityMarkOf(owner, s.cluster))
 	}

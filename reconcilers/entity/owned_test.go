@@ -43,7 +43,7 @@ func beginInvoicing(t *testing.T) *invoicing {
 				if e.Value.Data["k"] == "free" {
 					return entity.Report{Ready: true, Reason: "Free"}, entity.DeleteEntities(ctx, out, store)
 				}
-				err := entity.PutEntity(ctx, out, store, key, invoice{Total: e.Value.Data["k"]})
+				err := entity.PutEntity(ctx, out, store, entity.Entity[invoice]{Key: key, Value: invoice{Total: e.Value.Data["k"]}})
 				if errors.Is(err, entity.ErrResourceExists) {
 					return entity.Report{Reason: "NameTaken"}, nil
 				}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
@@ -225,8 +224,8 @@ func TestModule_Reports(t *testing.T) {
 		_, err := c.Follow("things")
 		return err
 	})})
-	hub := hubtest.New(t, hubtest.Modules(natshub.Module, user), hubtest.Remotes("edge"),
-		hubtest.HubOptions(func(o *app.Options) { o.NATS = natshub.Options{URL: server.URL(), CreateBuckets: true} }))
+	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	hub := hubtest.New(t, hubtest.Modules(natshub.Module, user), hubtest.Remotes("edge"), hubtest.NATS(server.URL()))
 	hub.WaitHubPart("nats", state.ModuleRunning, state.ReasonRunning)
 	anchor := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: natshub.AnchorName}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -122,7 +121,10 @@ func newEntityGet(p Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printEntities(s.terminal, format, tables, list, len(args) > 1)
+				if len(args) > 1 && format == formatJSON {
+					return printJSON(s.terminal, list[0])
+				}
+				return printEntities(s.terminal, format, tables, list)
 			})
 		},
 	}
@@ -142,8 +144,15 @@ func read(ctx context.Context, store *entities.Store, key []string) ([]entities.
 	return []entities.Document{d}, err
 }
 
+// printJSON prints a value for programs.
+func printJSON(t *output.Terminal, value any) error {
+	encoder := json.NewEncoder(t.Out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
 // printEntities prints entities in a format.
-func printEntities(t *output.Terminal, format entityFormat, tables output.Tables, list []entities.Document, one bool) error {
+func printEntities(t *output.Terminal, format entityFormat, tables output.Tables, list []entities.Document) error {
 	switch {
 	case format == formatYAML:
 		text, err := entities.YAML(list...)
@@ -153,12 +162,7 @@ func printEntities(t *output.Terminal, format entityFormat, tables output.Tables
 		_, err = t.Out.Write(text)
 		return err
 	case format == formatJSON:
-		encoder := json.NewEncoder(t.Out)
-		encoder.SetIndent("", "  ")
-		if one {
-			return encoder.Encode(list[0])
-		}
-		return encoder.Encode(list)
+		return printJSON(t, list)
 	case len(list) == 0:
 		t.Text("The bucket has no entities.")
 		return nil
@@ -261,7 +265,7 @@ func applyAll(store *entities.Store, list []entities.Document, apply func(entiti
 
 // readDocuments reads the documents in a file, or in the standard input.
 func readDocuments(cmd *cobra.Command, file, key string) ([]entities.Document, error) {
-	var in io.Reader = cmd.InOrStdin()
+	in := cmd.InOrStdin()
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {

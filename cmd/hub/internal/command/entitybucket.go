@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -124,9 +123,7 @@ func newBucketState(name string, d bucket.Description) bucketState {
 func printBuckets(t *output.Terminal, format entityFormat, tables output.Tables, all []bucketState) error {
 	switch {
 	case format == formatJSON:
-		encoder := json.NewEncoder(t.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
+		return printJSON(t, all)
 	case format == formatYAML:
 		text, err := yaml.Marshal(all)
 		if err == nil {
@@ -249,7 +246,7 @@ func (s *natsSession) stateOf(ctx context.Context, js jetstream.JetStream, name 
 	default:
 		state.Known = "no: it was recreated or restored; accept it with " + s.program.name() + " entity accept " + name
 	}
-	report, err := partreport.Read(ctx, anchor.Reader, s.session.hub.Namespace)
+	report, err := partreport.Read(ctx, anchor.Reader, s.hub.Namespace)
 	if err != nil || report == nil {
 		return state, err
 	}
@@ -266,9 +263,7 @@ func (s *natsSession) stateOf(ctx context.Context, js jetstream.JetStream, name 
 func printBucket(t *output.Terminal, format entityFormat, state bucketState) error {
 	switch format {
 	case formatJSON:
-		encoder := json.NewEncoder(t.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(state)
+		return printJSON(t, state)
 	case formatYAML:
 		text, err := yaml.Marshal(state)
 		if err == nil {
@@ -311,7 +306,7 @@ func (s *natsSession) anchorOf(ctx context.Context, name string) (natshub.Anchor
 		return natshub.Anchor{}, "", err
 	}
 	id, err := hub.ID(ctx)
-	return natshub.Anchor{Client: hub, Reader: hub, Namespace: s.session.hub.Namespace, Bucket: name}, id, err
+	return natshub.Anchor{Client: hub, Reader: hub, Namespace: s.hub.Namespace, Bucket: name}, id, err
 }
 
 func newEntityAccept(p Program) *cobra.Command {

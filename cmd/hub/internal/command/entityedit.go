@@ -80,7 +80,7 @@ func (s *natsSession) edit(cmd *cobra.Command, bucket string, now entities.Docum
 			s.terminal.Text("Nothing was changed.")
 			return os.Remove(path)
 		}
-		result, err := s.applyEdited(cmd.Context(), bucket, text, now.Key, w)
+		result, err := s.applyEdited(cmd.Context(), edited{bucket, now.Key, w}, text)
 		var invalid *invalidError
 		switch {
 		case err == nil:
@@ -108,18 +108,24 @@ func writeTemporary(text []byte) (string, error) {
 	return file.Name(), nil
 }
 
+// edited is where an edited value is written, and how.
+type edited struct {
+	bucket, key string
+	write       entities.Write
+}
+
 // applyEdited writes an edited value. The error is an invalidError if the value is not accepted.
-func (s *natsSession) applyEdited(ctx context.Context, bucket string, text []byte, key string, w entities.Write) (entities.Result, error) {
-	list, err := entities.Parse(bytes.NewReader(text), key)
+func (s *natsSession) applyEdited(ctx context.Context, to edited, text []byte) (entities.Result, error) {
+	list, err := entities.Parse(bytes.NewReader(text), to.key)
 	if err != nil {
 		return entities.Result{}, &invalidError{err}
 	}
 	var result entities.Result
-	err = s.onStore(ctx, bucket, func(ctx context.Context, store *entities.Store) (err error) {
+	err = s.onStore(ctx, to.bucket, func(ctx context.Context, store *entities.Store) (err error) {
 		if err = store.Verify(list[0]); err != nil {
 			return &invalidError{err}
 		}
-		result, err = store.Apply(ctx, list[0], w)
+		result, err = store.Apply(ctx, list[0], to.write)
 		return err
 	})
 	return result, err

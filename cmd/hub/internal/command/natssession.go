@@ -91,7 +91,7 @@ func (s *natsSession) installedNATS(ctx context.Context) (natshub.Options, error
 	if err != nil || installed.Config == "" {
 		return natshub.Options{}, err
 	}
-	_, file, err := s.program.configured(fmt.Sprintf("ConfigMap %s/%s", s.session.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
+	_, file, err := s.program.configured(fmt.Sprintf("ConfigMap %s/%s", s.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
 	if err != nil {
 		return natshub.Options{}, err
 	}
