@@ -28,7 +28,8 @@ type Description struct {
 	Consumers int
 }
 
-// Describe reads the description of a bucket from the server. writer identifies the hub, see Options. The error wraps ErrNotFound if
+// Describe reads the description of a bucket from the server. writer identifies the hub, see Options; without it the description
+// has no counter. The error wraps ErrNotFound if
 // the bucket does not exist.
 func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) (Description, error) {
 	stream, err := js.Stream(ctx, streamOf(name))
@@ -44,6 +45,9 @@ func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) 
 		Values:   info.State.Msgs, Bytes: info.State.Bytes, LastRevision: Revision(info.State.LastSeq), Consumers: info.State.Consumers,
 		History: int(info.Config.MaxMsgsPerSubject), Replicas: info.Config.Replicas,
 		Expires: info.Config.MaxAge, MarkerLife: info.Config.SubjectDeleteMarkerTTL,
+	}
+	if writer == "" {
+		return d, nil
 	}
 	kv, err := js.KeyValue(ctx, name)
 	if err != nil {
