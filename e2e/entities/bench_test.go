@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	pkgruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -209,7 +210,7 @@ func (f *field) watch(r *benchRemote) {
 func (f *field) manager(r *benchRemote) ctrl.Manager {
 	m, err := ctrl.NewManager(r.config, ctrl.Options{
 		Scheme: f.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+		Cache: cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", r.namespace)},
 	})
 	must(f.b, err)
 	return m

@@ -226,7 +226,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 // deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
 	ctx = deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker()))
-	isEarlier := func(o Owner) bool { return !entry.Includes(o.Life) }
+	isEarlier := func(life bucket.Life) bool { return !entry.Includes(life) }
 	left, err = s.deleteWhere(ctx, isEarlier)
 	if err == nil && s.hub != nil {
 		var leftInHub bool
@@ -236,7 +236,7 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 	if err != nil || left {
 		return true, err
 	}
-	return false, s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return isEarlier(o) })
+	return false, s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return isEarlier(o.Life) })
 }
 
 func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {
@@ -253,10 +253,9 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 	}
 	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
-	every := func(Owner) bool { return true }
-	left, err := s.deleteWhere(ctx, every)
+	left, err := s.deleteWhere(ctx, anyLife)
 	if s.hub != nil {
-		leftInHub, errHub := s.hub.deleteWhere(ctx, every)
+		leftInHub, errHub := s.hub.deleteWhere(ctx, anyLife)
 		left, err = left || leftInHub, errors.Join(err, errHub)
 	}
 	err = errors.Join(err, s.deleteAllEntities(ctx, isMarked, func(string, Owner) bool { return true }))

@@ -19,22 +19,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
-// index has the secondaries of each primary, by their ids: to find those of one primary takes no longer if there are many others.
+// index has the secondaries of each primary, by their ids, with the lives of the primary that made them: to find those of one primary
+// takes no longer if there are many others.
 type index[id comparable] struct {
 	mu     sync.Mutex // protects the fields
 	owners map[id]string
-	ids    map[string]map[id]bool
+	ids    map[string]map[id]bucket.Life
 }
 
 func newIndex[id comparable]() *index[id] {
-	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bool{}}
+	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bucket.Life{}}
 }
 
-// set records the primary of a secondary, empty for none, and returns the primaries that the change concerns.
-func (x *index[id]) set(one id, owner string) []string {
+// set records the primary of a secondary, without a key for none, and returns the primaries that the change concerns.
+func (x *index[id]) set(one id, of Owner) []string {
+	owner := of.Key
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before, known := x.owners[one]
@@ -49,9 +52,9 @@ func (x *index[id]) set(one id, owner string) []string {
 		return concerned
 	}
 	if x.ids[owner] == nil {
-		x.ids[owner] = map[id]bool{}
+		x.ids[owner] = map[id]bucket.Life{}
 	}
-	x.owners[one], x.ids[owner][one] = owner, true
+	x.owners[one], x.ids[owner][one] = owner, of.Life
 	if owner != before {
 		concerned = append(concerned, owner)
 	}
@@ -66,12 +69,21 @@ func (x *index[id]) remove(one id, owner string) {
 	}
 }
 
-// of returns the secondaries of a primary.
-func (x *index[id]) of(owner string) []id {
+// of returns the secondaries of a primary whose lives f selects.
+func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.Collect(maps.Keys(x.ids[owner]))
+	var all []id
+	for one, life := range x.ids[owner] {
+		if f(life) {
+			all = append(all, one)
+		}
+	}
+	return all
 }
+
+// anyLife selects all secondaries.
+func anyLife(bucket.Life) bool { return true }
 
 // primaries returns all primaries that have secondaries.
 func (x *index[id]) primaries() []string {
@@ -117,7 +129,7 @@ func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 			o.see(e.ObjectNew, q, OperationSecondary)
 		},
 		DeleteFunc: func(_ context.Context, e ctrlevent.TypedDeleteEvent[client.Object], q queue) {
-			o.request(q, OperationSecondary, o.set(client.ObjectKeyFromObject(e.Object), ""))
+			o.request(q, OperationSecondary, o.set(client.ObjectKeyFromObject(e.Object), Owner{}))
 		},
 	})
 }
@@ -125,7 +137,7 @@ func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 // see takes an object that was created or changed.
 func (o *objects) see(obj client.Object, q workqueue.TypedRateLimitingInterface[Request], op Operation) {
 	owner, _ := o.marks.OwnerOf(obj)
-	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner.Key))
+	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner))
 }
 
 // hubSource returns the source of objects of the hub. It knows nothing of those that have gone: to read one removes it from the index.
@@ -133,21 +145,21 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 	return hubobjects.Map(from, func(_ context.Context, obj client.Object) []Request {
 		owner, ok := o.marks.OwnerOf(obj)
 		if !ok {
-			return requests(o.marks.Kind, o.set(client.ObjectKeyFromObject(obj), ""))
+			return requests(o.marks.Kind, o.set(client.ObjectKeyFromObject(obj), Owner{}))
 		}
-		o.set(client.ObjectKeyFromObject(obj), owner.Key)
+		o.set(client.ObjectKeyFromObject(obj), owner)
 		return requests(o.marks.Kind, []string{owner.Key})
 	})
 }
 
-// ofPrimary reads the secondaries of a primary.
-func (o *objects) ofPrimary(ctx context.Context, primary string) ([]client.Object, error) {
+// ofPrimary reads the secondaries of a primary whose lives f selects.
+func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
-	for _, key := range o.of(primary) {
+	for _, key := range o.of(primary, f) {
 		obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
 		switch err := o.reader.Get(ctx, key, obj); {
 		case apierrors.IsNotFound(err):
-			o.set(key, "")
+			o.set(key, Owner{})
 		case err != nil:
 			return nil, fmt.Errorf("read %s %s of %s: %w", o.kind.Kind, key, primary, err)
 		default:

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,11 +90,14 @@ func (m Marks) clusterValue() string {
 
 // hash returns 40 hex digits of a hash of the hub and some texts, whose ends it knows.
 func (m Marks) hash(texts ...string) string {
-	h := sha256.New()
-	for _, text := range append([]string{m.Hub}, texts...) {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text) // A hash returns no error.
+	const usual = 256
+	text := make([]byte, 0, usual)
+	for _, one := range append([]string{m.Hub}, texts...) {
+		text = strconv.AppendInt(text, int64(len(one)), 10)
+		text = append(append(text, ':'), one...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:20])
+	h := sha256.Sum256(text)
+	return hex.EncodeToString(h[:20])
 }
 
 func (m Marks) annotations(o Owner) map[string]string {

@@ -75,9 +75,9 @@ func (x *entities) changed(key string) []string {
 	e, exists := x.bucket.Get(key)
 	o, ours := x.marks.ownerOfEntity(e.Value, x.cluster)
 	if !exists || !ours {
-		return x.set(key, "")
+		return x.set(key, Owner{})
 	}
-	return x.set(key, o.Key)
+	return x.set(key, o)
 }
 
 // limiter bounds how many entities are deleted without evidence: ten, or a tenth, within ten minutes. They are the limits of package
@@ -185,7 +185,7 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEviden
 		return fmt.Errorf("bucket %s: %w", x.bucket.Name(), bucket.ErrNotComplete)
 	}
 	var errs []error
-	for _, key := range x.of(s.owner.Key) {
+	for _, key := range x.of(s.owner.Key, anyLife) {
 		e, exists := x.bucket.Get(key)
 		o, ours := s.marks.ownerOfEntity(e.Value, s.cluster)
 		if !exists || !ours || o.Key != s.owner.Key || !f(key, o) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -119,8 +120,9 @@ func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (
 	return u, nil
 }
 
-// isContained reports whether an object has all desired fields; the desired object has no resourceVersion of an object.
+// isContained reports whether an object, which is a copy, has all desired fields; the desired object has no resourceVersion of an object.
 func isContained(found client.Object, desired *unstructured.Unstructured) (bool, error) {
+	found.SetManagedFields(nil) // To convert them takes longer than all other fields.
 	actual, err := object.Fields(found)
 	if err != nil {
 		return false, err
@@ -216,7 +218,7 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 // DeleteOthers deletes all secondaries of the primary but these, within the limits of the module. The cache may be behind: what it
 // lacks is deleted when its event comes.
 func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object) error {
-	all, err := s.list(ctx)
+	all, err := s.list(ctx, anyLife)
 	if err != nil {
 		return err
 	}
@@ -247,16 +249,16 @@ func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
 }
 
-// list returns the secondaries of the primary of all kinds, from the cache.
-func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
+// list returns the secondaries of the primary of all kinds whose lives f selects, from the cache.
+func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, o := range s.objects {
-		found, err := o.ofPrimary(ctx, s.owner.Key)
+		found, err := o.ofPrimary(ctx, s.owner.Key, f)
 		if err != nil {
 			return nil, err
 		}
 		for _, obj := range found {
-			if s.owns(obj) {
+			if o, ours := s.marks.OwnerOf(obj); ours && o.Key == s.owner.Key && f(o.Life) {
 				all = append(all, obj)
 			}
 		}
@@ -264,19 +266,13 @@ func (s *Secondaries) list(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
-// deleteWhere deletes the secondaries whose primaries f selects, and reports whether there are any.
-func (s *Secondaries) deleteWhere(ctx context.Context, f func(Owner) bool) (found bool, err error) {
-	all, err := s.list(ctx)
+// deleteWhere deletes the secondaries whose lives f selects, and reports whether there are any.
+func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Life) bool) (found bool, err error) {
+	all, err := s.list(ctx, f)
 	if err != nil {
 		return false, err
 	}
-	var selected []client.Object
-	for _, obj := range all {
-		if o, _ := s.marks.OwnerOf(obj); f(o) {
-			selected = append(selected, obj)
-		}
-	}
-	return len(selected) > 0, s.deleteAll(ctx, selected)
+	return len(all) > 0, s.deleteAll(ctx, all)
 }
 
 // deleteAll deletes secondaries. One that cannot be deleted does not keep it from the others.
