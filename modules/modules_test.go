@@ -18,7 +18,6 @@ func TestAll_GoTogether(t *testing.T) {
 	t.Parallel()
 	_, err := registry.New(registry.Options{
 		Hub: &rest.Config{}, HubMapper: meta.MultiRESTMapper{}, Scheme: runtime.NewScheme(), Modules: modules.All(),
-		CredentialsNamespace: "clusterfx-system",
 	})
 	if err != nil {
 		t.Error(err)

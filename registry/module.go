@@ -3,13 +3,14 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +86,8 @@ type Input struct {
 	Check func(value []byte) error
 }
 
-// CredentialsNamespace represents Options.CredentialsNamespace in ModuleOptions.HubNamespaces.
+// CredentialsNamespace represents Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or the namespace default in a registry
+// without that.
 const CredentialsNamespace = "(credentials)"
 
 // Selector selects the remotes that run a module. The zero Selector selects all remotes.
@@ -298,34 +300,22 @@ func (o hubOptions) configOf(module string) json.RawMessage {
 	return configs[i].Config
 }
 
-// errNoCredentialsNamespace is the error of a module that names a namespace that the registry does not know.
-var errNoCredentialsNamespace = errors.New("HubNamespaces has CredentialsNamespace; set Options.CredentialsNamespace")
-
 // locatedModules returns the modules with the names of their namespaces in the hub.
-func (o Options) locatedModules() ([]catalog.Module, error) {
+func (o Options) locatedModules() []catalog.Module {
 	all := inCatalog(o.Modules)
 	for i := range all {
-		at := slices.Index(all[i].HubNamespaces, CredentialsNamespace)
-		switch {
-		case at < 0:
-		case o.CredentialsNamespace == "":
-			return nil, fmt.Errorf("module %q: %w", all[i].Name, errNoCredentialsNamespace)
-		default:
+		if at := slices.Index(all[i].HubNamespaces, CredentialsNamespace); at >= 0 {
 			all[i].HubNamespaces = slices.Clone(all[i].HubNamespaces)
-			all[i].HubNamespaces[at] = o.CredentialsNamespace
+			all[i].HubNamespaces[at] = cmp.Or(o.CredentialsNamespace, metav1.NamespaceDefault)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
 // and every module's graph alone and together with the others. It builds nothing and sends no request.
 func newCatalog(o Options) (catalog.Catalog, error) {
-	modules, err := o.locatedModules()
-	if err != nil {
-		return nil, err
-	}
-	all, err := catalog.New(catalog.Options{Modules: modules, Scheme: o.Scheme, SharedBy: declaredBy})
+	all, err := catalog.New(catalog.Options{Modules: o.locatedModules(), Scheme: o.Scheme, SharedBy: declaredBy})
 	if err != nil {
 		return nil, err
 	}

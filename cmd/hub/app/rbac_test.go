@@ -349,7 +349,7 @@ func TestRBAC_Refused(t *testing.T) {
 	self, err := os.Executable()
 	h.must(err)
 	for args, want := range map[string]string{
-		"--in=both":        "use hub or remote",
+		"--in=both":        "use hub, remote or nats",
 		"-o=table":         "use yaml or json",
 		"--modules=invent": "it has inventory",
 		"all":              "rbac takes no arguments",

@@ -3,6 +3,7 @@
 package natshub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,7 +41,7 @@ var Module = registry.NewModule("nats", registry.ModuleOptions{
 })
 
 func connect(p Params) (*Connection, error) {
-	namespace := p.Options.CredentialsNamespace
+	namespace := cmp.Or(p.Options.CredentialsNamespace, metav1.NamespaceDefault)
 	about := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: AnchorName},

@@ -315,7 +315,8 @@ func newEntityWatch(p Program) *cobra.Command {
 		Short: "Print the entities of a bucket, and their changes until Ctrl-C",
 		Long: "Print the entities of a bucket, or one of them, and then each change, until Ctrl-C. The watch begins again after a loss,\n" +
 			"and prints what has changed meanwhile. The formats yaml and json have the values.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Args: bucketAndKey(true),
+		Example: p.example("  %s entity watch tenants\n  %s entity watch tenants acme -o json"),
+		Args:    bucketAndKey(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(); err != nil {
 				return err
