@@ -50,7 +50,8 @@ func TestManifests(t *testing.T) {
 	ports := []string{freePort(t), freePort(t), freePort(t)}
 	var servers []*nats.Server
 	for i := range ports {
-		at := t.TempDir()
+		one := nats.New(t)
+		at := filepath.Dir(one.Dir()) // of the configuration, which includes users
 		must(t, os.MkdirAll(filepath.Join(at, "users"), 0o700))
 		must(t, os.WriteFile(filepath.Join(at, "users", "users.conf"), fmt.Appendf(nil,
 			"authorization { users: [ {nkey: %s, permissions: %s}, {nkey: %s} ] }", hub.public, natshub.HubPermissions(ordersBucket), admin.public), 0o600))
@@ -58,10 +59,8 @@ func TestManifests(t *testing.T) {
 			"$POD_NAME", fmt.Sprint("nats-", i), "port: 6222", "listen: 127.0.0.1:"+ports[i], "http: 8222", "",
 			"nats-0.nats:6222", "127.0.0.1:"+ports[0], "nats-1.nats:6222", "127.0.0.1:"+ports[1], "nats-2.nats:6222", "127.0.0.1:"+ports[2],
 			"/tls/tls.crt", filepath.Join(dir, "tls.crt"), "/tls/tls.key", filepath.Join(dir, "tls.key"),
-			"store_dir: /data", "store_dir: "+filepath.Join(at, "data"), "port: 4222", "",
-			"include users/users.conf", "include "+filepath.Join(at, "users", "users.conf"),
+			"store_dir: /data", "store_dir: "+one.Dir(), "port: 4222", "",
 		).Replace(config)
-		one := nats.New(t)
 		one.Configure(text)
 		one.Restart()
 		servers = append(servers, one)
