@@ -24,12 +24,20 @@ type step struct{ command, output string }
 // custom resource that is in a remote, with its status from there.
 func TestDev_SyncingPage(t *testing.T) {
 	t.Parallel()
+	steps, dir := stepsIn(t, "syncing.md", "## From nothing to a synced resource")
+	p := startIn(t, dir, []string{asHub + "=" + asStock}, demoArguments(t)...)
+	p.expectSteps(dir, steps)
+}
+
+// stepsIn returns the five commands in the first block of a section of a page, and a folder to run them in.
+func stepsIn(t *testing.T, page, section string) ([]step, string) {
+	t.Helper()
 	repository := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "syncing.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := stepsOf(string(page), "## From nothing to a synced resource")
+	steps := stepsOf(string(text), section)
 	if len(steps) != 5 {
 		t.Fatalf("the page has %d commands, want 5", len(steps))
 	}
@@ -41,11 +49,16 @@ func TestDev_SyncingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := startIn(t, dir, []string{asHub + "=" + asStock}, demoArguments(t, repository)...)
+	return steps, dir
+}
+
+// expectSteps waits for the dev that the first step starts, runs the others, and ends the dev.
+func (p *program) expectSteps(dir string, steps []step) {
+	p.t.Helper()
 	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
 	for _, one := range steps[1:] {
 		if !strings.HasPrefix(one.command, "export ") {
-			expectOutput(t, dir, one)
+			expectOutput(p.t, dir, one)
 		}
 	}
 	p.signal(syscall.SIGINT)
@@ -69,9 +82,9 @@ func stepsOf(page, section string) []step {
 }
 
 // demoArguments returns the arguments that make demo gives the hub.
-func demoArguments(t *testing.T, repository string) []string {
+func demoArguments(t *testing.T) []string {
 	t.Helper()
-	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}

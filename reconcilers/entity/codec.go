@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // Codec converts between values and the bytes in a bucket.
@@ -85,6 +86,12 @@ func keepUnknown[T any](data, previous []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(keep(before, part, now))
+}
+
+// SameJSON reports whether two texts are the same JSON: the order of fields and white space do not count.
+func SameJSON(a, b []byte) bool {
+	var one, two any
+	return isJSON(a, &one) && isJSON(b, &two) && reflect.DeepEqual(one, two)
 }
 
 func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }

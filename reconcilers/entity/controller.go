@@ -107,8 +107,9 @@ type Controller[T any] struct {
 	inHub      []*objects
 	log        logr.Logger
 
-	closing sync.RWMutex // is held for reading by each reconcile, if the Reconciler is a Cleaner
-	closed  bool         // no reconcile begins any longer
+	running sync.WaitGroup // the reconciles; mu is held while one is added
+	mu      sync.Mutex     // protects closed
+	closed  bool           // no reconcile begins any longer
 }
 
 // ErrInvalidOptions is the error of Options that cannot be used.
@@ -193,11 +194,10 @@ func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Dur
 
 // Reconcile reconciles one key.
 func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
-	c.closing.RLock()
-	defer c.closing.RUnlock()
-	if c.closed {
+	if !c.begin() {
 		return reconcile.Result{}, nil
 	}
+	defer c.running.Done()
 	entry, exists := c.store.bucket.Get(r.Key)
 	if !exists {
 		return c.gone(ctx, r.Key)
@@ -278,7 +278,7 @@ func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 	}
 	if hub := c.options.Hub; hub != nil {
 		s.hub = &Secondaries{
-			owner: o, marks: c.hubMarks(), manager: c.options.Name + "-" + c.options.Cluster, client: hub.Client, live: hub.Client,
+			owner: o, marks: c.hubMarks(), manager: c.options.Name, client: hub.Client, live: hub.Client,
 			objects: c.inHub, cluster: c.options.Cluster,
 			event: func(_ client.Object, e event) { c.tell(o.Key, nil, e) }, // An app records events in its remote only.
 		}

@@ -140,15 +140,20 @@ func (o *objects) see(obj client.Object, q workqueue.TypedRateLimitingInterface[
 	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner))
 }
 
-// hubSource returns the source of objects of the hub. It knows nothing of those that have gone: to read one removes it from the index.
+// hubSource returns the source of objects of the hub. An event may be that of an object that has gone, so the index follows what the
+// hub has now.
 func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request] {
-	return hubobjects.Map(from, func(_ context.Context, obj client.Object) []Request {
-		owner, ok := o.marks.OwnerOf(obj)
-		if !ok {
-			return requests(o.marks.Kind, o.set(client.ObjectKeyFromObject(obj), Owner{}))
+	return hubobjects.Map(from, func(ctx context.Context, obj client.Object) []Request {
+		key, owner := client.ObjectKeyFromObject(obj), Owner{}
+		now := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+		if from.Get(ctx, key, now) == nil {
+			owner, _ = o.marks.OwnerOf(now)
 		}
-		o.set(client.ObjectKeyFromObject(obj), owner)
-		return requests(o.marks.Kind, []string{owner.Key})
+		concerned := o.set(key, owner)
+		if owner.Key != "" && !slices.Contains(concerned, owner.Key) {
+			concerned = append(concerned, owner.Key)
+		}
+		return requests(o.marks.Kind, concerned)
 	})
 }
 
@@ -158,8 +163,7 @@ func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.L
 	for _, key := range o.of(primary, f) {
 		obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
 		switch err := o.reader.Get(ctx, key, obj); {
-		case apierrors.IsNotFound(err):
-			o.set(key, Owner{})
+		case apierrors.IsNotFound(err): // Its event follows, and changes the index.
 		case err != nil:
 			return nil, fmt.Errorf("read %s %s of %s: %w", o.kind.Kind, key, primary, err)
 		default:

@@ -65,12 +65,24 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	}
 }
 
+// begin adds a reconcile to those that run, and reports false if the controller has ended.
+func (c *Controller[T]) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Add(1)
+	return true
+}
+
 // clean waits until ctx has ended and no reconcile runs, and calls the Cleaner.
 func (c *Controller[T]) clean(ctx context.Context, cleaner Cleaner) error {
 	<-ctx.Done()
-	c.closing.Lock() // A reconcile holds it for reading.
+	c.mu.Lock()
 	c.closed = true
-	c.closing.Unlock()
+	c.mu.Unlock()
+	c.running.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.CleanWithin)
 	defer cancel()
 	return cleaner.Clean(ctx)

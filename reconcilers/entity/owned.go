@@ -133,7 +133,7 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	if err != nil {
 		return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), err)
 	}
-	if exists && equalJSON(now.Value, data) {
+	if exists && SameJSON(now.Value, data) {
 		return nil
 	}
 	_, err = to.bucket.Put(ctx, key, data, now.Revision)
@@ -152,17 +152,6 @@ func withMark(data []byte, field string, m entityMark) ([]byte, error) {
 	}
 	fields[field] = raw
 	return json.Marshal(fields)
-}
-
-// equalJSON reports whether two texts are the same JSON.
-func equalJSON(a, b []byte) bool {
-	var one, two any
-	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
-		return false
-	}
-	x, _ := json.Marshal(one) // Both were decoded.
-	y, _ := json.Marshal(two)
-	return bytes.Equal(x, y)
 }
 
 // DeleteEntities deletes all entities of the primary in a bucket of Options.OwnsEntities but those under some keys.

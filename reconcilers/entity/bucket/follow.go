@@ -76,9 +76,9 @@ type reading struct {
 	canary   canary
 	canaryAt Revision
 	canaries sync.WaitGroup
-	// reconnects is how often the client had connected again when the watch began.
-	reconnects func() uint64
-	began      uint64
+	// js is the connection, and reconnects how often it had been made again when the watch began.
+	js         jetstream.JetStream
+	reconnects uint64
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
@@ -90,8 +90,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reconnects := func() uint64 { return js.Conn().Stats().Reconnects }
-	began := reconnects()
+	reconnects := js.Conn().Stats().Reconnects
 	kv, facts, err := b.open(ctx, js)
 	if err != nil {
 		return err
@@ -101,7 +100,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	defer drain(watch)
-	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), reconnects: reconnects, began: began}
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, reconnects: reconnects}
 	defer r.canaries.Wait()
 	defer cancel()
 	alive := time.NewTicker(b.options.Beat / beatsMissed)
@@ -129,7 +128,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 
 // check returns an error if the watch is deaf, or if the connection was lost: the server may have forgotten the watch then.
 func (r *reading) check(ctx context.Context, begun time.Time) error {
-	if r.reconnects() != r.began {
+	if r.js.Conn().Stats().Reconnects != r.reconnects {
 		return errReconnected
 	}
 	if r.of.isDeaf(begun, r.complete) {
@@ -323,46 +322,6 @@ func (b *Bucket) lost(err error) {
 		b.options.Logger.Info("Lost the bucket", "bucket", b.options.Name, "reason", err.Error())
 	}
 	b.health.Complete, b.health.Err = false, err
-}
-
-// sawCanary records that the watch is alive.
-func (b *Bucket) sawCanary(c canary, at Revision) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.seen, b.beat, b.beatAt = time.Now(), c, at
-	if !b.health.Changed {
-		b.last.Counter = max(b.last.Counter, c.Counter)
-	}
-}
-
-// sing writes canaries until ctx ends, if this process writes.
-func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) {
-	beat := time.NewTicker(b.options.Beat)
-	defer beat.Stop()
-	for {
-		if err := b.options.Gate(); err == nil {
-			if err := b.singOnce(ctx, kv); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
-				b.options.Logger.V(1).Info("Failed to write the canary", "bucket", b.options.Name, "reason", err.Error())
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-		}
-	}
-}
-
-// singOnce writes the next canary.
-func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
-	b.mu.Lock()
-	next, at := b.beat, b.beatAt
-	next.Beat++
-	if !b.health.Changed {
-		next.Counter = max(next.Counter, b.last.Counter) + 1
-	}
-	b.mu.Unlock()
-	return b.putCanary(ctx, kv, next, at)
 }
 
 // remember saves the identity from time to time, and notices that a bucket was accepted.

@@ -4,7 +4,6 @@ package bucket
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type Identity struct {
 	// Counter is the counter of the canary, which only grows.
 	Counter uint64 `json:"counter"`
 	// Accepted is when an operator has accepted the bucket with this identity, also if its counter is lower than that of the bucket
-	// before. The zero time means that nobody had to.
+	// before. The zero time means that no acceptance was needed.
 	Accepted time.Time `json:"accepted,omitzero"`
 }
 
@@ -30,27 +29,4 @@ type Anchor interface {
 	Load(ctx context.Context) (Identity, bool, error)
 	// Save replaces the identity.
 	Save(ctx context.Context, id Identity) error
-}
-
-// CanaryPrefix begins the keys of canaries. No entity has such a key.
-const CanaryPrefix = "_clusterfx."
-
-// canaryKey returns the key of the canary of a hub. Two hubs that use one bucket have one each.
-func canaryKey(writer string) string { return CanaryPrefix + "canary." + writer }
-
-// canary is the value of the key.
-type canary struct {
-	// Counter grows with each write, but not while the bucket is Changed: otherwise a restored bucket would catch up with the
-	// identity that it has lost.
-	Counter uint64 `json:"counter"`
-	// Beat grows with each write.
-	Beat uint64 `json:"beat"`
-}
-
-func decodeCanary(value []byte) canary {
-	var c canary
-	if json.Unmarshal(value, &c) != nil {
-		return canary{}
-	}
-	return c
 }

@@ -29,8 +29,7 @@ type Description struct {
 }
 
 // Describe reads the description of a bucket from the server. writer identifies the hub, see Options; without it the description
-// has no counter. The error wraps ErrNotFound if
-// the bucket does not exist.
+// has no counter. The error wraps ErrNotFound if the bucket does not exist.
 func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) (Description, error) {
 	stream, err := js.Stream(ctx, streamOf(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

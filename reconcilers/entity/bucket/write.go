@@ -4,7 +4,6 @@ package bucket
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,18 +94,6 @@ func (b *Bucket) opened(ctx context.Context, js jetstream.JetStream) (jetstream.
 	defer b.mu.Unlock()
 	b.kv, b.kvOf = kv, js
 	return kv, nil
-}
-
-// putCanary writes the canary, if it has the expected revision.
-func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, c canary, expected Revision) error {
-	value, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = b.update(ctx, kv, record{key: canaryKey(b.options.Writer), value: value, revision: expected})
-	return err
 }
 
 // update writes the value of a record if its key has the revision of the record; 0 means that the stream has nothing of the key.

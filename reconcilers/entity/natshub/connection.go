@@ -3,11 +3,12 @@
 package natshub
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,8 +45,8 @@ type Connection struct {
 // that they name.
 func New(o Options, e Environment) (*Connection, error) {
 	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}}
-	if err := o.Validate(); err != nil {
-		return nil, err
+	if err := o.checkURL(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 	}
 	if o.URL == "" {
 		return c, nil
@@ -198,7 +199,7 @@ func (c *Connection) await(ctx context.Context, conn *nats.Conn, used map[string
 		if c.options.Secret == "" || conn.IsConnected() {
 			continue
 		}
-		if _, now, err := c.credential(ctx); err == nil && !reflect.DeepEqual(now, used) {
+		if _, now, err := c.credential(ctx); err == nil && !maps.EqualFunc(now, used, bytes.Equal) {
 			return
 		}
 	}

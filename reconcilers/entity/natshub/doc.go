@@ -21,6 +21,7 @@ waited in a buffer would be sent after the hub has lost its lease. For the same 
 before it is sent, and carries the revision of the key that it replaces.
 
 The identity of each bucket (see package bucket) is kept in a ConfigMap of the hub, so that a hub that starts recognizes a bucket
-that was restored while it did not run. An operator accepts such a bucket by replacing its entry there.
+that was restored while it did not run. An operator accepts such a bucket
+with hub entity accept, see Accept.
 */
 package natshub

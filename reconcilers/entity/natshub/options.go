@@ -86,21 +86,21 @@ const (
 
 // Validate returns an error about options that cannot be used, or about the files that they name. It connects to nothing.
 func (o Options) Validate() error {
-	if o.URL == "" {
-		if o != (Options{}) {
-			return fmt.Errorf("%w: %w", ErrInvalidOptions, errNoURL)
-		}
-		return nil
+	none := func(context.Context, string) (map[string][]byte, error) { return nil, errNoSecrets }
+	_, err := New(o, Environment{Secret: none})
+	return err
+}
+
+// checkURL returns an error about an address, which does not repeat it: it may have a password.
+func (o Options) checkURL() error {
+	if o.URL == "" && o != (Options{}) {
+		return errNoURL
 	}
 	for one := range strings.SplitSeq(o.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return fmt.Errorf("%w: %w", ErrInvalidOptions, errURL) // It may have a password.
+		if o.URL != "" && (err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)) {
+			return errURL
 		}
-	}
-	none := func(context.Context, string) (map[string][]byte, error) { return nil, errNoSecrets }
-	if _, err := o.client(Environment{Secret: none}); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 	}
 	return nil
 }

@@ -155,12 +155,12 @@ func (p *part) next() *Life {
 func (p *part) reports(l *Life, reason, message string) {
 	report := state.ModuleStatus{State: state.ModuleDegraded, Reason: reason, Message: state.Sanitize(message)}
 	p.mu.Lock()
-	current := p.life == l
-	if current {
+	differs := p.life == l && (p.report.Reason != report.Reason || p.report.Message != report.Message)
+	if differs {
 		p.report = report
 	}
 	p.mu.Unlock()
-	if current {
+	if differs {
 		p.changed()
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
@@ -122,7 +123,7 @@ func newEntityGet(p Program) *cobra.Command {
 					return err
 				}
 				if len(args) > 1 && format == formatJSON {
-					return printJSON(s.terminal, list[0])
+					return printData(s.terminal, format, list[0])
 				}
 				return printEntities(s.terminal, format, tables, list)
 			})
@@ -144,11 +145,18 @@ func read(ctx context.Context, store *entities.Store, key []string) ([]entities.
 	return []entities.Document{d}, err
 }
 
-// printJSON prints a value for programs.
-func printJSON(t *output.Terminal, value any) error {
-	encoder := json.NewEncoder(t.Out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+// printData prints a value for programs, in the format yaml or json.
+func printData(t *output.Terminal, format entityFormat, value any) error {
+	if format == formatJSON {
+		encoder := json.NewEncoder(t.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	}
+	text, err := yaml.Marshal(value)
+	if err == nil {
+		_, err = t.Out.Write(text)
+	}
+	return err
 }
 
 // printEntities prints entities in a format.
@@ -162,7 +170,7 @@ func printEntities(t *output.Terminal, format entityFormat, tables output.Tables
 		_, err = t.Out.Write(text)
 		return err
 	case format == formatJSON:
-		return printJSON(t, list)
+		return printData(t, format, list)
 	case len(list) == 0:
 		t.Text("The bucket has no entities.")
 		return nil

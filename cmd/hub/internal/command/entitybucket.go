@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
@@ -122,14 +121,8 @@ func newBucketState(name string, d bucket.Description) bucketState {
 // printBuckets prints the states of buckets.
 func printBuckets(t *output.Terminal, format entityFormat, tables output.Tables, all []bucketState) error {
 	switch {
-	case format == formatJSON:
-		return printJSON(t, all)
-	case format == formatYAML:
-		text, err := yaml.Marshal(all)
-		if err == nil {
-			_, err = t.Out.Write(text)
-		}
-		return err
+	case format != formatTable:
+		return printData(t, format, all)
 	case len(all) == 0:
 		t.Text("The NATS server has no buckets.")
 		return nil
@@ -261,15 +254,8 @@ func (s *natsSession) stateOf(ctx context.Context, js jetstream.JetStream, name 
 
 // printBucket prints the state of one bucket.
 func printBucket(t *output.Terminal, format entityFormat, state bucketState) error {
-	switch format {
-	case formatJSON:
-		return printJSON(t, state)
-	case formatYAML:
-		text, err := yaml.Marshal(state)
-		if err == nil {
-			_, err = t.Out.Write(text)
-		}
-		return err
+	if format != formatTable {
+		return printData(t, format, state)
 	}
 	expires := "never"
 	if state.Expires != "" {

@@ -3,6 +3,7 @@
 package entities
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -67,7 +68,7 @@ var (
 // Parse reads documents in YAML or JSON. With a key there is one document: the value of the key, or a document with that key. Without
 // a key each document has a key and a value. The status in a document is left out.
 func Parse(r io.Reader, key string) ([]Document, error) {
-	decoder := utilyaml.NewYAMLReader(newLines(r))
+	decoder := utilyaml.NewYAMLReader(bufio.NewReader(r))
 	var all []Document
 	for {
 		text, err := decoder.Read()
@@ -136,17 +137,6 @@ func (d *Document) check() error {
 		return errTooLarge
 	}
 	return nil
-}
-
-// Same reports whether two values are the same JSON.
-func Same(a, b json.RawMessage) bool {
-	var one, two any
-	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
-		return false
-	}
-	x, errX := json.Marshal(one)
-	y, errY := json.Marshal(two)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // YAML returns documents as YAML, with --- between them.

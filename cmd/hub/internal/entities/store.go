@@ -3,12 +3,11 @@
 package entities
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,8 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
-
-func newLines(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
 
 // Store is a bucket with entities, and the bucket with their status if there is one.
 type Store struct {
@@ -129,18 +126,16 @@ func all(ctx context.Context, kv jetstream.KeyValue) ([]jetstream.KeyValueEntry,
 
 var (
 	errEnded    = errors.New("the server has ended the watch")
-	errKey      = errors.New("a key has letters, digits, and - / _ = . but no dot at its ends")
+	errKey      = errors.New("a key has letters, digits, and - / _ = . with single dots inside only")
 	errReserved = errors.New("keys with " + bucket.CanaryPrefix + " belong to the hub")
 )
 
+// validKey is the pattern of keys of NATS.
+var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
+
 func checkKey(key string) error {
-	for _, r := range key {
-		if !strings.ContainsRune("-/_=.", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return fmt.Errorf("key %q: %w", key, errKey)
-		}
-	}
 	switch {
-	case key == "" || strings.HasPrefix(key, ".") || strings.HasSuffix(key, "."):
+	case !validKey.MatchString(key):
 		return fmt.Errorf("key %q: %w", key, errKey)
 	case strings.HasPrefix(key, bucket.CanaryPrefix):
 		return fmt.Errorf("key %q: %w", key, errReserved)
@@ -193,7 +188,7 @@ func (s *Store) Apply(ctx context.Context, d Document, w Write) (Result, error) 
 	}
 	result := Result{Done: "created"}
 	switch {
-	case now.Revision > 0 && Same(now.Value, d.Value):
+	case now.Revision > 0 && entity.SameJSON(now.Value, d.Value):
 		return Result{Done: "unchanged", Revision: now.Revision}, nil
 	case now.Revision > 0:
 		result.Done = "updated"
