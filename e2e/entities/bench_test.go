@@ -210,7 +210,10 @@ func (f *field) watch(r *benchRemote) {
 func (f *field) manager(r *benchRemote) ctrl.Manager {
 	m, err := ctrl.NewManager(r.config, ctrl.Options{
 		Scheme: f.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache: cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", r.namespace)},
+		Cache: cache.Options{ // As in an app, without managed fields.
+			DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", r.namespace),
+			DefaultTransform:     cache.TransformStripManagedFields(),
+		},
 	})
 	must(f.b, err)
 	return m

@@ -3,6 +3,7 @@
 package entity_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
@@ -385,5 +387,54 @@ func TestApply_KeepsTheLife(t *testing.T) {
 	})
 	if after := s.wait(t, "a.x", "1"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the secondary was written: %v, was %v", after, before)
+	}
+}
+
+// A secondary that is as desired costs no request, for typed and for unstructured objects, also in a new process and when it is
+// reconciled again.
+func TestApply_NoRequest(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]func(*corev1.ConfigMap) client.Object{
+		"typed": func(c *corev1.ConfigMap) client.Object { return c },
+		"unstructured": func(c *corev1.ConfigMap) client.Object {
+			u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": c.Data["k"]}}}
+			u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			u.SetNamespace(c.Namespace)
+			u.SetName(c.Name)
+			return u
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := beginWith(t, func(s *stage) {
+				s.adapt = func(*entity.Options, entity.Reconciler[order], func(string) *bucket.Bucket) entity.Reconciler[order] {
+					return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+						err := out.Apply(ctx, object(s.configMap(e.Key, e.Value.Data)))
+						s.reconciles.Add(1)
+						return entity.Report{Ready: err == nil}, err
+					})
+				}
+			})
+			s.put(t, "a.x", value("1"))
+			s.wait(t, "a.x", "1")
+			s.stop()
+			s.applied.Store(0)
+			s.process(t)
+			for range 3 {
+				before := s.reconciles.Load()
+				entitytest.Eventually(t, func() error {
+					s.controller.EnqueueKey("a.x", entity.OperationResync)
+					if s.reconciles.Load() <= before+1 {
+						return errors.New("it is not reconciled again yet")
+					}
+					return nil
+				})
+			}
+			if n := s.applied.Load(); n != 0 {
+				t.Errorf("%d requests to apply, want none", n)
+			}
+			s.put(t, "a.x", value("2"))
+			s.wait(t, "a.x", "2")
+		})
 	}
 }

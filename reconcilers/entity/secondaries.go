@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,8 +88,9 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
 	told := synced(actionCreate, messageCreated, obj.GetName())
-	u.SetResourceVersion(object.OnlyNew)
-	if exists {
+	if !exists {
+		u.SetResourceVersion(object.OnlyNew)
+	} else {
 		same, err := isContained(found, u)
 		if err != nil || same {
 			return err
@@ -120,16 +122,19 @@ func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (
 	return u, nil
 }
 
-// isContained reports whether an object, which is a copy, has all desired fields; the desired object has no resourceVersion of an object.
+// isContained reports whether an object has all desired fields. The object may be that of the cache.
 func isContained(found client.Object, desired *unstructured.Unstructured) (bool, error) {
-	found.SetManagedFields(nil) // To convert them takes longer than all other fields.
+	if u, ok := found.(*unstructured.Unstructured); ok {
+		_, ok := fieldset.Contains(u.Object, desired.Object)
+		return ok, nil
+	}
+	found.GetObjectKind().SetGroupVersionKind(desired.GroupVersionKind()) // The cache may have none.
+	found.SetManagedFields(nil)                                           // To convert them takes longer than all other fields. The cache keeps its own.
 	actual, err := object.Fields(found)
 	if err != nil {
 		return false, err
 	}
-	wanted := desired.DeepCopy()
-	wanted.SetResourceVersion("")
-	_, ok := fieldset.Contains(actual, wanted.Object)
+	_, ok := fieldset.Contains(actual, desired.Object)
 	return ok, nil
 }
 
@@ -147,7 +152,7 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 }
 
-// find reads an object from the cache.
+// find reads an object from the cache. Its maps and lists are those of the cache, and must not be changed.
 func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) (client.Object, bool, error) {
 	var from reader = s.client
 	for _, o := range s.objects {
@@ -155,8 +160,8 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.G
 			from = o.reader
 		}
 	}
-	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
-	err := from.Get(ctx, client.ObjectKeyFromObject(obj), found)
+	found := emptyLike(obj, kind)
+	err := from.Get(ctx, client.ObjectKeyFromObject(obj), found, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
@@ -164,6 +169,15 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.G
 		return nil, false, fmt.Errorf("read %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
 	return found, true, nil
+}
+
+// emptyLike returns an empty object of the type of another one.
+func emptyLike(obj client.Object, kind schema.GroupVersionKind) client.Object {
+	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object) //nolint:forcetypeassert // It has the type of obj.
+	if u, ok := empty.(*unstructured.Unstructured); ok {
+		u.SetGroupVersionKind(kind)
+	}
+	return empty
 }
 
 // owns reports whether an object is a secondary of the primary.

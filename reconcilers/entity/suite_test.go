@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +67,7 @@ type stage struct {
 	reports    *entity.StatusStore
 	stop       func()
 	owned      atomic.Int64 // how many secondaries the last delete was declared to be one of
+	applied    atomic.Int64
 	resync     time.Duration
 	failures   atomic.Int64 // how many reconciles shall fail
 	reconciles atomic.Int64
@@ -73,15 +75,20 @@ type stage struct {
 	adapt func(o *entity.Options, r entity.Reconciler[order], follow func(string) *bucket.Bucket) entity.Reconciler[order]
 }
 
-// declaring is a client that records the number of objects in deletes.Owning.
-type declaring struct {
+// recording is a client that records the number of objects in deletes.Owning, and how often it applies one.
+type recording struct {
 	client.Client
-	owned *atomic.Int64
+	owned, applied *atomic.Int64
 }
 
-func (d declaring) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	d.owned.Store(int64(deletes.OwnedIn(ctx)))
-	return d.Client.Delete(ctx, obj, opts...)
+func (r recording) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	r.owned.Store(int64(deletes.OwnedIn(ctx)))
+	return r.Client.Delete(ctx, obj, opts...)
+}
+
+func (r recording) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	r.applied.Add(1)
+	return r.Client.Apply(ctx, obj, opts...)
 }
 
 func begin(t *testing.T) *stage {
@@ -130,7 +137,7 @@ func (s *stage) process(t *testing.T) {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
 			made, err := client.New(c, o)
-			return declaring{Client: made, owned: &s.owned}, err
+			return recording{Client: made, owned: &s.owned, applied: &s.applied}, err
 		},
 	})
 	entitytest.Must(t, err)

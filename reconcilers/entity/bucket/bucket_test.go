@@ -107,6 +107,35 @@ func TestBucket_CompactedMarker(t *testing.T) {
 	}
 }
 
+// A marker that the process has seen counts after the stream has compacted it and the watch has begun again: a key that is created
+// then has another life.
+func TestBucket_RemembersMarkers(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", "1")
+	first := s.wait(t, "a.x", "1").Life
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	s.wait(t, "a.x", "")
+	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	before := s.bucket.Losses()
+	s.server.Kill()
+	s.server.Restart()
+	entitytest.Eventually(t, func() error {
+		if s.bucket.Losses() == before {
+			return errors.New("the watch is not lost yet")
+		}
+		return nil
+	})
+	s.healthy(t)
+	if _, ok := s.bucket.Marker("a.x"); !ok {
+		t.Error("the marker is forgotten")
+	}
+	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
+	if e := s.wait(t, "a.x", "2"); e.Includes(first) {
+		t.Errorf("the new entity has the life of the earlier one: %v, %v", first, e)
+	}
+}
+
 // D3: a key that is deleted and created again has another life, also if no process saw it.
 func TestD3_Lives(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,8 @@
 package bucket
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,16 +19,20 @@ type Life struct {
 }
 
 // String returns the life as it is written in marks: the revision and the time in nanoseconds.
-func (l Life) String() string { return fmt.Sprintf("%d-%d", l.Revision, l.Time.UnixNano()) }
+func (l Life) String() string {
+	text := strconv.AppendUint(make([]byte, 0, 40), uint64(l.Revision), 10)
+	return string(strconv.AppendInt(append(text, '-'), l.Time.UnixNano(), 10))
+}
 
 // ParseLife returns the life that String has written, and false for another text.
 func ParseLife(text string) (Life, bool) {
-	var revision uint64
-	var at int64
-	if n, err := fmt.Sscanf(text, "%d-%d", &revision, &at); n != 2 || err != nil || revision == 0 {
+	revision, at, _ := strings.Cut(text, "-")
+	r, err := strconv.ParseUint(revision, 10, 64)
+	nanoseconds, errTime := strconv.ParseInt(at, 10, 64)
+	if err != nil || errTime != nil || r == 0 {
 		return Life{}, false
 	}
-	l := Life{Revision: Revision(revision), Time: time.Unix(0, at).UTC()}
+	l := Life{Revision: Revision(r), Time: time.Unix(0, nanoseconds).UTC()}
 	return l, l.String() == text
 }
 

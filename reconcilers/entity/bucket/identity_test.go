@@ -6,11 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
+
+// An identity continues one with the same time of creation and no higher counter, and no other one.
+func TestIdentity_Continues(t *testing.T) {
+	t.Parallel()
+	created := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	earlier := bucket.Identity{Created: created, Counter: 5}
+	for now, want := range map[bucket.Identity]bool{
+		earlier:                                                    true,
+		{Created: created, Counter: 6}:                             true,
+		{Created: created, Counter: 4}:                             false,
+		{Created: created.Add(1), Counter: 5}:                      false,
+		{Created: created.Add(1), Counter: 6}:                      false,
+		{Created: created.In(time.FixedZone("X", 60)), Counter: 5}: true,
+	} {
+		if got := now.Continues(earlier); got != want {
+			t.Errorf("%+v continues %+v: %t, want %t", now, earlier, got, want)
+		}
+	}
+}
 
 // A bucket that is deleted and created again under a live watch is another one.
 func TestBucket_Recreated(t *testing.T) {
@@ -94,6 +114,17 @@ func TestBucket_Restored(t *testing.T) {
 			}
 			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
 				t.Errorf("got %v", err)
+			}
+			s.stop()
+			s.process(t)
+			entitytest.Eventually(t, func() error {
+				if h := s.bucket.Health(); !h.Complete {
+					return fmt.Errorf("the next process does not follow it: %+v", h)
+				}
+				return nil
+			})
+			if h := s.bucket.Health(); !h.Changed {
+				t.Errorf("the next process takes the restored bucket for the one before: %+v", h)
 			}
 		})
 	}
