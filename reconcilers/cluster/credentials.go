@@ -102,15 +102,20 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	if err != nil {
 		return reading{}, fmt.Errorf("read Secret %s: %w", key, err)
 	}
+	return r.parse(&secret, from), nil
+}
+
+// parse returns the content of a Secret.
+func (r *reconciler) parse(secret *corev1.Secret, from origin) reading {
 	options := from.options()
 	// Expiry depends on the time of each reconcile, not of this read; see judge.
 	options.Now = func() time.Time { return time.Time{} }
 	connection, err := kubeconfig.Parse(secret.Data, options, r.settings.Policy)
 	if err != nil {
-		refusal := refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)).Valid
-		return reading{refusal: refusal, version: secret.ResourceVersion}, nil
+		refusal := refused(reasonOf(err), fmt.Sprintf(messageRefused, client.ObjectKeyFromObject(secret), err)).Valid
+		return reading{refusal: refusal, version: secret.ResourceVersion}
 	}
-	return reading{connection: connection, version: secret.ResourceVersion}, nil
+	return reading{connection: connection, version: secret.ResourceVersion}
 }
 
 // assess returns the credentials that a reading of the Secret contains now.

@@ -16,10 +16,11 @@ In a hub's fx App, next to registry.FX:
 	fx.Supply(cluster.Settings{Policy: policy, HubID: id}),
 	cluster.Module,
 
-Without fx, make a Journal, give it to the registry, fill in Params and call Setup. The manager's
-cache must hold Secrets of the credentials namespace only, and only the metadata that this package needs:
+Without fx, make a Journal, give it to the registry, fill in Params and call Setup. The manager is
+made with the options of ManagerOptions, so that its cache holds Secrets of the credentials namespace
+only, and only the metadata that this package needs:
 
-	ctrl.Options{Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)}}
+	ctrl.NewManager(config, cluster.ManagerOptions(hubv1.DefaultNamespace))
 
 The permissions that this controller and package registration need are those of Rules everywhere, and
 of CredentialsRules and EventRules in their namespaces. "hub rbac" prints them for the whole hub.
@@ -81,7 +82,7 @@ Ready for five seconds is no longer suspected.
 
 Secrets are watched by metadata and read live, one at a time, when the metadata show a version that
 was not read before. A cache of whole Secrets would also hold the other Secrets of the namespace;
-kubectl even copies a Secret into one of its annotations, which is why CacheOptions drops the
+kubectl even copies a Secret into one of its annotations, which is why ManagerOptions drops the
 annotations of other owners.
 
 The Journal is one object that is written whole, not a field of each Cluster: the two hundred starts

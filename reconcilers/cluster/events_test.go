@@ -136,7 +136,7 @@ func TestCluster_EventsOfTransitions(t *testing.T) {
 			mine.t = t
 			s := newStage(&mine, id, remote)
 			s.moods = moody
-			before := []string{"Normal Registered", "Normal Ready"}
+			before := []string{"Normal Ready"}
 			s.expectTold(before)
 			c.happens(s)
 			s.expectTold(append(before, c.want...))
@@ -161,7 +161,7 @@ func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 	for range 2 {
 		s.outage()
 	}
-	kinds := []string{"Normal Registered", "Normal Ready", "Normal Paused", "Normal Resumed", "Warning Unreachable"}
+	kinds := []string{"Normal Ready", "Normal Paused", "Normal Resumed", "Warning Unreachable"}
 	h.eventually(func() error {
 		all, repeated := s.told(), 0
 		for _, e := range all {
@@ -169,8 +169,8 @@ func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 				repeated++
 			}
 		}
-		if len(all) != len(kinds) || repeated != len(kinds)-1 {
-			return fmt.Errorf("got %d objects for %d kinds of events, %d of them series; want a series for all but the first registration",
+		if len(all) != len(kinds) || repeated != len(kinds) {
+			return fmt.Errorf("got %d objects for %d kinds of events, %d of them series; want a series for each",
 				len(all), len(kinds), repeated)
 		}
 		return sameEvents(distinct(all), kinds)
@@ -244,7 +244,7 @@ func TestCluster_EventsOfAFailedCleanup(t *testing.T) {
 	s.remove(s.name)
 	s.expectGone(s.name)
 	s.expectNote(s.name, "Abandoned", "untidy/everything")
-	s.expectTold([]string{"Normal Registered", "Normal Ready", "Warning Abandoned"})
+	s.expectTold([]string{"Normal Ready", "Warning Abandoned"})
 }
 
 func newStage(h *hub, name string, remote *fleet.Cluster) *stage {
@@ -325,7 +325,7 @@ func (s *stage) told() []eventsv1.Event {
 	s.t.Helper()
 	var all eventsv1.EventList
 	s.must(s.List(s.t.Context(), &all))
-	mine := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != s.name })
+	mine := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != s.name || e.Reason == "Registered" })
 	slices.SortFunc(mine, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	return mine
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -17,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A hub is a manager whose cache has options for Secrets, the registry, and this package. The registry and this package
+// A hub is a manager with the options of this package, the registry, and this package. The registry and this package
 // get the same policy.
 func Example() {
 	newManager := func() (ctrl.Manager, error) {
@@ -25,9 +24,7 @@ func Example() {
 		if err != nil {
 			return nil, err
 		}
-		return ctrl.NewManager(kubeconfig, ctrl.Options{
-			Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)},
-		})
+		return ctrl.NewManager(kubeconfig, cluster.ManagerOptions(hubv1.DefaultNamespace))
 	}
 	hub := fx.Options(
 		fx.NopLogger,

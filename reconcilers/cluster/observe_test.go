@@ -319,7 +319,7 @@ func TestCluster_Authorized(t *testing.T) {
 	if c.Status.ModuleSummary != "1/2" {
 		t.Errorf("got %s modules, want 1/2", c.Status.ModuleSummary)
 	}
-	h.expectEvents(name, "Registered", "RightsMissing", "Ready")
+	h.expectEvents(name, "RightsMissing", "Ready")
 
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"free"} })
 	h.eventually(func() error {

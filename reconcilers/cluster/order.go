@@ -3,8 +3,6 @@
 package cluster
 
 import (
-	"context"
-	"fmt"
 	"sync"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -23,33 +21,18 @@ import (
 type order struct {
 	mu    sync.Mutex // protects known; held for map operations only
 	known map[string]struct{}
-	begun bool
 }
 
-// begin notes, once, which Clusters are known.
-func (o *order) begin(ctx context.Context, list func(context.Context) ([]hubv1.Cluster, error)) error {
-	o.mu.Lock()
-	begun := o.begun
-	o.mu.Unlock()
-	if begun {
-		return nil
-	}
-	all, err := list(ctx)
-	if err != nil {
-		return fmt.Errorf("list the Clusters: %w", err)
-	}
+// begin notes which of all Clusters are known.
+func (o *order) begin(all []hubv1.Cluster) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.begun {
-		return nil
-	}
-	o.begun, o.known = true, map[string]struct{}{}
+	o.known = map[string]struct{}{}
 	for i := range all {
 		if isKnown(&all[i]) {
 			o.known[all[i].Name] = struct{}{}
 		}
 	}
-	return nil
 }
 
 // looked notes that a Cluster was looked at.

@@ -49,8 +49,11 @@ type reconciler struct {
 	settings      Settings
 	secretCache   secretCache
 	removals      removals
+	opening       opening
 	order         order
-	writer        oldcrd.Writer // of the status
+	firstTurns    firstTurns
+	users         hubcontroller.SecretUsers // as of the last reconcile of each Cluster
+	writer        oldcrd.Writer             // of the status
 }
 
 // Reconcile posts the desired state of a Cluster and reports the state of its remote.
@@ -61,7 +64,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 }
 
 func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, error) {
-	if err := r.order.begin(ctx, r.cachedClusters); err != nil {
+	if err := r.open(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	defer r.order.looked(name)
@@ -69,6 +72,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.users.Set(name, "")
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -76,6 +80,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	case !cluster.DeletionTimestamp.IsZero():
 		return r.finish(ctx, &cluster)
 	}
+	r.users.Set(name, cluster.Spec.KubeconfigSecretRef.Name)
 	info, isClear := r.isClear(ctx, &cluster)
 	switch {
 	case !isClear:
@@ -123,10 +128,10 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	}
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
 	status := clusterstatus.Of(cluster, inUse.Credentials, info)
-	if wait := settles(status, info, time.Now()); wait > 0 {
+	now := time.Now()
+	if wait := max(r.firstTurns.wait(cluster, status, now), settles(status, info, now)); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	now := time.Now()
 	again := withoutControllers(&status, info, now)
 	if err := r.report(ctx, cluster, status); err != nil {
 		return ctrl.Result{}, err

@@ -262,7 +262,8 @@ func TestTransitions(t *testing.T) {
 		before, after hubv1.ClusterStatus
 		want          []string
 	}{
-		"a new Cluster is registered":       {fresh, calm, []string{"Normal Registered", "Normal Ready"}},
+		"a new Cluster is registered":       {fresh, calm, []string{"Normal Ready"}},
+		"a new Cluster that is not Ready":   {fresh, lost, []string{"Normal Registered", "Warning TimedOut"}},
 		"nothing happens":                   {calm, calm, nil},
 		"a remote is lost":                  {calm, lost, []string{"Warning TimedOut"}},
 		"it is lost in another way":         {lost, silent, []string{"Warning Unreachable"}},

@@ -337,9 +337,9 @@ func TestRegistration_LeavesUnlabelledSecretsAlone(t *testing.T) {
 	}
 }
 
-func TestCacheOptions_HoldOneNamespace(t *testing.T) {
+func TestManagerOptions_HoldOneNamespace(t *testing.T) {
 	t.Parallel()
-	for object, options := range cluster.CacheOptions("mine") {
+	for object, options := range cluster.ManagerOptions("mine").Cache.ByObject {
 		if _, isSecret := object.(*corev1.Secret); !isSecret || len(options.Namespaces) != 1 {
 			t.Errorf("%T: got namespaces %v, want one namespace of Secrets", object, options.Namespaces)
 		}

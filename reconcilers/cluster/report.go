@@ -54,8 +54,7 @@ const settleTime = time.Second
 // through three of these states within a fraction of a second when it starts; when a hub starts, thousands of remotes do
 // so together.
 func settles(status hubv1.ClusterStatus, info registry.Status, now time.Time) time.Duration {
-	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
-	if ready.Status != metav1.ConditionUnknown || ready.Reason == hubv1.ReasonPaused {
+	if !isTransient(status) {
 		return 0
 	}
 	return max(0, settleTime-now.Sub(info.Since))

@@ -45,6 +45,7 @@ func setup(p Params, remotes remotes) error {
 		spans:    newSpans(p.Traces),
 		settings: settings,
 		removals: removals{remotes: remotes, within: settings.RemoveWithin},
+		opening:  opening{turn: make(chan struct{}, 1)},
 	}
 	if p.Journal != nil {
 		r.suspects = p.Journal
@@ -83,42 +84,24 @@ func requestFor(e registry.Event) []ctrl.Request {
 }
 
 // secretChanged returns a handler that adds requests for the Clusters that name a Secret. For a Secret that
-// changes continuously it adds as many requests as there will be reads of the Secret.
+// changes continuously it adds as many requests as there will be reads of the Secret. A Cluster that has not been reconciled
+// since it names the Secret reads it then.
 func (r *reconciler) secretChanged() handler.EventHandler {
-	add := func(ctx context.Context, secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+	add := func(secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		now := time.Now()
-		for _, cluster := range r.clustersNaming(ctx, secret.GetName()) {
+		for _, cluster := range r.users.Of(secret.GetName()) {
 			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, r.secretCache.quiet(cluster, now))
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(ctx, e.Object, q)
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(e.Object, q)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(ctx, e.ObjectNew, q)
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(e.ObjectNew, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(ctx, e.Object, q)
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(e.Object, q)
 		},
 	}
-}
-
-// clustersNaming returns the names of the Clusters that name the Secret.
-//
-// It lists instead of using an index: an index has to be declared before the manager starts, and a
-// manager that is stopped before its cache has the kind of an index never ends
-// (controller-runtime#3440).
-func (r *reconciler) clustersNaming(ctx context.Context, secret string) []string {
-	all, err := r.cachedClusters(ctx)
-	if err != nil {
-		return nil // The cache is ending.
-	}
-	var names []string
-	for i := range all {
-		if all[i].Spec.KubeconfigSecretRef.Name == secret {
-			names = append(names, all[i].Name)
-		}
-	}
-	return names
 }

@@ -31,7 +31,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -126,18 +125,14 @@ func (h *hub) start() {
 func (h *hub) run(config *rest.Config) {
 	h.t.Helper()
 	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
-	byObject := cluster.CacheOptions(h.namespace)
-	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
+	options := cluster.ManagerOptions(h.namespace)
+	options.Cache.ByObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
+	options.Scheme, options.Logger, options.Metrics.BindAddress = scheme(h.t), logr.Discard(), "0"
 	config = rest.CopyConfig(config)
 	if h.options.wrap != nil {
 		config.Wrap(h.options.wrap)
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme(h.t),
-		Cache:   cache.Options{ByObject: byObject},
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Logger:  logr.Discard(),
-	})
+	mgr, err := ctrl.NewManager(config, options)
 	h.must(err)
 	settings, registration := h.options.settings, h.options.registration
 	settings.Namespace, registration.Namespace = h.namespace, h.namespace

@@ -23,6 +23,8 @@ type traffic struct {
 	reads   map[string]int // of Secrets, live, by name
 	ensured map[registry.ClusterName]int
 	applied map[string]int // writes of the status of a Cluster, by name
+	pages   int            // of Secrets that were read together
+	writes  int            // of any object but Leases
 	held    chan struct{}  // closed when watches of Secrets may continue; nil if they are not held
 }
 
@@ -61,6 +63,7 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.reads[name]++
 		w.mu.Unlock()
 	}
+	w.count(request, isSecret && name == "")
 	_, of, isCluster := strings.Cut(request.URL.Path, "/clusters/")
 	if name, isStatus := strings.CutSuffix(of, "/status"); isCluster && isStatus && request.Method == http.MethodPatch {
 		w.mu.Lock()
@@ -72,6 +75,37 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &heldBody{ReadCloser: response.Body, of: w, closed: make(chan struct{})}
 	}
 	return response, err
+}
+
+// count counts pages of Secrets and writes.
+func (w *traffic) count(request *http.Request, listsSecrets bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if listsSecrets && request.URL.Query().Get("limit") == "100" {
+		w.pages++
+	}
+	if request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/leases") {
+		w.writes++
+	}
+}
+
+// reset sets all counts to zero.
+func (w *traffic) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages, w.writes = 0, 0
+	clear(w.reads)
+	clear(w.applied)
+}
+
+// sum returns the number of reads of single Secrets, of pages, and of writes.
+func (w *traffic) sum() (reads, pages, writes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.reads {
+		reads += n
+	}
+	return reads, w.pages, w.writes
 }
 
 // readsOf returns the number of reads of a Secret.

@@ -10,7 +10,7 @@ In a hub's fx App, next to cluster.Module:
 	fx.Supply(registration.Settings{}),
 	registration.Module,
 
-The manager's cache must be made with cluster.CacheOptions. The permissions are those of cluster.Rules,
+The manager must be made with cluster.ManagerOptions. The permissions are those of cluster.Rules,
 cluster.CredentialsRules and cluster.EventRules.
 
 # What happens to a labelled Secret

@@ -13,7 +13,7 @@ import (
 type Params struct {
 	fx.In
 
-	// Manager is the hub's. Its cache must have been made with cluster.CacheOptions.
+	// Manager is the hub's. It must have been made with cluster.ManagerOptions.
 	Manager ctrl.Manager
 	// Heartbeats watches the workers of the controller. Default: no heartbeats.
 	Heartbeats *liveness.Monitor `optional:"true"`

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -42,12 +43,20 @@ type reconciler struct {
 	events    events.EventRecorder
 	namespace string
 	writes    *writeLimit
+	users     hubcontroller.SecretUsers
 }
 
 // Reconcile renews the token of a Secret if it is due.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	metadata := hubcontroller.SecretMetadata()
+	err := r.hub.Get(ctx, request.NamespacedName, metadata)
+	if err == nil && !isRenewed(metadata) {
+		return ctrl.Result{}, nil // Most Secrets are not: no request is sent.
+	}
 	var secret corev1.Secret
-	err := r.live.Get(ctx, request.NamespacedName, &secret)
+	if err == nil {
+		err = r.live.Get(ctx, request.NamespacedName, &secret)
+	}
 	if apierrors.IsNotFound(err) {
 		r.writes.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
@@ -115,17 +124,17 @@ func (r *reconciler) tellFailure(cluster *hubv1.Cluster, old life, err error) {
 // clusterOf returns a Cluster that names the Secret, preferably a Cluster whose remote is Ready; nil if there is no such
 // Cluster.
 func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Cluster, error) {
-	var all hubv1.ClusterList
-	if err := r.hub.List(ctx, &all); err != nil {
-		return nil, fmt.Errorf("list the Clusters: %w", err)
-	}
 	var found *hubv1.Cluster
-	for i := range all.Items {
-		one := &all.Items[i]
-		if one.Spec.KubeconfigSecretRef.Name != secret {
+	for _, name := range r.users.Of(secret) {
+		one := &hubv1.Cluster{}
+		err := r.hub.Get(ctx, client.ObjectKey{Name: name}, one)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read the Cluster %s: %w", name, err)
+		}
+		if err != nil || one.Spec.KubeconfigSecretRef.Name != secret {
 			continue
 		}
-		if info, _ := r.remotes.Status(registry.ClusterName(one.Name)); found == nil || info.State == state.StateReady {
+		if info, _ := r.remotes.Status(registry.ClusterName(name)); found == nil || info.State == state.StateReady {
 			found = one
 		}
 	}

@@ -35,7 +35,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -106,12 +105,10 @@ func (s *site) count(method, secret string) *atomic.Int64 {
 // start starts a hub, and returns the function that stops it.
 func (s *site) start(t *testing.T) func() {
 	t.Helper()
-	byObject := cluster.CacheOptions(s.namespace)
-	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: labels.SelectorFromSet(labelsOf(s.namespace))}
-	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
-		Scheme: s.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: byObject},
-	})
+	options := cluster.ManagerOptions(s.namespace)
+	options.Cache.ByObject[&hubv1.Cluster{}] = cache.ByObject{Label: labels.SelectorFromSet(labelsOf(s.namespace))}
+	options.Scheme, options.Logger, options.Metrics.BindAddress = s.Scheme(), logr.Discard(), "0"
+	mgr, err := ctrl.NewManager(s.config, options)
 	must(t, err)
 	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	must(t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),

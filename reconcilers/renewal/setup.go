@@ -57,10 +57,7 @@ func Setup(p Params) error {
 	err := ctrl.NewControllerManagedBy(p.Manager).
 		Named("renewal").
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isRenewed))).
-		Watches(&hubv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.secretNamed), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, // The remote is not Ready yet.
-			UpdateFunc: predicate.GenerationChangedPredicate{}.Update,
-		})).
+		Watches(&hubv1.Cluster{}, r.clusterChanged()).
 		WatchesRawSource(registry.Source(p.Registry, r.secretOf)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: atOnce,
@@ -81,6 +78,26 @@ func isRenewed(secret client.Object) bool {
 	return secret.GetAnnotations()[hubv1.AnnotationRenewToken] != ""
 }
 
+// clusterChanged returns a handler that adds a request for the Secret of a Cluster whose spec has changed. A new Cluster is not
+// Ready yet.
+func (r *reconciler) clusterChanged() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			r.secretNamed(e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			for _, request := range r.secretNamed(e.ObjectNew) {
+				if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+					q.Add(request)
+				}
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			r.users.Set(e.Object.GetName(), "")
+		},
+	}
+}
+
 // secretOf returns a request for the Secret of a remote that is Ready.
 func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	var cluster hubv1.Cluster
@@ -90,15 +107,17 @@ func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	if err := r.hub.Get(context.Background(), client.ObjectKey{Name: string(e.Name)}, &cluster); err != nil { //nolint:forbidigo // A read of the cache.
 		return nil // The Cluster has just been deleted.
 	}
-	return r.secretNamed(context.Background(), &cluster) //nolint:forbidigo // It sends no request.
+	return r.secretNamed(&cluster)
 }
 
-// secretNamed returns a request for the Secret that a Cluster names. A Cluster that names another Secret for the same
+// secretNamed notes the Secret that a Cluster names, and returns a request for it. A Cluster that names another Secret for the same
 // server keeps its app, so that no remote becomes Ready.
-func (r *reconciler) secretNamed(_ context.Context, object client.Object) []ctrl.Request {
+func (r *reconciler) secretNamed(object client.Object) []ctrl.Request {
 	cluster, isCluster := object.(*hubv1.Cluster)
 	if !isCluster {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: r.namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}}}
+	secret := cluster.Spec.KubeconfigSecretRef.Name
+	r.users.Set(cluster.Name, secret)
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: r.namespace, Name: secret}}}
 }

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/fx"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -66,7 +65,7 @@ func (t *term) newManager() (ctrl.Manager, error) {
 
 func (t *term) managerOptions() managerOptions {
 	skip, graceful := true, t.options.stopTimeout()
-	held := cacheOptions(t.options.CredentialsNamespace)
+	shared := cluster.ManagerOptions(t.options.CredentialsNamespace)
 	return managerOptions{config: rest.CopyConfig(t.options.Config), Options: ctrl.Options{
 		Scheme: t.scheme,
 		Logger: t.options.Log,
@@ -74,8 +73,9 @@ func (t *term) managerOptions() managerOptions {
 			inner, err := cache.New(config, options)
 			return &hubCache{Cache: inner, life: t.work.life}, err
 		},
-		Cache:  held.Cache,
-		Client: held.Client,
+		Cache:     shared.Cache,
+		Client:    shared.Client,
+		NewClient: shared.NewClient,
 
 		// The process serves metrics and health, see hubManager.
 		Metrics:                metricsserver.Options{BindAddress: serving.Nowhere},
@@ -88,19 +88,6 @@ func (t *term) managerOptions() managerOptions {
 		// more than one hub, one after the other or side by side.
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
 	}}
-}
-
-// cacheOptions select the objects of the hub's cluster in the caches of the hub and of hub parts, and the kinds that they
-// read live.
-func cacheOptions(credentials string) ctrl.Options {
-	return ctrl.Options{
-		Cache: cache.Options{
-			ByObject:         cluster.CacheOptions(credentials),
-			DefaultTransform: cache.TransformStripManagedFields(),
-		},
-		// A Secret is read live, one at a time: no credential stays in memory.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-	}
 }
 
 // hubManager is the hub's manager for one term. The process serves its checks and handlers.

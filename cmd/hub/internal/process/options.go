@@ -101,6 +101,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // The registry does so, too, but later.
 	o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
+	if o.Config.QPS == 0 && o.Config.RateLimiter == nil {
+		o.Config.QPS = -1 // The default of client-go is 5, with which 20 remotes would take 7 s to start.
+	}
 	if o.Config.UserAgent == "" {
 		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
 	}

@@ -57,7 +57,7 @@ func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
 		Changed: o.partsChanged,
-		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
+		Manager: func() ctrl.Options { return cluster.ManagerOptions(o.CredentialsNamespace) },
 	}
 }
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// opening is what a hub that starts does with the Clusters that it finds, once, before the first reconcile goes on: it notes
+// which of them come first (order) and which were Ready (firstTurns), and reads their Secrets together (readSecrets).
+type opening struct {
+	turn chan struct{} // capacity 1: held by the reconcile that does it, while the others wait
+	over atomic.Bool
+}
+
+// open does it, or waits until another reconcile has done it.
+func (r *reconciler) open(ctx context.Context) error {
+	if r.opening.over.Load() {
+		return nil
+	}
+	select {
+	case r.opening.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-r.opening.turn }()
+	if r.opening.over.Load() {
+		return nil
+	}
+	all, err := r.cachedClusters(ctx)
+	if err != nil {
+		return fmt.Errorf("list the Clusters: %w", err)
+	}
+	r.order.begin(all)
+	r.firstTurns.begin(all, time.Now())
+	r.readSecrets(ctx, all)
+	r.opening.over.Store(true)
+	return nil
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
+)
+
+const (
+	// secretsInPage is how many Secrets one request reads.
+	secretsInPage = 100
+	// worthPages is the number of Clusters from which on their Secrets are read in pages, and strangers is how many Secrets of
+	// others the namespace may have for each of theirs.
+	worthPages, strangers = 10, 3
+	// pagesTimeout bounds all pages; what is not read by then is read by the reconciles.
+	pagesTimeout = 10 * time.Second
+)
+
+// readSecrets reads the Secrets of the Clusters in pages: when a hub starts, that is one request for each hundred Clusters. What it
+// parses is what the reconciles would keep of a Secret that they read; the rest of a page is dropped at once. It returns no error,
+// since the reconcile of a Cluster reads a Secret that is missing here, or has changed since.
+func (r *reconciler) readSecrets(ctx context.Context, all []hubv1.Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, pagesTimeout)
+	defer cancel()
+	wanted := usersOf(all)
+	if len(wanted) < worthPages || r.countSecrets(ctx) > (1+strangers)*len(wanted) {
+		return
+	}
+	workers := errgroup.Group{}
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	defer func() { _ = workers.Wait() }() // They return no errors.
+	for next := ""; ; {
+		var page corev1.SecretList
+		err := r.secrets.List(ctx, &page, client.InNamespace(r.settings.Namespace), client.Limit(secretsInPage), client.Continue(next))
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Failed to read the Secrets in pages; each one is read by itself")
+			return
+		}
+		for i := range page.Items {
+			secret := &page.Items[i]
+			if users := wanted[secret.Name]; len(users) > 0 {
+				workers.Go(func() error { r.rememberSecret(ctx, secret, users); return nil })
+			}
+		}
+		if next = page.Continue; next == "" {
+			return
+		}
+	}
+}
+
+// usersOf returns the Clusters that need credentials, by the names of their Secrets.
+func usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
+	users := map[string][]*hubv1.Cluster{}
+	for i := range all {
+		one := &all[i]
+		if one.DeletionTimestamp.IsZero() && !clusterstatus.IsPaused(one) {
+			name := one.Spec.KubeconfigSecretRef.Name
+			users[name] = append(users[name], one)
+		}
+	}
+	return users
+}
+
+// countSecrets returns how many Secrets the namespace has. It sends no request.
+func (r *reconciler) countSecrets(ctx context.Context) int {
+	var all metav1.PartialObjectMetadataList
+	all.SetGroupVersionKind(secretKind)
+	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return 0 // The cache is ending.
+	}
+	return len(all.Items)
+}
+
+// rememberSecret keeps the reading of a Secret for the reconciles of the Clusters that name it.
+func (r *reconciler) rememberSecret(ctx context.Context, secret *corev1.Secret, users []*hubv1.Cluster) {
+	key := client.ObjectKeyFromObject(secret)
+	for _, cluster := range users {
+		q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
+		r.secretCache.remember(q, r.parse(secret, q.from))
+	}
+}
