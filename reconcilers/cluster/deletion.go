@@ -21,13 +21,14 @@ import (
 )
 
 // addFinalizer makes the deletion of the Cluster wait until its app has been stopped. It is
-// written before anything is started, and alone: the update brings the Cluster back.
+// written before anything is started.
 func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
 	before := cluster.DeepCopy()
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
+	r.written.note(cluster.DeepCopy())
 	return nil
 }
 

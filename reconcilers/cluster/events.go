@@ -37,7 +37,7 @@ func modulePart(name string) string    { return "status.modules{" + name + "}" }
 // only, and no event repeats the report before.
 func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
-	if before.ObservedGeneration <= 0 && !isTrue(after, hubv1.ConditionReady) { // Otherwise the event Ready tells it.
+	if isNew(before) && !isTrue(after, hubv1.ConditionReady) { // Otherwise the event Ready tells it.
 		all = append(all, hubcontroller.Normal(eventRegistered, "", "Cluster registered"))
 	}
 	if rotated(before.Credentials, after.Credentials) {

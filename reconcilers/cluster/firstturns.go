@@ -33,10 +33,10 @@ func (t *firstTurns) begin(all []hubv1.Cluster, now time.Time) {
 	defer t.mu.Unlock()
 	t.waiting = map[string]time.Time{}
 	for i := range all {
-		switch status := &all[i].Status; {
+		switch {
 		case wasReady(&all[i]):
 			t.waiting[all[i].Name] = now.Add(keepsReady)
-		case len(status.Conditions) == 0:
+		case isNew(all[i].Status):
 			t.waiting[all[i].Name] = now.Add(staysNew)
 		}
 	}
@@ -48,6 +48,9 @@ func wasReady(cluster *hubv1.Cluster) bool {
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionReady)
 }
 
+// isNew reports whether no hub has reported a status yet. The CRD has a default for it.
+func isNew(status hubv1.ClusterStatus) bool { return status.ObservedGeneration <= 0 }
+
 // wait returns how long to wait before a status is reported, or zero to report it now: its remote has had its turn, or the user has
 // changed the Cluster.
 func (t *firstTurns) wait(cluster *hubv1.Cluster, status hubv1.ClusterStatus, now time.Time) time.Duration {
@@ -57,8 +60,7 @@ func (t *firstTurns) wait(cluster *hubv1.Cluster, status hubv1.ClusterStatus, no
 	if !ok {
 		return 0
 	}
-	isNew := len(cluster.Status.Conditions) == 0
-	if isTransient(status) && now.Before(until) && (isNew || wasReady(cluster)) {
+	if isTransient(status) && now.Before(until) && (isNew(cluster.Status) || wasReady(cluster)) {
 		return until.Sub(now)
 	}
 	delete(t.waiting, cluster.Name)

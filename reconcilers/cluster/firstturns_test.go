@@ -34,8 +34,8 @@ func TestFirstTurns(t *testing.T) {
 		"it is paused":                     {ready, paused, false, time.Second, 0, 0},
 		"its spec was changed":             {ready, unknown, true, time.Second, 0, 0},
 		"it was not Ready":                 {failed, unknown, false, time.Second, 0, 0},
-		"it was Ready with another spec":   {hubv1.ClusterStatus{Conditions: ready.Conditions}, unknown, false, time.Second, 0, 0},
-		"it is new":                        {hubv1.ClusterStatus{}, unknown, false, time.Second, 9 * time.Second, 8 * time.Second},
+		"it was Ready with another spec":   {hubv1.ClusterStatus{ObservedGeneration: 3, Conditions: ready.Conditions}, unknown, false, time.Second, 0, 0},
+		"it is new":                        {hubv1.ClusterStatus{ObservedGeneration: -1, Conditions: unknown.Conditions}, unknown, false, time.Second, 9 * time.Second, 8 * time.Second},
 		"it is new and waits for too long": {hubv1.ClusterStatus{}, unknown, false, 10 * time.Second, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

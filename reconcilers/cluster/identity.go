@@ -15,18 +15,19 @@ import (
 )
 
 // recordIdentity records which cluster the remote is: at the first contact, and when the operator has accepted another
-// cluster. The record is an annotation, because a status may be lost and a safeguard must not be.
-func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) error {
+// cluster. The record is an annotation, because a status may be lost and a safeguard must not be. It reports whether it has written.
+func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (recorded bool, err error) {
 	id := identityToRecord(cluster, info)
 	if id == "" {
-		return nil
+		return false, nil
 	}
 	before := cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
-		return fmt.Errorf("record the identity: %w", err)
+		return false, fmt.Errorf("record the identity: %w", err)
 	}
-	return nil
+	r.written.note(cluster.DeepCopy())
+	return true, nil
 }
 
 // messageIsHub is the message for a remote that is the hub's own cluster with the permission of the operator.
@@ -38,6 +39,16 @@ func (r *reconciler) markHub(info registry.Status) state.Condition {
 	identity := info.Identity
 	if identity.Status == metav1.ConditionTrue && info.ID != "" && info.ID == r.settings.HubID {
 		identity.Reason, identity.Message = hubv1.ReasonIsHub, fmt.Sprintf(messageIsHub, info.ID)
+	}
+	return identity
+}
+
+// recordedIdentity returns the identity of a remote. After the first contact with a cluster whose id is recorded meanwhile it is the
+// same cluster; the registry tells so a moment later, in a snapshot that differs in nothing else.
+func recordedIdentity(cluster *hubv1.Cluster, info registry.Status) state.Condition {
+	identity := info.Identity
+	if identity.Reason == hubv1.ReasonFirstContact && info.ID != "" && cluster.Annotations[hubv1.AnnotationID] == info.ID {
+		identity.Reason = hubv1.ReasonSameCluster
 	}
 	return identity
 }

@@ -54,6 +54,7 @@ type reconciler struct {
 	firstTurns    firstTurns
 	users         hubcontroller.SecretUsers // as of the last reconcile of each Cluster
 	writer        oldcrd.Writer             // of the status
+	written       written
 }
 
 // Reconcile posts the desired state of a Cluster and reports the state of its remote.
@@ -68,29 +69,35 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 		return ctrl.Result{}, err
 	}
 	defer r.order.looked(name)
-	var cluster hubv1.Cluster
-	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
+	var cached hubv1.Cluster
+	err := r.Get(ctx, client.ObjectKey{Name: name}, &cached)
 	switch {
 	case apierrors.IsNotFound(err):
 		r.users.Set(name, "")
+		r.written.forget(name)
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
-	case !cluster.DeletionTimestamp.IsZero():
-		return r.finish(ctx, &cluster)
+	}
+	cluster := r.written.latest(&cached)
+	if !cluster.DeletionTimestamp.IsZero() {
+		return r.finish(ctx, cluster)
 	}
 	r.users.Set(name, cluster.Spec.KubeconfigSecretRef.Name)
-	info, isClear := r.isClear(ctx, &cluster)
-	switch {
-	case !isClear:
+	info, isClear := r.isClear(ctx, cluster)
+	if !isClear {
 		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
-	case !controllerutil.ContainsFinalizer(&cluster, hubv1.FinalizerCluster):
-		return ctrl.Result{}, r.addFinalizer(ctx, &cluster)
-	case r.order.mustWait(&cluster):
+	}
+	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
+		if err := r.addFinalizer(ctx, cluster); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if r.order.mustWait(cluster) {
 		return ctrl.Result{RequeueAfter: orderRetry}, nil
 	}
-	return r.follow(ctx, &cluster, info)
+	return r.follow(ctx, cluster, info)
 }
 
 // orderRetry is how soon a new Cluster is reconciled again while known Clusters are still pending.
@@ -123,10 +130,17 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	if err != nil || !runs.current {
 		return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
 	}
-	if err := r.recordIdentity(ctx, cluster, runs.info); err != nil {
+	recorded, err := r.recordIdentity(ctx, cluster, runs.info)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if recorded {
+		if runs, err = r.ensure(ctx, cluster, found); err != nil || !runs.current {
+			return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
+		}
+	}
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
+	info.Identity = recordedIdentity(cluster, info)
 	status := clusterstatus.Of(cluster, inUse.Credentials, info)
 	now := time.Now()
 	if wait := max(r.firstTurns.wait(cluster, status, now), settles(status, info, now)); wait > 0 {

@@ -83,6 +83,7 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
+	r.written.noteStatus(cluster, desired)
 	for _, t := range transitions(before, status) {
 		log.FromContext(ctx).Info("Cluster changed", "reason", t.Reason, "note", t.Note)
 		r.events.Record(cluster, t)
