@@ -52,11 +52,9 @@ type metadataReader struct {
 	cache client.Reader
 }
 
-var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
-
 // Get reads an object.
 func (r *metadataReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
-	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok && metadata.GroupVersionKind() == secretKind {
+	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok && metadata.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
 		return r.cache.Get(ctx, key, obj, o...)
 	}
 	return r.Client.Get(ctx, key, obj, o...)
@@ -65,7 +63,7 @@ func (r *metadataReader) Get(ctx context.Context, key client.ObjectKey, obj clie
 // List reads a list of objects.
 func (r *metadataReader) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
 	metadata, ok := list.(*metav1.PartialObjectMetadataList)
-	if ok && (metadata.GroupVersionKind() == secretKind || metadata.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("SecretList")) {
+	if ok && metadata.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("SecretList") {
 		return r.cache.List(ctx, list, o...)
 	}
 	return r.Client.List(ctx, list, o...)

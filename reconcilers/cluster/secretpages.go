@@ -75,7 +75,7 @@ func usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
 // countSecrets returns how many Secrets the namespace has. It sends no request.
 func (r *reconciler) countSecrets(ctx context.Context) int {
 	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(secretKind)
+	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return 0 // The cache is ending.
 	}

@@ -9,6 +9,7 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/collector"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
@@ -19,7 +20,8 @@ import (
 // the process name, and returns the exit status. The first SIGINT or SIGTERM stops the hub in
 // good order, the second one ends the process at once; the log of a hub gets a second for its unwritten lines.
 //
-// It sets three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
+// It sets the pace of Go's garbage collector, and a memory limit where the cgroup has one, unless the environment does (GOGC,
+// GOMEMLIMIT); and three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
 // with its responses, is logged and does not end the process; panics that a library has recovered are
 // counted against the module whose code it was; and requests to remotes are counted together.
 func Main(modules ...registry.Module) int {
@@ -29,7 +31,7 @@ func Main(modules ...registry.Module) int {
 	defer stop()
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
-		Signals: signals,
-		Stock:   command.IsStock(debug.ReadBuildInfo()),
+		Signals: signals, Collector: func() func(int) { return collector.New().Starting },
+		Stock: command.IsStock(debug.ReadBuildInfo()),
 	})
 }

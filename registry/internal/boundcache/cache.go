@@ -62,6 +62,7 @@ type Cache struct {
 
 	once    sync.Once
 	running chan struct{}
+	noWait  context.Context //nolint:containedctx // It has ended: a read with it does not wait for an informer.
 }
 
 // Options connect a Cache with its app. All fields are required.
@@ -138,7 +139,9 @@ func New(config *rest.Config, o cache.Options, with Options) (*Cache, error) {
 }
 
 func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*Cache, error) {
-	c := &Cache{filtered: filtered, options: b.options, budget: b, running: make(chan struct{})}
+	noWait, cancel := context.WithCancel(b.options.Context)
+	cancel()
+	c := &Cache{filtered: filtered, options: b.options, budget: b, running: make(chan struct{}), noWait: noWait}
 	o.NewInformer = b.newInformerOf(filtered)
 	o.DefaultWatchErrorHandler = func(_ context.Context, r *toolscache.Reflector, err error) {
 		c.watchFailed(r.TypeDescription(), err)
@@ -328,6 +331,10 @@ func (c *Cache) read(ctx context.Context, read func(context.Context) error) erro
 	if c.options.Context.Err() != nil {
 		return context.Cause(c.options.Context)
 	}
+	// Most reads find an informer that has synced, which does not wait: those need no deadline, which takes time and memory.
+	if err := read(c.noWait); !hadToWait(err) {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	defer context.AfterFunc(c.options.Context, cancel)()
@@ -344,6 +351,12 @@ func (c *Cache) read(ctx context.Context, read func(context.Context) error) erro
 			return err
 		}
 	}
+}
+
+// hadToWait reports whether a read that must not wait has failed because its informer has not synced.
+func hadToWait(err error) bool {
+	var early *cache.ErrCacheNotStarted
+	return apierrors.IsTimeout(err) || errors.Is(err, context.Canceled) || errors.As(err, &early)
 }
 
 func (c *Cache) isRunning() bool {

@@ -22,8 +22,10 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	Modules        []registry.Module
 	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
-	Signals        *signals.Signals   // may be nil
-	Stock          bool               // this is the stock hub
+	// Collector is called before the hub runs, and returns Starting of process.Options; may be nil.
+	Collector func() (starting func(remotes int))
+	Signals   *signals.Signals // may be nil
+	Stock     bool             // this is the stock hub
 }
 
 // Execute runs the command that the arguments name, prints its error, and returns the exit status.

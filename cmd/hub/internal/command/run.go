@@ -71,6 +71,9 @@ func newRun(p Program) *cobra.Command {
 		}
 		defer traces.Stop(cmd.Context())
 		o.Traces = traces.Provider()
+		if p.Collector != nil {
+			o.Starting = p.Collector()
+		}
 		o.Log.Info("Starting the hub", "version", project.Version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
 		if err := process.Run(cmd.Context(), o); err != nil {

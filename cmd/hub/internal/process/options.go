@@ -41,6 +41,9 @@ type Options struct {
 
 	// Heartbeat is the time between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration
+	// Starting is called each second with the number of remotes that are being started, while a hub that has got its lease starts
+	// its fleet, and at the end of that with 0. Default: it is not called.
+	Starting func(remotes int)
 	// identity is the holder in the lease while this hub has it.
 	identity string
 	// partsChanged is called when the state of a hub part has changed.

@@ -87,6 +87,11 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) }))
 			t.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })
 			t.work.attach(l, mgr, func() { ports.Show(t.site) })
+			if o.Starting != nil {
+				if err := mgr.Add(&starting{remotes: remotes, tell: o.Starting}); err != nil {
+					return err
+				}
+			}
 			return mgr.Add(partreport.NewWriter(partreport.Options{
 				Client: mgr.GetClient(), Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica,
 				Parts: remotes.HubParts, Log: o.Log.WithName("modules"),
