@@ -80,8 +80,9 @@ Ready for five seconds is no longer suspected.
 
 # Why it is built this way
 
-Secrets are watched by metadata and read live, one at a time, when the metadata show a version that
-was not read before. A cache of whole Secrets would also hold the other Secrets of the namespace;
+Secrets are watched by metadata and read from the API server, one at a time, when the metadata show a
+version that was not read before. Only a hub that starts reads them in pages of 100, which saves a
+request for each Cluster; it keeps what a single read would keep. A cache of whole Secrets would also hold the other Secrets of the namespace;
 kubectl even copies a Secret into one of its annotations, which is why ManagerOptions drops the
 annotations of other owners.
 
@@ -102,6 +103,14 @@ tools that wait give up on Stalled immediately.
 A state that changes again within a second, such as the states of a start, is not reported. When a hub
 with thousands of remotes starts, that is the difference between no write per remote and several, all
 at the same time.
+
+For the same reason, when the hub starts, a Cluster that was Ready keeps its status until its remote
+has had its first turn in this process (firstTurns), for 30 s at most: every restart would look like
+the loss of the fleet otherwise. A remote that is down is reported after its turn.
+
+The cache may be seconds behind the writes of this package, on a busy API server. A reconcile uses the
+Cluster as the last write has left it (written) until the cache has it. It would repeat that write
+otherwise, and each step of a new Cluster would wait for the watch.
 
 A snapshot of the registry may be older than the preceding Ensure. So every Ensure carries a revision,
 and a snapshot with another revision is not reported: the event of the newer snapshot follows.

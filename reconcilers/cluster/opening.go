@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// opening is what a hub that starts does with the Clusters that it finds, once, before the first reconcile goes on: it notes
+// opening is what a hub that starts does with the Clusters that it finds, once, before the first reconcile: it notes
 // which of them come first (order) and which were Ready (firstTurns), and reads their Secrets together (readSecrets).
 type opening struct {
 	turn chan struct{} // capacity 1: held by the reconcile that does it, while the others wait
