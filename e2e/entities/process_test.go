@@ -173,13 +173,13 @@ func (s *settings) addController(manager ctrl.Manager, connection *natshub.Conne
 	if err != nil {
 		return err
 	}
-	status, err := connection.Follow(entity.StatusBucket(ordersBucket))
+	status, err := connection.Status(ordersBucket)
 	if err != nil {
 		return err
 	}
 	_, err = entity.Add(entity.NewStore(orders, entity.JSON[order](nil)), entity.Func[order](s.reconcile), entity.Options{
 		Name: "orders", Marks: entity.Marks{Hub: hubID, Kind: "Order"}, Manager: manager, Cluster: "remote",
-		Owns: []client.Object{&corev1.ConfigMap{}}, Status: entity.NewStatusStore(status),
+		Owns: []client.Object{&corev1.ConfigMap{}}, Status: status,
 	})
 	return err
 }

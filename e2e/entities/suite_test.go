@@ -188,7 +188,7 @@ func (s *stage) converge(t *testing.T, want map[string]string) time.Duration {
 // made returns the orders that the remote has.
 func (s *stage) made(t *testing.T) (map[string]string, error) {
 	t.Helper()
-	label, value := entity.Marks{Prefix: entity.DefaultPrefix, Hub: hubID, Kind: "Order"}.KindLabel()
+	label, value := entity.Marks{Prefix: entity.DefaultPrefix, Hub: hubID, Kind: "Order", Bucket: ordersBucket}.KindLabel()
 	var all corev1.ConfigMapList
 	err := s.remote.List(t.Context(), &all, client.InNamespace(s.namespace), client.MatchingLabels{label: value})
 	found := map[string]string{}

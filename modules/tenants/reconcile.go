@@ -58,12 +58,11 @@ func SetUp(p Params) error {
 
 // status returns the status of all tenants.
 func (p Params) status() (*entity.StatusStore, error) {
-	name := entity.StatusBucket(Bucket)
-	b, err := p.NATS.Follow(name)
+	status, err := p.NATS.Status(Bucket)
 	if err != nil {
-		return nil, fmt.Errorf("follow bucket %s: %w", name, err)
+		return nil, fmt.Errorf("follow the status of bucket %s: %w", Bucket, err)
 	}
-	return entity.NewStatusStore(b), nil
+	return status, nil
 }
 
 // cleanup returns the step that removes a deleted Cluster from the status of all tenants.

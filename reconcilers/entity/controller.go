@@ -90,6 +90,8 @@ type Options struct {
 	EventsAbout client.Object
 	// EventSubject is the subject of NATS on which events are published as JSON of Event: <EventSubject>.<key>. Default: none.
 	EventSubject string
+	// ObserveWithin is how long one call of Observer.Observe may take. Default: ten seconds.
+	ObserveWithin time.Duration
 	// CleanWithin is how long Cleaner.Clean may take. Default: five seconds.
 	CleanWithin time.Duration
 	// Concurrency is how many entities are reconciled at once. Default: 10.
@@ -105,6 +107,7 @@ type Controller[T any] struct {
 	objects    []*objects
 	entities   []*entities
 	inHub      []*objects
+	reads      []func(key string) []string // of the sources of ReadsEntities
 	log        logr.Logger
 
 	running sync.WaitGroup // the reconciles; mu is held while one is added
@@ -118,6 +121,8 @@ var ErrInvalidOptions = errors.New("invalid options of an entity controller")
 const (
 	defaultConcurrency = 10
 	defaultCleanWithin = 5 * time.Second
+	// defaultObserveWithin is the default of Options.ObserveWithin.
+	defaultObserveWithin = 10 * time.Second
 	// unready is how soon a key is looked at again whose bucket is not complete; the end of that requests it, too.
 	unready = 10 * time.Second
 	// going is how soon it is looked again at secondaries that are being deleted; their events request it, too.
@@ -135,15 +140,17 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 	if s == nil || r == nil || o.Manager == nil || o.Name == "" || o.Cluster == "" {
 		return nil, fmt.Errorf("%w: a store, a reconciler, Name, Manager and Cluster are required", ErrInvalidOptions)
 	}
+	o.Marks.Bucket = s.bucket.Name()
 	c := &Controller[T]{
 		options: o, store: s, reconciler: r,
-		queue: &queue{kind: o.Marks.Kind, bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
+		queue: &queue{bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
 	}
 	for _, owned := range o.OwnsEntities {
 		c.entities = append(c.entities, newEntities(owned, o.Marks, o.Cluster))
 	}
 	c.queue.owned = c.entities
 	c.options.CleanWithin = cmp.Or(o.CleanWithin, defaultCleanWithin)
+	c.options.ObserveWithin = cmp.Or(o.ObserveWithin, defaultObserveWithin)
 	yes := true
 	b := registry.TypedControllerManagedBy[Request](o.Manager).Named(o.Name).WatchesRawSource(c.queue).
 		WithOptions(controller.TypedOptions[Request]{
@@ -164,15 +171,13 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 	if err := c.watchHub(b); err != nil {
 		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
-	for _, read := range o.Reads {
-		b.WatchesRawSource(read)
-	}
+	c.addReads(func(s source.TypedSource[Request]) { b.WatchesRawSource(s) })
 	if err := b.Complete(c); err != nil {
 		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
 	runnables := []manager.Runnable{manager.RunnableFunc(c.sweep)}
-	if observer, ok := r.(Observer[T]); ok && o.Resync > 0 {
-		runnables = append(runnables, manager.RunnableFunc(func(ctx context.Context) error { return c.observe(ctx, observer) }))
+	if _, ok := r.(Observer[T]); ok && o.Resync > 0 {
+		runnables = append(runnables, manager.RunnableFunc(c.observe))
 	}
 	if cleaner, ok := r.(Cleaner); ok {
 		runnables = append(runnables, manager.RunnableFunc(func(ctx context.Context) error { return c.clean(ctx, cleaner) }))
@@ -198,6 +203,20 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 		return reconcile.Result{}, nil
 	}
 	defer c.running.Done()
+	switch {
+	case r.read > 0:
+		c.readChanged(r)
+		return reconcile.Result{}, nil
+	case r.observe:
+		if observer, ok := c.reconciler.(Observer[T]); ok {
+			c.observeOne(ctx, observer, r.Key)
+		}
+		return reconcile.Result{}, nil
+	}
+	return c.reconcile(ctx, r)
+}
+
+func (c *Controller[T]) reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
 	entry, exists := c.store.bucket.Get(r.Key)
 	if !exists {
 		return c.gone(ctx, r.Key)
@@ -206,15 +225,13 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 	if e.Err != nil { // It is present, so its secondaries stay.
 		return reconcile.Result{}, c.report(ctx, e, Report{Reason: ReasonUndecodable, Message: e.Err.Error()})
 	}
-	s := c.secondaries(Owner{Kind: r.Kind, Key: r.Key, Life: e.Life})
+	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: r.Key, Life: e.Life})
 	if left, err := c.deleteEarlier(ctx, s, entry); err != nil || left {
-		return reconcile.Result{RequeueAfter: going}, err
+		return reconcile.Result{RequeueAfter: going}, c.failed(ctx, e, err)
 	}
 	report, err := c.reconciler.Reconcile(ctx, e, s)
 	if err != nil {
-		return reconcile.Result{}, errors.Join(err, c.report(ctx, e, Report{
-			Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error.",
-		}))
+		return reconcile.Result{}, c.failed(ctx, e, err)
 	}
 	again := report.Again
 	if _, isObserved := c.reconciler.(Observer[T]); again == 0 && c.options.Resync > 0 && !isObserved {
@@ -223,44 +240,66 @@ func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Res
 	return reconcile.Result{RequeueAfter: again}, c.report(ctx, e, report)
 }
 
+// failed reports an error of a reconcile, or that the secondaries of an earlier entity are being deleted, and returns the error with
+// that of the report.
+func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) error {
+	r := Report{Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error."}
+	switch {
+	case err == nil:
+		r = Report{Reason: ReasonReplacing, Message: "The objects of an earlier entity under this key are being deleted."}
+	case deletes.IsHeld(err):
+		r = Report{Reason: ReasonDeletesHeld, Message: "Deletes are held; the condition DeletesHeld of the Cluster and hub deletes ls have the reason."}
+	}
+	reported := c.report(ctx, e, r)
+	if reported == nil {
+		return err // As it is: held deletes are recognized.
+	}
+	return errors.Join(err, reported)
+}
+
 // deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
 	ctx = deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker()))
-	isEarlier := func(life bucket.Life) bool { return !entry.Includes(life) }
-	left, err = s.deleteWhere(ctx, isEarlier)
-	if err == nil && s.hub != nil {
-		var leftInHub bool
-		leftInHub, err = s.hub.deleteWhere(ctx, isEarlier)
-		left = left || leftInHub
-	}
-	if err != nil || left {
-		return true, err
-	}
-	return false, s.deleteAllEntities(ctx, true, func(_ string, o Owner) bool { return isEarlier(o.Life) })
+	return c.collect(ctx, s, true, func(life bucket.Life) bool { return !entry.Includes(life) })
 }
 
 func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {
 	return deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), marker.String())
 }
 
-// gone deletes the secondaries of a key that has no entity: because of a marker, or because the complete bucket lacks it.
-func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
-	marker, isMarked := c.store.bucket.Marker(key)
-	if isMarked {
-		ctx = deletes.OnPurpose(ctx, c.tombstone(key, marker))
-	} else if err := c.store.bucket.Absent(key); err != nil {
-		c.log.V(1).Info("Did not collect the secondaries of a key", "key", key, "reason", err.Error())
-		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
-	}
-	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
-	left, err := s.deleteWhere(ctx, anyLife)
+// collect deletes the secondaries whose lives f selects, and reports whether any objects are left. hasEvidence says that there is a
+// marker for each of them.
+func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence bool, f func(bucket.Life) bool) (left bool, err error) {
+	left, err = s.deleteWhere(ctx, f)
 	if s.hub != nil {
-		leftInHub, errHub := s.hub.deleteWhere(ctx, anyLife)
+		leftInHub, errHub := s.hub.deleteWhere(ctx, f)
 		left, err = left || leftInHub, errors.Join(err, errHub)
 	}
-	err = errors.Join(err, s.deleteAllEntities(ctx, isMarked, func(string, Owner) bool { return true }))
-	if left || err != nil {
-		return reconcile.Result{RequeueAfter: going}, err
+	if err != nil || left {
+		return true, err
+	}
+	return false, s.deleteAllEntities(ctx, hasEvidence, func(_ string, o Owner) bool { return f(o.Life) })
+}
+
+// gone deletes the secondaries of a key that has no entity: those that were there before a marker because of the marker, and all
+// others because the complete bucket lacks the key. A bucket that was restored may have a marker that is older than a secondary.
+func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
+	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
+	marker, isMarked := c.store.bucket.Marker(key)
+	if isMarked {
+		proven := func(life bucket.Life) bool { return !life.IsAfter(marker) }
+		if left, err := c.collect(deletes.OnPurpose(ctx, c.tombstone(key, marker)), s, true, proven); err != nil || left {
+			return reconcile.Result{RequeueAfter: going}, err
+		}
+	}
+	if !isMarked || s.hasAny() {
+		if err := c.store.bucket.Absent(key); err != nil {
+			c.log.V(1).Info("Did not collect the secondaries of a key", "key", key, "reason", err.Error())
+			return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
+		}
+		if left, err := c.collect(ctx, s, false, anyLife); err != nil || left {
+			return reconcile.Result{RequeueAfter: going}, err
+		}
 	}
 	if g, ok := c.reconciler.(Gone); ok {
 		if err := g.Gone(ctx, key); err != nil {
@@ -286,8 +325,8 @@ func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 	return s
 }
 
-// sweep requests the owners of all secondaries each time when the bucket has become complete, or accepted: an owner that is not in
-// the bucket makes no request of its own.
+// sweep requests the owners of all secondaries and the keys with a status each time when the bucket has become complete, or accepted:
+// an owner that is not in the bucket makes no request of its own.
 func (c *Controller[T]) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -319,6 +358,7 @@ func (c *Controller[T]) requestOwners() {
 	for _, x := range c.entities {
 		all = append(all, x.primaries()...)
 	}
+	all = append(all, c.options.Status.orphans(c.store.bucket, c.options.Cluster)...)
 	for _, key := range all {
 		c.queue.add(key, OperationResync, 0)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -215,7 +217,7 @@ func TestController_RecreatedBucket(t *testing.T) {
 	s.wait(t, "a.new", "1")
 	s.wait(t, "a.x", "1")
 	s.wait(t, "a.z", "1")
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.store.Bucket().Health().Identity.Created}))
+	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.store.Bucket().Health().Identity.Created, Accepted: time.Now()}))
 	s.waitGone(t, "a.x")
 	s.waitGone(t, "a.z")
 	s.wait(t, "a.new", "1")
@@ -436,5 +438,137 @@ func TestApply_NoRequest(t *testing.T) {
 			s.put(t, "a.x", value("2"))
 			s.wait(t, "a.x", "2")
 		})
+	}
+}
+
+// A marker in a bucket that was restored is no proof of the deletion of an entity that was created later: its secondaries stay until
+// the bucket is accepted.
+func TestController_RestoredMarker(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", value("1"))
+	s.wait(t, "a.x", "1")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	s.waitGone(t, "a.x")
+	s.server.Kill()
+	restore := s.server.Save()
+	s.server.Restart()
+	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte(value("2"))); return err })
+	before := s.wait(t, "a.x", "2")
+	s.stop()
+	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.orders.Health().Identity.Created, Counter: 1 << 40}))
+	s.server.Kill()
+	restore()
+	s.server.Restart()
+	s.process(t)
+	s.put(t, "a.y", value("1"))
+	s.wait(t, "a.y", "1")
+	if h := s.orders.Health(); !h.Changed {
+		t.Fatalf("the bucket is not Changed: %+v", h)
+	}
+	for range 3 {
+		n := s.reconciles.Load()
+		s.controller.EnqueueKey("a.x", entity.OperationResync)
+		s.put(t, "a.y", value(fmt.Sprint("again ", n)))
+		s.wait(t, "a.y", fmt.Sprint("again ", n))
+	}
+	if after := s.wait(t, "a.x", "2"); after.UID != before.UID {
+		t.Error("the secondary of an entity that the restored bucket lacks was deleted")
+	}
+	id := s.orders.Health().Identity
+	id.Accepted = time.Now()
+	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	s.waitGone(t, "a.x")
+}
+
+// goneRecorder records the keys of Gone.
+type goneRecorder struct {
+	entity.Reconciler[order]
+	gone chan string
+}
+
+func (r goneRecorder) Gone(_ context.Context, key string) error {
+	select {
+	case r.gone <- key:
+	default:
+	}
+	return nil
+}
+
+// The deletion of an entity without secondaries reaches Gone and the status also if no process ran then, with a marker and without.
+func TestGone_WhileNoProcessRuns(t *testing.T) {
+	t.Parallel()
+	for _, compacted := range []bool{false, true} {
+		t.Run(fmt.Sprint("compacted ", compacted), func(t *testing.T) {
+			t.Parallel()
+			gone := make(chan string, 100)
+			s := beginWith(t, func(s *stage) {
+				s.adapt = func(*entity.Options, entity.Reconciler[order], func(string) *bucket.Bucket) entity.Reconciler[order] {
+					return goneRecorder{Reconciler: entity.Func[order](func(context.Context, *entity.Entity[order], *entity.Secondaries) (entity.Report, error) {
+						return entity.Report{Ready: true, Reason: "Elsewhere"}, nil
+					}), gone: gone}
+				}
+			})
+			s.put(t, "a.x", value("1"))
+			s.waitPart(t, "a.x", "Elsewhere")
+			s.stop()
+			entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+			if compacted {
+				entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+			}
+			s.process(t)
+			if key := <-gone; key != "a.x" {
+				t.Errorf("%s is gone, want a.x", key)
+			}
+			entitytest.Eventually(t, func() error {
+				if _, err := s.status.Get(t.Context(), "a.x"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+					return fmt.Errorf("the status is left: %w", err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// A kind that Owns lacks is refused: nothing would collect its objects.
+func TestApply_OfAnotherKind(t *testing.T) {
+	t.Parallel()
+	refused := make(chan error, 100)
+	s := beginWith(t, func(s *stage) {
+		s.adapt = func(*entity.Options, entity.Reconciler[order], func(string) *bucket.Bucket) entity.Reconciler[order] {
+			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+				refused <- out.Apply(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: e.Key}})
+				return entity.Report{}, nil
+			})
+		}
+	})
+	s.put(t, "a.x", value("1"))
+	if err := <-refused; !errors.Is(err, entity.ErrInvalidOptions) {
+		t.Errorf("got %v", err)
+	}
+	err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "a.x"}, &corev1.ServiceAccount{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the object was made: %v", err)
+	}
+}
+
+// While NATS is away a secondary is repaired without an error, since its status is as it should be.
+func TestController_RepairsWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", value("1"))
+	found := s.wait(t, "a.x", "1")
+	s.waitPart(t, "a.x", "Made")
+	s.server.Kill()
+	entitytest.Eventually(t, func() error {
+		if s.orders.Health().Complete || s.reported.Health().Complete {
+			return errors.New("the loss is not noticed yet")
+		}
+		return nil
+	})
+	for i := range 5 { // With an error the fifth repair would come late.
+		found.Data["k"] = fmt.Sprint("edited ", i)
+		entitytest.Must(t, s.remote.Update(t.Context(), found))
+		found = s.wait(t, "a.x", "1")
 	}
 }

@@ -146,14 +146,17 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 	return hubobjects.Map(from, func(ctx context.Context, obj client.Object) []Request {
 		key, owner := client.ObjectKeyFromObject(obj), Owner{}
 		now := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
-		if from.Get(ctx, key, now) == nil {
+		switch err := from.Get(ctx, key, now); {
+		case err == nil:
 			owner, _ = o.marks.OwnerOf(now)
+		case !apierrors.IsNotFound(err): // It is not known to have gone.
+			owner, _ = o.marks.OwnerOf(obj)
 		}
 		concerned := o.set(key, owner)
 		if owner.Key != "" && !slices.Contains(concerned, owner.Key) {
 			concerned = append(concerned, owner.Key)
 		}
-		return requests(o.marks.Kind, concerned)
+		return requests(concerned)
 	})
 }
 
@@ -175,6 +178,6 @@ func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.L
 
 func (o *objects) request(q workqueue.TypedRateLimitingInterface[Request], op Operation, primaries []string) {
 	for _, key := range primaries {
-		enqueue(q, Request{Kind: o.marks.Kind, Key: key}, op, 0)
+		enqueue(q, Request{Key: key}, op, 0)
 	}
 }

@@ -38,6 +38,8 @@ type Marks struct {
 	Hub string
 	// Kind is the kind of the primaries: a DNS label. Required.
 	Kind string
+	// Bucket is the bucket of the primaries, so that two buckets with one Kind leave each other's secondaries alone. Add sets it.
+	Bucket string
 
 	// cluster is set in the marks of secondaries in the hub, where those of all clusters are together.
 	cluster string
@@ -88,11 +90,11 @@ func (m Marks) clusterValue() string {
 	return m.hash("cluster", m.cluster)
 }
 
-// hash returns 40 hex digits of a hash of the hub and some texts, whose ends it knows.
+// hash returns 40 hex digits of a hash of the hub, the bucket and some texts, whose ends it knows.
 func (m Marks) hash(texts ...string) string {
 	const usual = 256
 	text := make([]byte, 0, usual)
-	for _, one := range append([]string{m.Hub}, texts...) {
+	for _, one := range append([]string{m.Hub, m.Bucket}, texts...) {
 		text = strconv.AppendInt(text, int64(len(one)), 10)
 		text = append(append(text, ':'), one...)
 	}

@@ -11,7 +11,8 @@ import (
 // Observer is implemented by a Reconciler whose entities are also in an external system that reports no changes.
 type Observer[T any] interface {
 	// Observe compares an entity with the external system, and reports whether it has to be reconciled. It is called for each entity
-	// once in Options.Resync, in place of a reconcile. An error is logged, and the entity is reconciled.
+	// once in Options.Resync, in place of a reconcile, by the workers of the controller, also while the entity is reconciled. ctx
+	// ends after Options.ObserveWithin. An error is logged, and the entity is reconciled.
 	Observe(ctx context.Context, e *Entity[T]) (differs bool, err error)
 }
 
@@ -24,9 +25,9 @@ type Cleaner interface {
 // phases is in how many parts the entities are divided, so that they are observed one after another and not all at once.
 const phases = 100
 
-// observe calls the Observer for each entity once in an interval, until ctx ends. The phase of an entity follows from its key and the
+// observe requests a call of the Observer for each entity once in an interval, until ctx ends. The phase of an entity follows from its key and the
 // cluster, so the controllers of several clusters observe it at different times.
-func (c *Controller[T]) observe(ctx context.Context, o Observer[T]) error {
+func (c *Controller[T]) observe(ctx context.Context) error {
 	tick := time.NewTicker(max(c.options.Resync/phases, time.Millisecond))
 	defer tick.Stop()
 	for phase := 0; ; phase = (phase + 1) % phases {
@@ -37,7 +38,7 @@ func (c *Controller[T]) observe(ctx context.Context, o Observer[T]) error {
 		}
 		for _, key := range c.store.bucket.Keys() {
 			if ctx.Err() == nil && c.phaseOf(key) == phase {
-				c.observeOne(ctx, o, key)
+				c.queue.request(Request{Key: key, observe: true}, OperationResync, 0)
 			}
 		}
 	}
@@ -56,6 +57,8 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	if err != nil || e.Err != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.options.ObserveWithin)
+	defer cancel()
 	differs, err := o.Observe(ctx, e)
 	if err != nil {
 		c.log.Error(err, "Failed to observe an entity; it is reconciled", "key", key)
@@ -65,7 +68,7 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	}
 }
 
-// begin adds a reconcile to those that run, and reports false if the controller has ended.
+// begin adds a reconcile, or a call of the Observer, to those that run, and reports false if the controller has ended.
 func (c *Controller[T]) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 type external struct {
 	entity.Reconciler[order]
 	observed, cleaned atomic.Int64
-	running           atomic.Int64
+	running, hangs    atomic.Int64
 	differs, fails    atomic.Bool
 }
 
@@ -33,7 +33,12 @@ func (x *external) Reconcile(ctx context.Context, e *entity.Entity[order], s *en
 	return x.Reconciler.Reconcile(ctx, e, s)
 }
 
-func (x *external) Observe(context.Context, *entity.Entity[order]) (bool, error) {
+func (x *external) Observe(ctx context.Context, e *entity.Entity[order]) (bool, error) {
+	if e.Key == "hangs" {
+		x.hangs.Add(1)
+		<-ctx.Done()
+		return false, nil
+	}
 	x.observed.Add(1)
 	if x.fails.Load() {
 		return false, errBroken
@@ -53,13 +58,15 @@ func TestD8_Observer(t *testing.T) {
 	x := &external{}
 	s := beginWith(t, func(s *stage) {
 		s.resync = 300 * time.Millisecond
-		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
+		s.adapt = func(o *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
 			x.Reconciler = r
+			o.ObserveWithin = time.Second
 			return x
 		}
 	})
 	s.put(t, "a", value("1"))
 	s.waitPart(t, "a", "Made")
+	s.put(t, "hangs", value("1"))
 	more := func(counter *atomic.Int64, n int64) {
 		t.Helper()
 		want := counter.Load() + n
@@ -71,6 +78,10 @@ func TestD8_Observer(t *testing.T) {
 		})
 	}
 	more(&x.observed, 3)
+	more(&x.hangs, 2) // A call that hangs ends, and keeps no other one waiting.
+	more(&x.observed, 3)
+	entitytest.Must(t, s.kv.Delete(t.Context(), "hangs"))
+	s.waitGone(t, "hangs")
 	before := s.reconciles.Load()
 	more(&x.observed, 5)
 	if after := s.reconciles.Load(); after != before {

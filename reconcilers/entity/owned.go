@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // Owned is a bucket with entities that are secondaries: see OwnsStore.
@@ -110,11 +111,23 @@ func (l *limiter) admit(owned int, now time.Time) bool {
 	return true
 }
 
+// giveBack takes back the last delete that was admitted, which has failed.
+func (l *limiter) giveBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.past); n > 0 {
+		l.past = l.past[:n-1]
+	}
+}
+
 // PutEntity creates or updates an entity that is a secondary, of which Key and Value count, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
 // desired, and keeps fields that S does not have. An entity without the marks of this primary and cluster is not touched: the error
 // wraps ErrResourceExists. So controllers in several clusters use several keys, such as key + "." + cluster.
 func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entity[S]) error {
 	key := e.Key
+	if s.entitiesIn(to.bucket) == nil {
+		return fmt.Errorf("%w: bucket %s is not in OwnsEntities, so nothing would collect entity %s", ErrInvalidOptions, to.bucket.Name(), key)
+	}
 	now, exists := to.bucket.Get(key)
 	owner := s.owner
 	if exists {
@@ -160,12 +173,21 @@ func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], 
 	for _, key := range except {
 		keep[key] = true
 	}
+	x := s.entitiesIn(from.bucket)
+	if x == nil {
+		return fmt.Errorf("%w: bucket %s is not in OwnsEntities", ErrInvalidOptions, from.bucket.Name())
+	}
+	return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !keep[key] })
+}
+
+// entitiesIn returns the secondaries in a bucket of OwnsEntities, and nil for another bucket.
+func (s *Secondaries) entitiesIn(b *bucket.Bucket) *entities {
 	for _, x := range s.entities {
-		if x.bucket == from.bucket {
-			return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !keep[key] })
+		if x.bucket == b {
+			return x
 		}
 	}
-	return fmt.Errorf("%w: bucket %s is not in OwnsEntities", ErrInvalidOptions, from.bucket.Name())
+	return nil
 }
 
 // deleteEntities deletes the entities of the primary that f selects. Without evidence the deletes are limited.
@@ -181,9 +203,14 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEviden
 			continue
 		}
 		if !hasEvidence && !x.limit.admit(x.size(), time.Now()) {
-			return errors.Join(append(errs, fmt.Errorf("delete entity %s of bucket %s: %w", key, x.bucket.Name(), ErrDeletesLimited))...)
+			held := fmt.Errorf("delete entity %s of bucket %s: %w", key, x.bucket.Name(), ErrDeletesLimited)
+			return errors.Join(append(errs, &deletes.HeldError{Reason: deletes.LimitExceeded, Err: held})...)
 		}
-		errs = append(errs, x.bucket.Delete(ctx, key, e.Revision))
+		err := x.bucket.Delete(ctx, key, e.Revision)
+		if err != nil && !hasEvidence {
+			x.limit.giveBack()
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

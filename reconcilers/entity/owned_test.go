@@ -165,8 +165,8 @@ func TestReads(t *testing.T) {
 			store := entity.NewStore(follow("prices"), entity.JSON[invoice](nil))
 			o.Owns = nil
 			o.Reads = append(o.Reads,
-				entity.ReadsEntities(store, "Order", func(key string) []string { return []string{"of-" + key} }),
-				entity.ReadsObjects(o.Manager.GetCache(), s.configMap("", nil), "Order", func(obj client.Object) []string {
+				entity.ReadsEntities(store, func(key string) []string { return []string{"of-" + key} }),
+				entity.ReadsObjects(o.Manager.GetCache(), s.configMap("", nil), func(obj client.Object) []string {
 					if obj.GetNamespace() != s.namespace {
 						return nil
 					}

@@ -13,10 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// queue is a source that remembers the queue of its controller, so that others can add requests. Requests before the controller
-// starts are not lost: the source starts with all keys.
+// queue is a source that remembers the queue of its controller, so that others can add requests. A request before the controller
+// starts is dropped: the source starts with all keys that have a value or a marker.
 type queue struct {
-	kind   string
 	bucket *bucket.Bucket
 	owned  []*entities // secondaries in other buckets
 
@@ -45,11 +44,15 @@ func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInte
 
 // add adds a request. If one is waiting already, the earlier time and the higher priority count.
 func (q *queue) add(key string, op Operation, after time.Duration) {
+	q.request(Request{Key: key}, op, after)
+}
+
+func (q *queue) request(r Request, op Operation, after time.Duration) {
 	q.mu.Lock()
 	inner := q.inner
 	q.mu.Unlock()
 	if inner != nil {
-		enqueue(inner, Request{Kind: q.kind, Key: key}, op, after)
+		enqueue(inner, r, op, after)
 	}
 }
 

@@ -15,31 +15,58 @@ import (
 )
 
 // ReadsObjects returns a source for Options.Reads: a change of an object that the Reconciler reads requests the primaries that keys
-// returns. kind is that of the primaries. For objects of the hub use registry.Remote.HubObjects.
-func ReadsObjects(c cache.Cache, obj client.Object, kind string, keys func(client.Object) []string) source.TypedSource[Request] {
+// returns. For objects of the hub use registry.Remote.HubObjects.
+func ReadsObjects(c cache.Cache, obj client.Object, keys func(client.Object) []string) source.TypedSource[Request] {
 	return source.TypedKind(c, obj, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
-		return requests(kind, keys(obj))
+		return requests(keys(obj))
 	}))
 }
 
 // ReadsEntities returns a source for Options.Reads: a change of an entity of another bucket requests the primaries that keys returns
-// for its key. kind is that of the primaries.
-func ReadsEntities[S any](s *Store[S], kind string, keys func(key string) []string) source.TypedSource[Request] {
-	return source.TypedFunc[Request](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
-		unsubscribe := s.bucket.Subscribe(func(c bucket.Change) {
-			for _, r := range requests(kind, keys(c.Key)) {
-				q.Add(r)
-			}
-		})
-		context.AfterFunc(ctx, unsubscribe)
-		return nil
-	})
+// for its key. keys is called by a worker of the controller, and may be called again for one change.
+func ReadsEntities[S any](s *Store[S], keys func(key string) []string) source.TypedSource[Request] {
+	return &readEntities{bucket: s.bucket, keys: keys}
 }
 
-func requests(kind string, keys []string) []Request {
+// readEntities is a source of requests for the keys of another bucket. The author's function would end the process with a panic, and
+// keep all remotes waiting, if it was called by the goroutine of the bucket.
+type readEntities struct {
+	bucket *bucket.Bucket
+	keys   func(key string) []string
+	number int // of the source in its controller, from 1
+}
+
+// Start adds a request for each key, and for each that changes, until ctx ends.
+func (r *readEntities) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
+	unsubscribe := r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r.number}) })
+	context.AfterFunc(ctx, unsubscribe)
+	return nil
+}
+
+// addReads adds the sources of Options.Reads.
+func (c *Controller[T]) addReads(add func(source.TypedSource[Request])) {
+	for _, one := range c.options.Reads {
+		if r, ok := one.(*readEntities); ok {
+			own := *r // A source may be that of several controllers.
+			own.number = len(c.reads) + 1
+			c.reads = append(c.reads, own.keys)
+			one = &own
+		}
+		add(one)
+	}
+}
+
+// readChanged requests the primaries that read a key of another bucket.
+func (c *Controller[T]) readChanged(r Request) {
+	for _, key := range c.reads[r.read-1](r.Key) {
+		c.queue.add(key, OperationSecondary, 0)
+	}
+}
+
+func requests(keys []string) []Request {
 	all := make([]Request, 0, len(keys))
 	for _, key := range keys {
-		all = append(all, Request{Kind: kind, Key: key})
+		all = append(all, Request{Key: key})
 	}
 	return all
 }

@@ -5,10 +5,16 @@ package entity
 import "github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 
 // Request asks for the reconcile of one primary.
-type Request struct{ Kind, Key string }
+type Request struct {
+	Key string
+	// read is the number of a source of Options.Reads whose function returns the keys of primaries for Key; 0 for none.
+	read int
+	// observe asks for a call of Observer.Observe in place of a reconcile.
+	observe bool
+}
 
-// String returns the kind and the key.
-func (r Request) String() string { return r.Kind + "/" + r.Key }
+// String returns the key.
+func (r Request) String() string { return r.Key }
 
 // Operation is the reason of a request. It decides about the order of requests, and about nothing else: a reconcile compares the
 // secondaries with the entity.

@@ -64,7 +64,8 @@ func (s *Secondaries) Hub() *Secondaries { return s.hub }
 
 // Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
 // Apply has set them. It sends no request if the object is as desired. An object of another owner is not touched: the error wraps
-// ErrResourceExists, and an event tells it. obj is a new object, or an unstructured one, and is changed.
+// ErrResourceExists, and an event says so. obj is a new object of a kind of Options.Owns, or an unstructured one, and is changed. The
+// error for another kind wraps ErrInvalidOptions.
 func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
 	if err != nil {
@@ -154,11 +155,9 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 
 // find reads an object from the cache. Its maps and lists are those of the cache, and must not be changed.
 func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) (client.Object, bool, error) {
-	var from reader = s.client
-	for _, o := range s.objects {
-		if o.kind == kind {
-			from = o.reader
-		}
+	from := s.readerOf(kind)
+	if from == nil {
+		return nil, false, fmt.Errorf("%w: %s is not in Owns, so nothing would collect %s", ErrInvalidOptions, kind.Kind, client.ObjectKeyFromObject(obj))
 	}
 	found := emptyLike(obj, kind)
 	err := from.Get(ctx, client.ObjectKeyFromObject(obj), found, client.UnsafeDisableDeepCopy)
@@ -169,6 +168,31 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.G
 		return nil, false, fmt.Errorf("read %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
 	return found, true, nil
+}
+
+// readerOf returns the cache of a kind of Owns, and nil for another one.
+func (s *Secondaries) readerOf(kind schema.GroupVersionKind) reader {
+	for _, o := range s.objects {
+		if o.kind == kind {
+			return o.reader
+		}
+	}
+	return nil
+}
+
+// hasAny reports whether the primary has secondaries, as far as the indexes know.
+func (s *Secondaries) hasAny() bool {
+	for _, o := range s.objects {
+		if len(o.of(s.owner.Key, anyLife)) > 0 {
+			return true
+		}
+	}
+	for _, x := range s.entities {
+		if len(x.of(s.owner.Key, anyLife)) > 0 {
+			return true
+		}
+	}
+	return s.hub != nil && s.hub.hasAny()
 }
 
 // emptyLike returns an empty object of the type of another one.

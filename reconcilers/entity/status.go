@@ -18,6 +18,10 @@ const (
 	ReasonUndecodable = "Undecodable"
 	// ReasonFailed is the reason while the reconcile returns an error.
 	ReasonFailed = "ReconcileFailed"
+	// ReasonDeletesHeld is the reason while deletes of the reconcile are held.
+	ReasonDeletesHeld = "DeletesHeld"
+	// ReasonReplacing is the reason while the secondaries of an earlier entity under the key are being deleted.
+	ReasonReplacing = "Replacing"
 )
 
 // Status is the status of an entity: a part for each cluster.
@@ -123,6 +127,24 @@ func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
 	return errors.Join(errs...)
 }
 
+// orphans returns the keys that have a part of a cluster, and no value in the bucket of the primaries.
+func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string {
+	if s == nil {
+		return nil
+	}
+	var all []string
+	for _, key := range s.bucket.Keys() {
+		if _, exists := primaries.Get(key); exists {
+			continue
+		}
+		e, _ := s.bucket.Get(key)
+		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
 // change changes a status, and tries again if another writer has changed it meanwhile. The first try is with the copy in memory, so a
 // status that is as it should be costs no request.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
@@ -130,11 +152,17 @@ func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (St
 	for try := range statusTries {
 		var all Status
 		var at bucket.Revision
-		if try == 0 && s.bucket.Health().Complete {
+		if try == 0 {
 			e, _ := s.bucket.Get(key)
+			if _, changed := f(DecodeStatus(e.Value)); !changed {
+				return nil // Also while NATS is away.
+			}
 			all, at = DecodeStatus(e.Value), e.Revision
-		} else if all, at, err = s.read(ctx, key); err != nil {
-			return err
+		}
+		if try > 0 || !s.bucket.Health().Complete {
+			if all, at, err = s.read(ctx, key); err != nil {
+				return err
+			}
 		}
 		all, changed := f(all)
 		if !changed {

@@ -63,6 +63,8 @@ type stage struct {
 	remote     client.Client
 	namespace  string
 	store      *entity.Store[order]
+	orders     *bucket.Bucket
+	reported   *bucket.Bucket // the status
 	controller *entity.Controller[order]
 	reports    *entity.StatusStore
 	stop       func()
@@ -131,8 +133,8 @@ func (s *stage) process(t *testing.T) {
 		running.Go(func() { b.Run(ctx) })
 		return b
 	}
-	s.store = entity.NewStore(follow("orders", s.anchor), entity.JSON(validate))
-	s.reports = entity.NewStatusStore(follow("orders-status", nil))
+	s.orders, s.reported = follow("orders", s.anchor), follow("orders-status", nil)
+	s.store, s.reports = entity.NewStore(s.orders, entity.JSON(validate)), entity.NewStatusStore(s.reported)
 	manager, err := ctrl.NewManager(fleettest.Clusters(t, "remote")[0].Config(), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {

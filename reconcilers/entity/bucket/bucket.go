@@ -43,6 +43,7 @@ var (
 	errClosed = errors.New("the watch has ended")
 
 	errReconnected = errors.New("the connection was lost and made again")
+	errBackwards   = errors.New("a canary is older than the one before")
 
 	errVanished = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
 )
@@ -66,6 +67,9 @@ type Options struct {
 	// Create creates the bucket if it does not exist and the Anchor does not know it. A bucket that was there before is never
 	// created: an empty one would seem to be healthy. Default: false.
 	Create bool
+	// Disposable says that nothing depends on the identity of the bucket, as for a status, which is written again: it is never
+	// Changed, has no Anchor, and Create creates it also if it was there before. Default: false.
+	Disposable bool
 	// Beat is the interval of canaries. Default: five seconds.
 	Beat time.Duration
 	// Logger logs losses and returns. Default: none.
@@ -82,8 +86,9 @@ type Bucket struct {
 	seen     time.Time // when the last canary was seen, or the list was complete
 	last     Identity  // the highest that was seen of the bucket of before
 	hasLast  bool
-	beat     canary   // as it was seen last
-	beatAt   Revision // its revision
+	agreed   time.Time // when an operator accepted the bucket last, as it was known when it was listed
+	beat     canary    // as it was seen last
+	beatAt   Revision  // its revision
 	saved    time.Time
 	watchers map[int]func(Change)
 	nextID   int
@@ -203,8 +208,8 @@ func (b *Bucket) Absent(key string) error {
 
 // Subscribe calls f for each change from now on, until the returned function is called. f is called in a goroutine that all
 // subscribers share, so it is code of the framework, which must not block, panic or call Subscribe. If the copy is complete, f is
-// called for each key that has a value before Subscribe returns; otherwise when it is. While the bucket is followed, f gets each
-// change; after a loss it gets the last value of each key.
+// called for each key that has a value or a marker before Subscribe returns; otherwise when it is. While the bucket is followed, f gets
+// each change; after a loss it gets the last change of each key that differs.
 func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	b.notify.Lock()
 	defer b.notify.Unlock()
@@ -212,9 +217,14 @@ func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	id := b.nextID
 	b.nextID++
 	b.watchers[id] = f
-	present := make([]Change, 0, len(b.held.entries))
+	present := make([]Change, 0, len(b.held.entries)+len(b.held.markers))
 	for key, e := range b.held.entries {
 		present = append(present, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
+	}
+	for key := range b.held.markers {
+		if _, ok := b.held.entries[key]; !ok {
+			present = append(present, b.held.lacks(key))
+		}
 	}
 	b.mu.Unlock()
 	for _, c := range present {

@@ -11,7 +11,8 @@ import (
 // held is the copy of a bucket.
 type held struct {
 	entries map[string]Entry
-	markers map[string]Life // the last marker of each key, as long as the stream has it and the process knows it
+	// markers has the last marker of each key, as long as the stream has it, and for keepsMarkers after that.
+	markers map[string]Life
 }
 
 func newHeld() held { return held{entries: map[string]Entry{}, markers: map[string]Life{}} }
@@ -64,15 +65,26 @@ func (h *held) replace(list held, another bool) []Change {
 			all = append(all, list.lacks(key))
 		}
 	}
+	for key, m := range list.markers { // Of keys that were deleted while nobody followed the bucket.
+		_, isEntry := list.entries[key]
+		_, wasEntry := h.entries[key]
+		if !isEntry && !wasEntry && h.markers[key] != m {
+			all = append(all, list.lacks(key))
+		}
+	}
 	*h = list
 	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return all
 }
 
+// keepsMarkers is how long a marker is known that the stream has dropped, by its own time. Without a bound a bucket whose keys come and
+// go would take more and more memory. After that the deletion is proven by a complete list.
+const keepsMarkers = 24 * time.Hour
+
 // inherit takes over what was known of the keys before.
 func (h *held) inherit(before held) {
 	for key, m := range before.markers {
-		if m.Revision > h.markers[key].Revision {
+		if m.Revision > h.markers[key].Revision && time.Since(m.Time) < keepsMarkers {
 			h.markers[key] = m
 		}
 	}

@@ -16,7 +16,7 @@ like an empty one. So a Bucket does three things that a watch does not.
 # It lists again
 
 A Bucket never resumes at a stored revision. NATS accepts a revision that the stream no longer has, or does not have yet, and then
-leaves out deletions, or everything, without an error. After each loss the Bucket reads the last value of all keys again (20 000
+leaves out deletions, or everything, without an error. After each loss the Bucket reads what the stream has of all keys again (20 000
 keys take a tenth of a second), compares them with its copy, and reports the differences. A key that the list lacks is reported as
 Missing, which is no proof of a deletion, because the bucket may have lost its data; a marker is reported as Deleted or Purged,
 with its revision. A bucket in which values expire, and whose expiry makes no markers (LimitMarkerTTL), is listed each minute.
@@ -31,7 +31,8 @@ server may have forgotten the watch. While there is no connection the backoff en
 # It asks whether the bucket is the same
 
 The counter of the canary only grows. A bucket that was created at another time, that has no canary, or whose counter is lower than
-one that was seen before was recreated, or restored from a backup: it is Changed. The memory of an earlier process is the Anchor.
+one that was seen before was recreated, or restored from a backup: it is Changed. The memory of an earlier process is the Anchor, which
+is up to a minute old.
 Until an operator accepts the bucket, its entries and markers count, but a key that is not in it proves nothing.
 
 # Lives of a key

@@ -48,10 +48,17 @@ type Entry struct {
 	marker Life
 }
 
+// IsAfter reports whether a life began after a marker, which then says nothing about it. In a bucket that was restored revisions are
+// used again, so the times count, too.
+func (l Life) IsAfter(marker Life) bool {
+	return l.Revision > marker.Revision && l.Time.After(marker.Time)
+}
+
 // Includes reports whether a Life, of the mark of a secondary, may be that of the entry: no marker is known that is later. A Life that
-// is later than the entry, as in a bucket that was restored, is no proof of another entity.
+// is later than the entry, as in a bucket that was restored, is no proof of another entity. The clock of the server may have been set
+// back between the marker and the entry, so the Life of the entry itself is always included.
 func (e Entry) Includes(l Life) bool {
-	return e.marker == Life{} || l.Revision > e.marker.Revision && l.Time.After(e.marker.Time)
+	return e.marker == Life{} || l == e.Life || l.IsAfter(e.marker)
 }
 
 // Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.

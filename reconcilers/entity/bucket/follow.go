@@ -79,6 +79,7 @@ type reading struct {
 	// js is the connection, and reconnects how often it had been made again when the watch began.
 	js         jetstream.JetStream
 	reconnects uint64
+	heard      time.Time // when the last message of the list came
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
@@ -100,7 +101,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	defer drain(watch)
-	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, reconnects: reconnects}
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, reconnects: reconnects, heard: time.Now()}
 	defer r.canaries.Wait()
 	defer cancel()
 	alive := time.NewTicker(b.options.Beat / beatsMissed)
@@ -114,7 +115,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 			if r.complete && facts.expiresSilently && time.Since(begun) > beatsListed*b.options.Beat {
 				return nil
 			}
-			err = r.check(ctx, begun)
+			err = r.check(ctx)
 		case e, ok := <-watch.Updates():
 			if err = errClosed; ok {
 				err = r.take(ctx, e)
@@ -127,11 +128,11 @@ func (b *Bucket) follow(ctx context.Context) error {
 }
 
 // check returns an error if the watch is deaf, or if the connection was lost: the server may have forgotten the watch then.
-func (r *reading) check(ctx context.Context, begun time.Time) error {
+func (r *reading) check(ctx context.Context) error {
 	if r.js.Conn().Stats().Reconnects != r.reconnects {
 		return errReconnected
 	}
-	if r.of.isDeaf(begun, r.complete) {
+	if r.of.isDeaf(r.heard, r.complete) {
 		return errDeaf
 	}
 	if r.complete {
@@ -143,6 +144,7 @@ func (r *reading) check(ctx context.Context, begun time.Time) error {
 // take takes a message of the watch; nil follows the last value.
 func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 	b := r.of
+	r.heard = time.Now()
 	switch {
 	case e == nil:
 		r.complete, r.facts.identity.Counter = true, r.canary.Counter
@@ -152,7 +154,11 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 		b.sawCanary(r.canary, r.canaryAt)
 		r.canaries.Go(func() { b.sing(ctx, r.kv) })
 	case e.Key() == canaryKey(b.options.Writer):
+		before, beforeAt := r.canary, r.canaryAt
 		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())
+		if r.complete && (r.canary.Counter < before.Counter || r.canaryAt < beforeAt) {
+			return errBackwards
+		}
 		if r.complete {
 			b.sawCanary(r.canary, r.canaryAt)
 		}
@@ -239,11 +245,11 @@ func recordOf(e jetstream.KeyValueEntry) record {
 	return r
 }
 
-// isDeaf reports whether the watch has been silent for too long: the canary should have come.
-func (b *Bucket) isDeaf(begun time.Time, complete bool) bool {
+// isDeaf reports whether the watch has been silent for too long: the next message of the list, or the canary, should have come.
+func (b *Bucket) isDeaf(heard time.Time, complete bool) bool {
 	patience := beatsMissed * b.options.Beat
 	if !complete {
-		return time.Since(begun) > patience+maxPause // A large bucket takes a while.
+		return time.Since(heard) > patience+maxPause // A server that has just started takes a while.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,7 +285,11 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	b.mu.Lock()
 	another := isChanged || b.hasLast && !f.identity.Created.Equal(b.health.Identity.Created)
 	all := b.held.replace(list, another)
-	b.health = Health{Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity}
+	now := Health{Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity}
+	if was := b.health; was.Complete && was.Changed == isChanged && was.Identity.Created.Equal(f.identity.Created) {
+		now.Since = was.Since // It was listed again because values may have expired.
+	}
+	b.health, b.agreed = now, earlier.Accepted
 	if !isChanged {
 		f.identity.Accepted = earlier.Accepted
 		b.last, b.hasLast = f.identity, true
@@ -297,6 +307,9 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 	b.mu.Lock()
 	last, known := b.last, b.hasLast
 	b.mu.Unlock()
+	if b.options.Disposable {
+		return Identity{}, false, nil
+	}
 	if b.options.Anchor == nil {
 		return last, known, nil
 	}
@@ -328,12 +341,12 @@ func (b *Bucket) lost(err error) {
 func (b *Bucket) remember(ctx context.Context) {
 	b.mu.Lock()
 	id, isChanged, due := b.last, b.health.Changed, time.Since(b.saved) >= saveEvery
-	now := b.health.Identity
+	now, agreed := b.health.Identity, b.agreed
 	b.mu.Unlock()
 	switch {
-	case b.options.Anchor == nil:
-	case isChanged:
-		if saved, ok, err := b.load(ctx); err == nil && ok && now.Continues(saved) {
+	case b.options.Anchor == nil, b.options.Disposable:
+	case isChanged: // What was saved last may be a minute old, so that only an acceptance counts.
+		if saved, ok, err := b.load(ctx); err == nil && ok && saved.Accepted.After(agreed) && now.Continues(saved) {
 			b.accepted(saved)
 		}
 	case due && b.options.Gate() == nil:

@@ -59,7 +59,7 @@ func TestBucket_Recreated(t *testing.T) {
 		t.Error("the marker is not known")
 	}
 	// An operator accepts the bucket.
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
+	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
 	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
 }
 

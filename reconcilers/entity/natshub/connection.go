@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
@@ -108,18 +109,32 @@ func (c *Connection) jetStream() (jetstream.JetStream, error) {
 
 // Follow returns the copy of a bucket, which all callers share. It does not wait: see bucket.Bucket.Health.
 func (c *Connection) Follow(name string) (*bucket.Bucket, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b, ok := c.buckets[name]; ok {
-		return b, nil
-	}
-	o := bucket.Options{
-		Name: name, JetStream: c.jetStream, Writer: c.environment.HubID, Gate: c.environment.Gate, Create: c.options.CreateBuckets,
-		Logger: c.environment.Logger,
-	}
+	o := bucket.Options{Name: name}
 	if c.environment.AnchorOf != nil {
 		o.Anchor = c.environment.AnchorOf(name)
 	}
+	return c.follow(o)
+}
+
+// Status returns the store of the status of the entities in a bucket, for entity.Options.Status. It follows the bucket that
+// entity.StatusBucket names, which may be restored or made again at any time: the hub writes the status again.
+func (c *Connection) Status(name string) (*entity.StatusStore, error) {
+	b, err := c.follow(bucket.Options{Name: entity.StatusBucket(name), Disposable: true})
+	if err != nil {
+		return nil, err
+	}
+	return entity.NewStatusStore(b), nil
+}
+
+func (c *Connection) follow(o bucket.Options) (*bucket.Bucket, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := o.Name
+	if b, ok := c.buckets[name]; ok {
+		return b, nil
+	}
+	o.JetStream, o.Writer, o.Gate = c.jetStream, c.environment.HubID, c.environment.Gate
+	o.Create, o.Logger = c.options.CreateBuckets, c.environment.Logger
 	b, err := bucket.New(o)
 	if err != nil {
 		return nil, err
@@ -143,8 +158,8 @@ func (c *Connection) Connected() error {
 	return nil
 }
 
-// Run connects, and keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer. The error
-// is that of options that the client refuses.
+// Run connects, and keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer. What the
+// client refuses is tried again, such as a file that is being replaced, and is a problem of the connection meanwhile.
 func (c *Connection) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -165,32 +180,33 @@ func (c *Connection) Run(ctx context.Context) error {
 		c.start = nil
 	}()
 	running.Go(func() { c.observe(ctx) })
-	return c.keep(ctx)
+	c.keep(ctx)
+	return nil
 }
 
 // keep keeps a connection until ctx ends, with the credential that the Secret has.
-func (c *Connection) keep(ctx context.Context) error {
+func (c *Connection) keep(ctx context.Context) {
 	if c.options.URL == "" {
 		<-ctx.Done()
-		return nil
+		return
 	}
 	for ctx.Err() == nil {
 		credential, data, err := c.credential(ctx)
+		var conn *nats.Conn
+		var js jetstream.JetStream
+		if err == nil {
+			conn, js, err = c.connect(credential...)
+		}
 		if err != nil {
 			c.use(nil, err)
 			pause(ctx, maxWait)
 			continue
-		}
-		conn, js, err := c.connect(credential...)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 		}
 		c.use(js, nil)
 		c.await(ctx, conn, data)
 		c.use(nil, ErrNotRunning)
 		conn.Close()
 	}
-	return nil
 }
 
 // await returns when ctx ends, or when the connection is away and the Secret has another credential.

@@ -34,7 +34,7 @@ func reports() registry.Module {
 			if err != nil {
 				return err
 			}
-			status, err := c.Follow(entity.StatusBucket("things"))
+			status, err := c.Status("things")
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func reports() registry.Module {
 				}), entity.Options{
 				Name: "reports", Marks: entity.Marks{Hub: p.HubID, Kind: "Thing"}, Manager: p.Manager, Cluster: string(p.Name),
 				Hub:    &entity.HubOptions{Client: p.HubClient, Objects: p.HubObjects, Owns: []client.Object{&corev1.ConfigMap{}}},
-				Status: entity.NewStatusStore(status),
+				Status: status,
 			})
 			return err
 		}),

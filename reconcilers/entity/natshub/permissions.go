@@ -17,7 +17,7 @@ type Permissions struct {
 	Subscribe Subjects `json:"subscribe"`
 }
 
-// Subjects are subjects that are allowed, but those that are denied.
+// Subjects are the subjects that are allowed, except those that are denied.
 type Subjects struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny,omitempty"`

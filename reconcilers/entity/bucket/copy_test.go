@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
+
+// The first list reports the markers of keys that were deleted before, once.
+func TestReplace_ReportsMarkers(t *testing.T) {
+	t.Parallel()
+	list := newHeld()
+	list.markers["a"] = life(3, time.Now())
+	list.markers["b"] = life(1, time.Now())
+	list.entries["b"] = Entry{Key: "b", Revision: 2, Created: time.Now()}
+	h := newHeld()
+	want := []Change{{Key: "b", Operation: Put, Revision: 2, Listed: true}, {Key: "a", Operation: Deleted, Revision: 3, Listed: true}}
+	if diff := cmp.Diff(want, h.replace(list, false)); diff != "" {
+		t.Error(diff)
+	}
+	again := newHeld()
+	again.markers["a"], again.markers["b"] = list.markers["a"], list.markers["b"]
+	again.entries["b"] = list.entries["b"]
+	if got := h.replace(again, false); len(got) > 0 {
+		t.Errorf("the second list reports %v", got)
+	}
+}
+
+// A marker that the stream has dropped is known for a day.
+func TestInherit_ForgetsMarkers(t *testing.T) {
+	t.Parallel()
+	h := newHeld()
+	h.markers["new"], h.markers["old"] = life(1, time.Now().Add(-time.Hour)), life(2, time.Now().Add(-25*time.Hour))
+	h.replace(newHeld(), false)
+	if _, ok := h.markers["new"]; !ok || len(h.markers) != 1 {
+		t.Errorf("got %v, want the new marker only", h.markers)
+	}
+}
+
+// The clock of the server may be set back between a marker and the next value.
+func TestIncludes(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	e := Entry{Key: "a", Life: life(8, now.Add(-time.Minute)), marker: life(7, now)}
+	for l, want := range map[Life]bool{
+		e.Life:                       true,
+		life(9, now.Add(time.Hour)):  true,
+		life(6, now.Add(-time.Hour)): false,
+		life(6, now.Add(time.Hour)):  false, // of the bucket of before, in which the clock was ahead
+		life(9, now.Add(-time.Hour)): false, // of the bucket of before, which had more revisions
+	} {
+		if e.Includes(l) != want {
+			t.Errorf("%v includes %v: %t, want %t", e, l, !want, want)
+		}
+	}
+}
