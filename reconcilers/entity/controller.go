@@ -125,7 +125,7 @@ const (
 	defaultObserveWithin = 10 * time.Second
 	// unready is how soon a key is looked at again whose bucket is not complete; the end of that requests it, too.
 	unready = 10 * time.Second
-	// going is how soon it is looked again at secondaries that are being deleted; their events request it, too.
+	// going is how soon a key is reconciled again whose secondaries are being deleted; their events request it, too.
 	going = 2 * time.Second
 	// sweepEvery is how often the controller looks whether the bucket has become complete.
 	sweepEvery = time.Second

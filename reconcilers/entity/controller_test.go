@@ -530,7 +530,7 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 	}
 }
 
-// A kind that Owns lacks is refused: nothing would collect its objects.
+// A kind that Owns lacks is refused, and a bucket that OwnsEntities lacks: nothing would collect what is there.
 func TestApply_OfAnotherKind(t *testing.T) {
 	t.Parallel()
 	refused := make(chan error, 100)
@@ -538,13 +538,16 @@ func TestApply_OfAnotherKind(t *testing.T) {
 		s.adapt = func(*entity.Options, entity.Reconciler[order], func(string) *bucket.Bucket) entity.Reconciler[order] {
 			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
 				refused <- out.Apply(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: e.Key}})
+				refused <- entity.PutEntity(ctx, out, s.store, entity.Entity[order]{Key: e.Key + ".copy"})
 				return entity.Report{}, nil
 			})
 		}
 	})
 	s.put(t, "a.x", value("1"))
-	if err := <-refused; !errors.Is(err, entity.ErrInvalidOptions) {
-		t.Errorf("got %v", err)
+	for range 2 {
+		if err := <-refused; !errors.Is(err, entity.ErrInvalidOptions) {
+			t.Errorf("got %v", err)
+		}
 	}
 	err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "a.x"}, &corev1.ServiceAccount{})
 	if !apierrors.IsNotFound(err) {

@@ -34,6 +34,7 @@ func TestD6_MarksThatContradictEachOther(t *testing.T) {
 		"another hub":    marks("another", "Order", entity.DefaultPrefix),
 		"another kind":   marks("hub", "Device", entity.DefaultPrefix),
 		"another prefix": marks("hub", "Order", "example.com"),
+		"another bucket": {Hub: "hub", Kind: "Order", Prefix: entity.DefaultPrefix, Bucket: "others"},
 	} {
 		if got, ok := other.OwnerOf(made); ok {
 			t.Errorf("%s: it is a secondary of %v", name, got)

@@ -31,7 +31,7 @@ type Store[T any] struct {
 	codec  Codec[T]
 }
 
-// NewStore returns a store of a bucket, which the caller keeps up to date with Run.
+// NewStore returns a store of a bucket, which natshub.Connection.Follow returns, or which the caller keeps up to date with Run.
 func NewStore[T any](b *bucket.Bucket, c Codec[T]) *Store[T] { return &Store[T]{bucket: b, codec: c} }
 
 // Bucket returns the bucket.

@@ -58,6 +58,20 @@ func TestBucket_Recreated(t *testing.T) {
 	if _, ok := s.bucket.Marker("a.y"); !ok {
 		t.Error("the marker is not known")
 	}
+	// An identity that was saved late is no acceptance.
+	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
+	for range 5 {
+		at := s.beats(t)
+		entitytest.Eventually(t, func() error {
+			if s.beats(t) == at {
+				return errors.New("no canary")
+			}
+			return nil
+		})
+	}
+	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
+		t.Errorf("accepted by nobody: %v", err)
+	}
 	// An operator accepts the bucket.
 	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
 	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
