@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -28,7 +31,10 @@ import (
 // document is a discovery document of an API server, undecoded.
 type document struct {
 	body   []byte
-	legacy bool // not aggregated: the server is older than Kubernetes 1.27
+	legacy bool   // not aggregated: the server is older than Kubernetes 1.27
+	tag    string // the ETag that the server sent with the body
+	// unchanged says that the server has not sent a body, because the document is the one whose ETag it was asked about.
+	unchanged bool
 }
 
 // documents are the responses to GET /api, with the core group, and to GET /apis, with all other groups.
@@ -37,23 +43,50 @@ type documents [2]document
 // documentsKey consists of a hash of each document.
 type documentsKey [2][sha256.Size]byte
 
-func (d documents) key() documentsKey {
-	return documentsKey{sha256.Sum256(d[0].body), sha256.Sum256(d[1].body)}
+// key returns the key of the documents. Those that are unchanged are the ones of known.
+func (d documents) key(known *mapping) documentsKey {
+	var key documentsKey
+	for i, one := range d {
+		if one.unchanged {
+			key[i] = known.key[i]
+		} else {
+			key[i] = sha256.Sum256(one.body)
+		}
+	}
+	return key
 }
 
 func (d documents) legacy() bool { return d[0].legacy || d[1].legacy }
 
+func (d documents) unchanged() bool { return d[0].unchanged && d[1].unchanged }
+
 func (d documents) parse() (*mapping, error) {
 	var all apidiscovery.APIGroupDiscoveryList
-	for _, document := range d {
+	found := &mapping{key: d.key(nil)}
+	for i, document := range d {
 		var groups apidiscovery.APIGroupDiscoveryList
 		if err := document.decode(&groups); err != nil {
 			return nil, err
 		}
+		if tag := tagOf(groups); tag == document.tag {
+			found.tags[i] = tag
+		}
 		all.Items = append(all.Items, groups.Items...)
 	}
 	groups, resources, _ := discovery.SplitGroupsAndResources(all)
-	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
+	found.RESTMapper = restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))
+	return found, nil
+}
+
+// tagOf returns the ETag that an API server computes for a document, or an empty string: the SHA-512 of its JSON without the type
+// (calculateETag in k8s.io/apiserver/pkg/endpoints/discovery/aggregated).
+func tagOf(groups apidiscovery.APIGroupDiscoveryList) string {
+	groups.TypeMeta = metav1.TypeMeta{}
+	text, err := json.Marshal(groups)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(text)))
 }
 
 // decode decodes the document into an object of the expected type.
@@ -104,23 +137,53 @@ type server struct {
 	host   string
 	client *http.Client
 	left   *allowance
+	// known is a mapping whose documents the server may have, too; nil if there is none.
+	known *mapping
 }
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-// documents requests both documents.
+// documents requests both documents at once. Those of known come without a body.
 func (s server) documents(ctx context.Context) (documents, error) {
 	var found documents
-	for i, root := range []string{"api", "apis"} {
-		var err error
-		if found[i], err = s.document(ctx, root); err != nil {
-			return documents{}, fmt.Errorf("discover the API: GET /%s: %w", root, err)
-		}
+	requests, ctx := errgroup.WithContext(ctx)
+	for i := range found {
+		requests.Go(func() error {
+			return panics.Catch(func() error {
+				tag := ""
+				if s.known != nil {
+					tag = s.known.tags[i]
+				}
+				return s.root(ctx, &found, i, tag)
+			})
+		})
 	}
-	return found, nil
+	return found, requests.Wait()
 }
 
-func (s server) document(ctx context.Context, parts ...string) (document, error) {
+// complete requests the bodies of the documents that came without one.
+func (s server) complete(ctx context.Context, found *documents) error {
+	for i := range found {
+		if found[i].unchanged {
+			if err := s.root(ctx, found, i, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// root requests one of the documents, unless it is the one with an ETag.
+func (s server) root(ctx context.Context, found *documents, i int, tag string) (err error) {
+	root := []string{"api", "apis"}[i]
+	if found[i], err = s.document(ctx, tag, root); err != nil {
+		return fmt.Errorf("discover the API: GET /%s: %w", root, err)
+	}
+	return nil
+}
+
+// document requests a document, unless it is the one with an ETag, which may be empty.
+func (s server) document(ctx context.Context, tag string, parts ...string) (document, error) {
 	address, err := url.JoinPath(s.host, parts...)
 	if err != nil {
 		return document{}, err
@@ -130,11 +193,17 @@ func (s server) document(ctx context.Context, parts ...string) (document, error)
 		return document{}, err
 	}
 	request.Header.Set("Accept", acceptDiscovery)
+	if tag != "" {
+		request.Header.Set("If-None-Match", tag)
+	}
 	response, err := s.client.Do(request)
 	if err != nil {
 		return document{}, err
 	}
 	defer response.Body.Close()
+	if tag != "" && response.StatusCode == http.StatusNotModified {
+		return document{unchanged: true}, nil
+	}
 	if response.StatusCode != http.StatusOK {
 		return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
 	}
@@ -147,6 +216,7 @@ func (s server) document(ctx context.Context, parts ...string) (document, error)
 	}
 	return document{
 		body:   body,
+		tag:    response.Header.Get("ETag"),
 		legacy: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
 	}, s.left.spend(body)
 }

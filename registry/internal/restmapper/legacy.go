@@ -59,7 +59,7 @@ func (s server) mapLegacy(ctx context.Context, found documents) (*mapping, error
 	if errors.Is(failed, errDocumentTooLarge) || len(resources) == 0 && failed != nil {
 		return nil, failed
 	}
-	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
+	return &mapping{RESTMapper: restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
 }
 
 // groups returns the groups of the documents, of which at least one is not aggregated. From an aggregated document it takes
@@ -127,7 +127,7 @@ func (s server) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.
 	if gv.Group == "" {
 		parts = []string{"api", gv.Version}
 	}
-	found, err := s.document(ctx, parts...)
+	found, err := s.document(ctx, "", parts...)
 	if err != nil {
 		return nil, fmt.Errorf("discover the API: GET /%s: %w", strings.Join(parts, "/"), err)
 	}

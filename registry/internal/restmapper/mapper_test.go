@@ -98,7 +98,7 @@ func (d *discoveryServer) legacyDocument(path string) any {
 	}}}
 }
 
-func serve(t *testing.T, d *discoveryServer) *rest.Config {
+func serve(t *testing.T, d http.Handler) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
@@ -146,8 +146,8 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
-		answer := &mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}
-		live := newMapper(&mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}, func() (*mapping, error) {
+		answer := &mapping{RESTMapper: meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}
+		live := newMapper(&mapping{RESTMapper: meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}, func() (*mapping, error) {
 			asked++
 			return answer, nil
 		})
@@ -161,7 +161,7 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 		}
 		installed := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		installed.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "New"}, meta.RESTScopeRoot)
-		answer = &mapping{installed}
+		answer = &mapping{RESTMapper: installed}
 		<-time.After(rediscoverInterval)
 		if !knows(live, "New") || asked != rediscoverBurst+1 {
 			t.Errorf("new kind is unknown after %d discoveries", asked)
@@ -174,7 +174,7 @@ func TestLiveMapper_KeepsWhatItHasWhenTheRemoteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		known.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Known"}, meta.RESTScopeRoot)
-		live := newMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
+		live := newMapper(&mapping{RESTMapper: known}, func() (*mapping, error) { return nil, errors.New("down") })
 		if knows(live, "New") || !knows(live, "Known") {
 			t.Error("failed rediscovery changes the known kinds")
 		}

@@ -13,16 +13,20 @@ import (
 
 // Mappings shares REST mappings between remotes that serve the same discovery documents. The zero value is ready to use.
 //
-// Its key is a hash of the documents. Servers have a name for their documents, the ETag, which would save the transfer, but
-// a remote that lies about its ETag would give its mapping to all others.
+// Its key is a hash of the documents. Servers have a name for their documents, the ETag, which saves the transfer: a server is asked
+// whether it has the documents that another one had a moment ago. Only ETags that were computed here, from documents, are asked for.
+// So a remote that lies, about its own ETag or about having a document, gets a wrong mapping for itself alone.
 type Mappings struct {
 	mu     sync.Mutex // protects the fields; never held across a request
 	shared map[documentsKey]weak.Pointer[mapping]
+	last   weak.Pointer[mapping] // the one that was used last
 }
 
 // mapping is the mapping of one pair of documents. It is freed with the last app that uses it.
 type mapping struct {
 	meta.RESTMapper
+	key  documentsKey
+	tags [2]string // the ETags of the documents; empty where the server computes them in another way
 }
 
 // NewMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
@@ -37,37 +41,54 @@ func (m *Mappings) NewMapper(ctx, life context.Context, host string, client *htt
 
 // discover returns the mapping for the documents that the API server serves now.
 func (m *Mappings) discover(ctx context.Context, host string, client *http.Client) (*mapping, error) {
-	s := server{host: host, client: client, left: newAllowance()}
+	s := server{host: host, client: client, left: newAllowance(), known: m.latest()}
 	found, err := s.documents(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
+		return nil, err
+	case found.unchanged():
+		return s.known, nil
+	case !found.legacy():
+		if shared := m.lookup(found.key(s.known)); shared != nil {
+			return shared, nil
+		}
+	}
+	if err := s.complete(ctx, &found); err != nil {
 		return nil, err
 	}
 	if found.legacy() {
 		return s.mapLegacy(ctx, found) // the documents do not list resources, so there is no key to share a mapping by
 	}
-	key := found.key()
-	if known := m.lookup(key); known != nil {
-		return known, nil
-	}
 	parsed, err := found.parse()
 	if err != nil {
 		return nil, err
 	}
-	return m.store(key, parsed), nil
+	return m.store(parsed), nil
+}
+
+// latest returns the mapping that was used last, or nil.
+func (m *Mappings) latest() *mapping {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last.Value()
 }
 
 func (m *Mappings) lookup(key documentsKey) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.shared[key].Value()
+	found := m.shared[key].Value()
+	if found != nil {
+		m.last = m.shared[key]
+	}
+	return found
 }
 
 // store shares a mapping and returns it. If another remote has stored a mapping of the same documents in the meantime, store
 // returns that mapping. It also removes the entries of mappings that no app uses.
-func (m *Mappings) store(key documentsKey, parsed *mapping) *mapping {
+func (m *Mappings) store(parsed *mapping) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if first := m.shared[key].Value(); first != nil {
+	if first := m.shared[parsed.key].Value(); first != nil {
 		return first
 	}
 	if m.shared == nil {
@@ -78,6 +99,7 @@ func (m *Mappings) store(key documentsKey, parsed *mapping) *mapping {
 			delete(m.shared, k)
 		}
 	}
-	m.shared[key] = weak.Make(parsed)
+	m.last = weak.Make(parsed)
+	m.shared[parsed.key] = m.last
 	return parsed
 }
