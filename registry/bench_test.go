@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,7 +33,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-var remotes = flag.String("remotes", "50,200", "how many remotes the benchmark engages, comma separated")
+var (
+	remotes = flag.String("remotes", "50,200", "how many remotes the benchmark engages, comma separated")
+	bodies  = flag.String("bodies", "equal", "whether the objects of remotes have equal bodies, or differ")
+)
 
 const (
 	benchServers = 3
@@ -41,36 +45,46 @@ const (
 )
 
 // BenchmarkEngage measures the cost of a remote: the time until every reconciler has seen every object of its remote,
-// CPU, heap and goroutines, compared with a plain client-go informer per remote in the same run. The remotes are many
-// addresses of a few real API servers.
+// CPU, memory and goroutines. It compares with the floor in the same run: a plain client-go informer per remote, and one
+// with a work queue and a worker that copies each object, as a controller does. The remotes are many addresses of a few
+// real API servers; with -bodies=differ each remote has a namespace with objects of its own.
 func BenchmarkEngage(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			b.Fatalf("-remotes: %v", err)
 		}
-		kubeconfigs := benchFleet(b, n)
-		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, n, kubeconfigs, engageInformers) })
-		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, n, kubeconfigs, engageRegistry) })
+		all := benchFleet(b, n)
+		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, all, engageInformers) })
+		b.Run(fmt.Sprintf("remotes=%d/floor", n), func(b *testing.B) { engage(b, all, engageFloor) })
+		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry) })
 	}
 }
 
-// benchFleet returns n kubeconfigs, with an address each, for a few API servers with objects.
-func benchFleet(b *testing.B, n int) [][]byte {
+// benchRemote is an address of an API server, and the namespace with the objects to see there.
+type benchRemote struct {
+	kubeconfig []byte
+	namespace  string
+}
+
+// benchFleet returns n remotes at a few API servers with objects.
+func benchFleet(b *testing.B, n int) []benchRemote {
 	b.Helper()
 	var addresses []netip.Addr
 	for i := range n {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
 	}
 	f := fleettest.New(b, fleet.Options{Addresses: addresses})
-	var kubeconfigs [][]byte
+	var all []benchRemote
 	var clusters []*fleet.Cluster
 	for i := range benchServers {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
 		if err != nil {
 			b.Fatalf("create a cluster: %v", err)
 		}
-		fill(b, c)
+		if *bodies == "equal" {
+			fill(b, c, metav1.NamespaceDefault)
+		}
 		clusters = append(clusters, c)
 	}
 	for i, address := range addresses {
@@ -78,20 +92,32 @@ func benchFleet(b *testing.B, n int) [][]byte {
 		if err != nil {
 			b.Fatalf("At: %v", err)
 		}
-		kubeconfigs = append(kubeconfigs, one)
+		remote := benchRemote{kubeconfig: one, namespace: metav1.NamespaceDefault}
+		if *bodies != "equal" {
+			remote.namespace = fmt.Sprintf("remote-%d", i)
+			fill(b, clusters[i%benchServers], remote.namespace)
+		}
+		all = append(all, remote)
 	}
-	return kubeconfigs
+	return all
 }
 
-func fill(b *testing.B, c *fleet.Cluster) {
+// fill creates the objects of a namespace, whose bodies name it.
+func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
 	direct, group := clientFor(b, c), errgroup.Group{}
+	if namespace != metav1.NamespaceDefault {
+		if err := direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			b.Fatalf("create a namespace: %v", err)
+		}
+	}
+	text := strings.Repeat(namespace+" ", benchBytes)[:benchBytes]
 	group.SetLimit(10)
 	for i := range benchObjects {
 		group.Go(func() error {
 			return direct.Create(b.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bench-%d", i)},
-				Data:       map[string]string{"text": strings.Repeat("x", benchBytes)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bench-%d", i)},
+				Data:       map[string]string{"text": text},
 			})
 		})
 	}
@@ -112,11 +138,12 @@ func (s *seen) one() {
 	}
 }
 
-// engaging starts a watch for every kubeconfig and reports each object that it sees to s.
-type engaging func(b *testing.B, kubeconfigs [][]byte, s *seen) (stop func())
+// engaging starts a watch for every remote and reports each object that it sees to s.
+type engaging func(b *testing.B, all []benchRemote, s *seen) (stop func())
 
-func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
+func engage(b *testing.B, all []benchRemote, start engaging) {
 	b.Helper()
+	n := len(all)
 	fleettest.Cluster(b, "hub") // The measurement does not include its start.
 	for b.Loop() {
 		b.StopTimer()
@@ -125,7 +152,7 @@ func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
 		s.left.Store(int64(n * benchObjects))
 		b.StartTimer()
 		began := time.Now()
-		stop := start(b, kubeconfigs, s)
+		stop := start(b, all, s)
 		select {
 		case <-s.all:
 		case <-time.After(5 * time.Minute):
@@ -137,6 +164,8 @@ func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
 		b.ReportMetric(took.Seconds(), "s/all-seen")
 		b.ReportMetric(after.cpu.Seconds()-before.cpu.Seconds(), "cpu-s")
 		b.ReportMetric(float64(after.heap-before.heap)/float64(n)/1024, "KiB-heap/remote")
+		b.ReportMetric(float64(after.limited-before.limited)/float64(n)/1024, "KiB/remote")
+		b.ReportMetric(float64(after.stacks-before.stacks)/float64(n)/1024, "KiB-stacks/remote")
 		b.ReportMetric(float64(after.goroutines-before.goroutines)/float64(n), "goroutines/remote")
 		stop()
 		b.StartTimer()
@@ -145,7 +174,9 @@ func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
 
 type usage struct {
 	cpu        time.Duration
-	heap       int64
+	heap       int64 // that lives
+	stacks     int64
+	limited    int64 // what a limit of memory sees: the spans of the heap in use, and the stacks
 	goroutines int
 }
 
@@ -158,18 +189,56 @@ func measure() usage {
 	runtime.ReadMemStats(&m)
 	return usage{
 		cpu:  time.Duration(cpu.Utime.Nano() + cpu.Stime.Nano()),
-		heap: int64(m.HeapAlloc), goroutines: runtime.NumGoroutine(),
+		heap: int64(m.HeapAlloc), stacks: int64(m.StackInuse), limited: int64(m.HeapInuse + m.StackInuse), goroutines: runtime.NumGoroutine(),
 	}
 }
 
 // engageInformers runs a plain informer per remote, each with a transport of its own.
-func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+func engageInformers(b *testing.B, all []benchRemote, s *seen) func() {
+	b.Helper()
+	return informersOf(b, all, func(context.Context, cache.SharedIndexInformer) cache.ResourceEventHandler {
+		return cache.ResourceEventHandlerFuncs{AddFunc: func(any) { s.one() }}
+	})
+}
+
+// engageFloor runs an informer per remote with a work queue and one worker, which reads each object from the store and copies it.
+func engageFloor(b *testing.B, all []benchRemote, s *seen) func() {
+	b.Helper()
+	return informersOf(b, all, func(ctx context.Context, informer cache.SharedIndexInformer) cache.ResourceEventHandler {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+		context.AfterFunc(ctx, queue.ShutDown)
+		go func() {
+			for {
+				key, ended := queue.Get()
+				if ended {
+					return
+				}
+				if obj, ok, _ := informer.GetStore().GetByKey(key); ok {
+					_ = obj.(*corev1.ConfigMap).DeepCopy() //nolint:forcetypeassert // The informer is one of ConfigMaps.
+					s.one()
+				}
+				queue.Forget(key)
+				queue.Done(key)
+			}
+		}()
+		return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+			if key, err := cache.MetaNamespaceKeyFunc(obj); err == nil {
+				queue.Add(key)
+			}
+		}}
+	})
+}
+
+// informersOf runs an informer per remote, each with a transport and a handler of its own.
+func informersOf(
+	b *testing.B, all []benchRemote, handler func(context.Context, cache.SharedIndexInformer) cache.ResourceEventHandler,
+) func() {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var factories []informers.SharedInformerFactory
 	var transports []*kubeconfig.Transport
-	for _, one := range kubeconfigs {
-		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one}, kubeconfig.Options{}, policy)
+	for _, one := range all {
+		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.kubeconfig}, kubeconfig.Options{}, policy)
 		if err != nil {
 			b.Fatalf("Parse: %v", err)
 		}
@@ -184,9 +253,9 @@ func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
 		if err != nil {
 			b.Fatalf("NewForConfigAndClient: %v", err)
 		}
-		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace("default"))
+		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(one.namespace))
 		informer := factory.Core().V1().ConfigMaps().Informer()
-		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { s.one() }})
+		_, _ = informer.AddEventHandler(handler(ctx, informer))
 		factory.StartWithContext(ctx)
 		factories = append(factories, factory)
 	}
@@ -201,7 +270,7 @@ func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
 	}
 }
 
-func engageRegistry(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
 	b.Helper()
 	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
@@ -211,9 +280,9 @@ func engageRegistry(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
 			}))
 	})})
 	r := newRegistry(b, func(o *registry.Options) { o.Modules = []registry.Module{watcher} })
-	for i, one := range kubeconfigs {
-		config := configFor(b, one)
-		config.Namespaces = []string{"default"}
+	for i, one := range all {
+		config := configFor(b, one.kubeconfig)
+		config.Namespaces = []string{one.namespace}
 		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
 			b.Fatalf("Ensure: %v", err)
 		}
