@@ -258,11 +258,6 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// parts returns the parts of a status.
-func parts(value []byte) map[string]entity.Part {
-	return entity.DecodeStatus(value).Clusters
-}
-
 // BenchmarkConverge compares entities with custom resources as primaries of one ConfigMap in each of three remotes: the time until all
 // are made (also without the time of the applies alone, which it measures, too), the heap, and the time from a put to the ConfigMap that
 // a client of the remote sees. CLUSTERFX_ENTITIES is the number of primaries, and CLUSTERFX_REMOTES that of remotes.

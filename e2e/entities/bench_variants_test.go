@@ -207,3 +207,8 @@ func inParallel(n int, f func(int)) {
 	close(next)
 	running.Wait()
 }
+
+// parts returns the parts of a status.
+func parts(value []byte) map[string]entity.Part {
+	return entity.DecodeStatus(value).Clusters
+}

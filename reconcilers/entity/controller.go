@@ -325,8 +325,8 @@ func (c *Controller[T]) secondaries(o Owner) *Secondaries {
 	return s
 }
 
-// sweep requests the owners of all secondaries and the keys with a status each time when the bucket has become complete, or accepted:
-// an owner that is not in the bucket makes no request of its own.
+// sweep requests the owners of all secondaries and the keys with a status each time when the bucket has become complete, or accepted,
+// or the status complete: an owner that is not in the bucket makes no request of its own.
 func (c *Controller[T]) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -337,13 +337,23 @@ func (c *Controller[T]) sweep(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		h := c.store.bucket.Health()
-		if !h.Complete || h.Changed || h.Since.Equal(done) {
-			continue
+		if since, ok := c.completeSince(); ok && !since.Equal(done) {
+			c.requestOwners()
+			done = since
 		}
-		c.requestOwners()
-		done = h.Since
 	}
+}
+
+// completeSince returns since when the bucket is complete and accepted, and the status is complete if it is, and false if the bucket
+// is not.
+func (c *Controller[T]) completeSince() (time.Time, bool) {
+	h := c.store.bucket.Health()
+	if s := c.options.Status; s != nil {
+		if status := s.bucket.Health(); status.Complete && status.Since.After(h.Since) {
+			h.Since = status.Since
+		}
+	}
+	return h.Since, h.Complete && !h.Changed
 }
 
 // requestOwners requests the owners of all secondaries.

@@ -148,18 +148,15 @@ func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string
 // change changes a status, and tries again if another writer has changed it meanwhile. The first try is with the copy in memory, so a
 // status that is as it should be costs no request.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
+	complete := s.bucket.Health().Complete
+	e, known := s.bucket.Get(key)
+	if _, changed := f(DecodeStatus(e.Value)); !changed && (known || complete) {
+		return nil // Also while NATS is away.
+	}
 	var err error
 	for try := range statusTries {
-		var all Status
-		var at bucket.Revision
-		if try == 0 {
-			e, _ := s.bucket.Get(key)
-			if _, changed := f(DecodeStatus(e.Value)); !changed {
-				return nil // Also while NATS is away.
-			}
-			all, at = DecodeStatus(e.Value), e.Revision
-		}
-		if try > 0 || !s.bucket.Health().Complete {
+		all, at := DecodeStatus(e.Value), e.Revision
+		if try > 0 || !complete {
 			if all, at, err = s.read(ctx, key); err != nil {
 				return err
 			}

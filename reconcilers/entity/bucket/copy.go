@@ -65,7 +65,7 @@ func (h *held) replace(list held, another bool) []Change {
 			all = append(all, list.lacks(key))
 		}
 	}
-	for key, m := range list.markers { // Of keys that were deleted while nobody followed the bucket.
+	for key, m := range list.markers { // Of keys that were deleted while the process did not follow the bucket.
 		_, isEntry := list.entries[key]
 		_, wasEntry := h.entries[key]
 		if !isEntry && !wasEntry && h.markers[key] != m {

@@ -60,17 +60,9 @@ func TestBucket_Recreated(t *testing.T) {
 	}
 	// An identity that was saved late is no acceptance.
 	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
-	for range 5 {
-		at := s.beats(t)
-		entitytest.Eventually(t, func() error {
-			if s.beats(t) == at {
-				return errors.New("no canary")
-			}
-			return nil
-		})
-	}
+	s.waitBeats(t, 5)
 	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("accepted by nobody: %v", err)
+		t.Errorf("no operator has accepted it: %v", err)
 	}
 	// An operator accepts the bucket.
 	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
@@ -117,15 +109,7 @@ func TestBucket_Restored(t *testing.T) {
 				return nil
 			})
 			// It does not catch up, however long it runs.
-			for range 5 {
-				at := s.beats(t)
-				entitytest.Eventually(t, func() error {
-					if s.beats(t) == at {
-						return errors.New("no canary")
-					}
-					return nil
-				})
-			}
+			s.waitBeats(t, 5)
 			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
 				t.Errorf("got %v", err)
 			}
@@ -161,6 +145,18 @@ func (s *stage) counter(t *testing.T) uint64 {
 	t.Helper()
 	counter, _ := s.canary(t)
 	return counter
+}
+
+// waitBeats waits for a number of canaries.
+func (s *stage) waitBeats(t *testing.T, n uint64) {
+	t.Helper()
+	begun := s.beats(t)
+	entitytest.Eventually(t, func() error {
+		if now := s.beats(t); now < begun+n {
+			return fmt.Errorf("%d canaries, want %d", now-begun, n)
+		}
+		return nil
+	})
 }
 
 func (s *stage) beats(t *testing.T) uint64 {

@@ -158,7 +158,8 @@ func (s server) documents(ctx context.Context) (documents, error) {
 			})
 		})
 	}
-	return found, requests.Wait()
+	err := requests.Wait() // before found is read
+	return found, err
 }
 
 // complete requests the bodies of the documents that came without one.
