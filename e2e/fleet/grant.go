@@ -15,7 +15,7 @@ import (
 )
 
 // grantTimeout bounds the wait until an API server applies a new permission.
-const grantTimeout = 10 * time.Second
+const grantTimeout = 30 * time.Second
 
 // grantName is the name of the role and the binding with a subject's permissions.
 func grantName(s rbacv1.Subject) string {
@@ -63,7 +63,7 @@ func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1
 	review := reviewOf(s, rule)
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
-	return c.await(ctx, func() error { return nil }, func() error {
+	return c.await(ctx, func() error { return nil }, func(ctx context.Context) error {
 		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err == nil && !answer.Status.Allowed {
 			err = fmt.Errorf("%s has no rights yet", s.Name)

@@ -13,8 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout bounds each request to a starting cluster, which may not respond at all.
-const requestTimeout = 5 * time.Second
+const (
+	// requestTimeout bounds each request. A busy machine may take seconds for one.
+	requestTimeout = 30 * time.Second
+	// askTimeout bounds each question to a starting cluster, which may not respond at all: the next question may.
+	askTimeout = 5 * time.Second
+)
 
 // httpClient returns a client that opens a connection per request and keeps none open.
 func (a access) httpClient() (*http.Client, error) {
@@ -35,7 +39,7 @@ func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, died, func() error {
+	return c.await(ctx, died, func(ctx context.Context) error {
 		if err := kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 			return fmt.Errorf("ask if it is ready: %w", err)
 		}
@@ -54,20 +58,23 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) er
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, died, func() error {
+	return c.await(ctx, died, func(ctx context.Context) error {
 		_, err := kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }
 
-// await returns when check succeeds; if it fails until the end, with its last error.
-func (c *Cluster) await(ctx context.Context, died, check func() error) error {
+// await returns when check succeeds; if it fails until the end, with its last error. The context of a check has a
+// deadline.
+func (c *Cluster) await(ctx context.Context, died func() error, check func(context.Context) error) error {
 	var problem error
 	err := poll(ctx, readyPeriod, func() bool {
 		if problem = died(); problem != nil {
 			return true
 		}
-		failure := check()
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		failure := check(asking)
 		if ctx.Err() == nil {
 			problem = failure
 		}
