@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// budget limits the objects in the cache of one app. The limit is soft: an app may exceed it by a hundredth, and by up
-// to twice while a list arrives whose objects no API server has ever written (see Informer).
+// budget limits the objects in the cache of one app. The limit is soft: an app may exceed it by a hundredth.
 //
 // Objects are counted when they arrive, before they are stored, so that the initial list of a huge remote ends before
 // the hub runs out of memory. No event announces that an object has left memory, so the sum of the objects that have
@@ -66,13 +66,20 @@ func newBudget(o Options) *budget {
 	b.timer.Stop()
 	b.staleTimer = time.AfterFunc(refreshEvery, b.checkStale)
 	b.staleTimer.Stop()
-	context.AfterFunc(o.Context, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.timer.Stop()
-		b.staleTimer.Stop()
-	})
+	context.AfterFunc(o.Context, b.end)
 	return b
+}
+
+// end stops the timers, and ends the informers, some of which may never have run.
+func (b *budget) end() {
+	b.mu.Lock()
+	b.timer.Stop()
+	b.staleTimer.Stop()
+	all := slices.Clone(b.informers)
+	b.mu.Unlock()
+	for _, one := range all {
+		one.Stop()
+	}
 }
 
 // watchedBy notes that a module watches a kind, so that an error can name the module whose objects are too many.
@@ -99,10 +106,13 @@ func (b *budget) newInformerOf(filtered string) func(
 func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the informer.
 	s *Informer, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
-	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.observe(lw), obj, resync, indexers)
+	s.Informer = informer.New(s.observe(lw), obj, resync, indexers)
 	b.mu.Lock()
 	b.informers = append(b.informers, s)
 	b.mu.Unlock()
+	if b.options.Context.Err() != nil {
+		s.Stop() // It may be too late for end.
+	}
 	return s
 }
 

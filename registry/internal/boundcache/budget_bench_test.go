@@ -45,7 +45,7 @@ func BenchmarkStock(b *testing.B) {
 			obj.SetUID(types.UID("1"))
 			b.ReportAllocs()
 			for b.Loop() {
-				one.begin(true)
+				one.begin()
 				if _, err := one.receive(obj); err != nil {
 					b.Fatal(err)
 				}

@@ -19,6 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
+	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -27,12 +28,10 @@ import (
 
 // Informer is an informer that measures the objects in its store, and observes its lists and watches (see freshness).
 //
-// Its transform receives every object on its way into the store. The transform counts the object and removes its
-// managedFields. A streamed object (WatchList) passes the transform twice: when it arrives, and when the whole list
-// enters the store. An object with managedFields passes for the first time. For objects that never had managedFields
-// the transform cannot tell, so they count half while they are streamed.
+// Its transform receives every object once, when the object arrives, also if the whole list enters the store later. The
+// transform counts the object and removes its managedFields.
 type Informer struct {
-	toolscache.SharedIndexInformer
+	*informer.Informer
 	budget   *budget
 	kind     string
 	typeName string                   // as client-go writes it
@@ -42,9 +41,8 @@ type Informer struct {
 	bookmarks atomic.Bool
 
 	mu           sync.Mutex // protects the fields; held for a few instructions
-	streaming    bool       // the list in progress, or the last one, was streamed
-	listVersion  string     // the resource version at its beginning
-	fresh, bare  Amount     // objects with and without managedFields since then
+	listVersion  string     // the resource version at the beginning of the list in progress, or of the last one
+	arrived      Amount     // objects since then
 	sample       Amount     // objects whose size was estimated
 	pagination   pagination // of the list in progress
 	freshness    freshness
@@ -55,19 +53,19 @@ type Informer struct {
 // SetTransform sets the transform of the cache, which follows the counting.
 func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
 	i.inner = f
-	return i.SharedIndexInformer.SetTransform(i.receive)
+	return i.Informer.SetTransform(i.receive)
 }
 
 // receive is the transform of the informer: it is called with every object on its way into the store.
 func (i *Informer) receive(obj any) (any, error) {
-	fresh := stripManagedFields(obj)
+	stripManagedFields(obj)
 	if i.inner != nil {
 		var err error
 		if obj, err = i.transform(obj); err != nil {
 			return nil, err
 		}
 	}
-	i.budget.spend(i.count(obj, fresh))
+	i.budget.spend(i.count(obj))
 	return obj, nil
 }
 
@@ -88,18 +86,12 @@ func (i *Informer) transform(obj any) (any, error) {
 }
 
 // count counts an object, and returns by how much the upper bounds grow.
-func (i *Informer) count(obj any, fresh bool) (objects, bytes int64) {
+func (i *Informer) count(obj any) (objects, bytes int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before := i.arrived()
 	one := Amount{1, i.sizeOf(obj)}
-	if fresh {
-		i.fresh = i.fresh.plus(one)
-	} else {
-		i.bare = i.bare.plus(one)
-	}
-	now := i.arrived()
-	return now.Objects - before.Objects, now.Bytes - before.Bytes
+	i.arrived = i.arrived.plus(one)
+	return one.Objects, one.Bytes
 }
 
 // Objects whose size is estimated on their way into the store: the first ones, and a random sample of the others. An
@@ -121,22 +113,13 @@ func (i *Informer) sizeOf(obj any) int64 {
 	return weight
 }
 
-// arrived returns the amount that has arrived since the beginning of the last list. The caller holds the lock.
-func (i *Informer) arrived() Amount {
-	sum := i.fresh.plus(i.bare)
-	if i.streaming {
-		return Amount{max(i.fresh.Objects, sum.Objects/2), max(i.fresh.Bytes, sum.Bytes/2)}
-	}
-	return sum
-}
-
 // observe returns a lister and watcher that reports the progress and the failures of requests to the informer.
 func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
 			if o.Continue == "" {
-				i.begin(false)
+				i.begin()
 			}
 			err = panics.Catch(func() (err error) {
 				return decode.Call(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
@@ -159,7 +142,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 				if err := i.mayStream(o.ResourceVersion); err != nil {
 					return nil, err
 				}
-				i.begin(true)
+				i.begin()
 			}
 			w, err := inner.WatchWithContext(transport.WithObserver(ctx, i), o)
 			if err != nil {
@@ -182,12 +165,11 @@ func (i *Informer) notePanic(err error) {
 }
 
 // begin notes the beginning of a list.
-func (i *Informer) begin(streaming bool) {
+func (i *Informer) begin() {
 	since := i.LastSyncResourceVersion()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.streaming, i.listVersion = streaming, since
-	i.fresh, i.bare = Amount{}, Amount{}
+	i.listVersion, i.arrived = since, Amount{}
 }
 
 // listing reports whether a list has not reached the store yet.
@@ -217,30 +199,22 @@ func (i *Informer) measure() Amount {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if listing {
-		arrived := i.arrived()
-		sum = Amount{max(sum.Objects, arrived.Objects), max(sum.Bytes, arrived.Bytes)}
+		sum = Amount{max(sum.Objects, i.arrived.Objects), max(sum.Bytes, i.arrived.Bytes)}
 	}
 	i.measured.Store(&sum)
 	return sum
 }
 
-// stripManagedFields removes the managedFields of an object, and reports whether it had any. They are a third of an
-// object, and readers of a cache do not use them.
-func stripManagedFields(obj any) bool {
+// stripManagedFields removes the managedFields of an object. They are a third of an object, and readers of a cache do
+// not use them.
+func stripManagedFields(obj any) {
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
 		metadata, _ := o.Object["metadata"].(map[string]any)
-		_, had := metadata["managedFields"]
 		delete(metadata, "managedFields")
-		return had
 	case metav1.Object:
-		if len(o.GetManagedFields()) == 0 {
-			return false // setting them would write to an object of the store that others read
-		}
 		o.SetManagedFields(nil)
-		return true
 	}
-	return false
 }
 
 // Users returns the modules that use the informer.

@@ -27,7 +27,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 		inner: i.budget.options.Log.WithName("informer").WithValues("kind", i.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
 	}
-	i.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
+	i.Informer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
 }
 
 // remoteSink logs texts of a remote: a limited number of lines, shortened and without control characters.

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Informer is a SharedIndexInformer.
+type Informer struct {
+	source  source
+	example runtime.Object
+	store   toolscache.Indexer
+	synced  *signal
+	resync  time.Duration // the default of handlers
+
+	// mu orders the changes of the store with the additions of handlers, and protects the fields below. It is held while
+	// the indexers of the store run.
+	mu        sync.Mutex
+	transform toolscache.TransformFunc
+	failed    toolscache.WatchErrorHandlerWithContext
+	period    time.Duration // the time between two checks for handlers that are due for a resync; 0 for never
+	handlers  map[*handler]bool
+
+	// The lock protects their changes. They are read without it, since an indexer may hang.
+	phase     atomic.Int32
+	reflector atomic.Pointer[toolscache.Reflector] // nil until Run
+
+	running sync.WaitGroup // the goroutines of handlers
+}
+
+// How far an informer has come: its phase.
+const (
+	unstarted = iota
+	started
+	stopped
+)
+
+var _ toolscache.SharedIndexInformer = (*Informer)(nil)
+
+var (
+	errStarted = errors.New("the informer has already started")
+	errStopped = errors.New("the informer has already stopped")
+)
+
+// New returns an informer of the objects of a ListerWatcher, which are of the type of example. The arguments are those
+// of client-go's NewSharedIndexInformer.
+func New(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) *Informer {
+	return &Informer{
+		source:   source{inner: toolscache.ToListerWatcherWithContext(lw)},
+		example:  example,
+		store:    toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers),
+		synced:   newSignal(fmt.Sprintf("informer of %T", example)),
+		resync:   resync,
+		failed:   toolscache.DefaultWatchErrorHandler,
+		period:   resync,
+		handlers: map[*handler]bool{},
+	}
+}
+
+// Run is RunWithContext with a channel.
+func (i *Informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
+
+// RunWithContext lists and watches until ctx ends, and returns when no handler runs. It returns at once if it was
+// called before.
+func (i *Informer) RunWithContext(ctx context.Context) {
+	// A context that is derived from that of a channel costs a goroutine. So one is, and all others are derived from it.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	reflector, failed := i.start(logr.FromContextOrDiscard(ctx))
+	if reflector == nil {
+		return
+	}
+	defer i.running.Wait()
+	defer i.Stop()
+	delay := backoff()
+	pause := delay.DelayWithReset(clock.RealClock{}, backoffReset)
+	_ = pause.Until(inner, true, true, func(ctx context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			failed(ctx, reflector, err)
+		}
+		return false, nil
+	})
+}
+
+// backoff returns the pauses between failures, which are those of client-go.
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: 800 * time.Millisecond, Cap: 30 * time.Second, Steps: 38, Factor: 2, Jitter: 1}
+}
+
+// backoffReset is the time without a failure after which the pauses are short again. It is that of client-go.
+const backoffReset = 2 * time.Minute
+
+// start returns the reflector; nil if the informer was started before.
+func (i *Informer) start(log logr.Logger) (*toolscache.Reflector, toolscache.WatchErrorHandlerWithContext) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase.Load() != unstarted {
+		return nil, nil
+	}
+	i.phase.Store(started)
+	reflector := toolscache.NewReflectorWithOptions(i.source.listerWatcher(), i.example, &sink{i},
+		toolscache.ReflectorOptions{Logger: &log, Name: i.synced.name, ResyncPeriod: i.period})
+	reflector.ShouldResync = i.findDue
+	i.reflector.Store(reflector)
+	return reflector, i.failed
+}
+
+// Stop ends the handlers, and refuses further ones. Run calls it; others call it for an informer that may never run.
+// It does not wait for a handler that is being called.
+func (i *Informer) Stop() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.phase.Store(stopped)
+	for h := range i.handlers {
+		h.end()
+	}
+	clear(i.handlers)
+	i.synced.end()
+}
+
+// change calls f, which changes the informer, unless the informer was started.
+func (i *Informer) change(f func()) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase.Load() != unstarted {
+		return errStarted
+	}
+	f()
+	return nil
+}
+
+// SetTransform sets the function that every object passes before it is stored. It returns an error after the start.
+func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
+	return i.change(func() { i.transform = f })
+}
+
+// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
+func (i *Informer) SetWatchErrorHandler(f toolscache.WatchErrorHandler) error {
+	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) { f(r, err) })
+}
+
+// SetWatchErrorHandlerWithContext sets the function that is called when a list or a watch fails. It returns an error
+// after the start.
+func (i *Informer) SetWatchErrorHandlerWithContext(f toolscache.WatchErrorHandlerWithContext) error {
+	return i.change(func() { i.failed = f })
+}
+
+// IsStopped reports whether the informer has ended. It accepts no handlers then.
+func (i *Informer) IsStopped() bool { return i.phase.Load() == stopped }
+
+// HasSynced reports whether the first list is in the store.
+func (i *Informer) HasSynced() bool { return i.synced.happened() }
+
+// HasSyncedChecker returns a checker that is done when the first list is in the store, or when the informer ends.
+func (i *Informer) HasSyncedChecker() toolscache.DoneChecker { return i.synced }
+
+// LastSyncResourceVersion returns the resource version of the last change, list or bookmark; empty before the first.
+func (i *Informer) LastSyncResourceVersion() string {
+	if reflector := i.reflector.Load(); reflector != nil {
+		return reflector.LastSyncResourceVersion()
+	}
+	return ""
+}
+
+// GetStore returns the objects.
+func (i *Informer) GetStore() toolscache.Store { return i.store }
+
+// GetIndexer returns the objects.
+func (i *Informer) GetIndexer() toolscache.Indexer { return i.store }
+
+// AddIndexers adds indexes, also of objects that are in the store already.
+func (i *Informer) AddIndexers(indexers toolscache.Indexers) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase.Load() == stopped {
+		return errStopped
+	}
+	return i.store.AddIndexers(indexers)
+}
+
+// GetController returns a controller that reports what the informer does, and does nothing itself.
+func (i *Informer) GetController() toolscache.Controller { return controller{i} }
+
+// controller is an informer without its Run.
+type controller struct{ *Informer }
+
+// Run does nothing.
+func (controller) Run(<-chan struct{}) {}
+
+// RunWithContext does nothing.
+func (controller) RunWithContext(context.Context) {}
