@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
@@ -286,9 +287,11 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 		var id string
 		err := s.controller(s.host(o), "a").Guard(t.Context(), "dig", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
 			id = a.ID
-			tunnel := s.get("a")
-			tunnel.Status.Locks = nil
-			must(t, s.Status().Update(ctx, tunnel)) // as a user would
+			must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The lock is renewed at the same time.
+				tunnel := s.get("a")
+				tunnel.Status.Locks = nil
+				return s.Status().Update(ctx, tunnel) // as a user would
+			}))
 			<-ctx.Done()
 			return done, nil
 		})
