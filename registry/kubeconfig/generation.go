@@ -5,10 +5,13 @@ package kubeconfig
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +23,7 @@ const (
 	headerTimeout    = 30 * time.Second // a watch sends its headers at once
 	maxHeaderBytes   = 64 << 10
 	idleTimeout      = 30 * time.Second
-	pingAfter        = 15 * time.Second // without a frame from the server
+	pingAfter        = 4 * time.Second // without a frame from the server; see LastRead
 	pingTimeout      = 10 * time.Second
 	maxIdle          = 8 // connections, for servers without HTTP/2
 )
@@ -30,6 +33,7 @@ const (
 // connections.
 type generation struct {
 	http *http.Transport
+	lost func() // see Transport.Lost
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// mu protects the fields below. It is held for map operations only.
@@ -39,7 +43,7 @@ type generation struct {
 	closed bool
 }
 
-func newGeneration(w wiring, c Credential) (*generation, error) {
+func newGeneration(w wiring, c Credential, lost func()) (*generation, error) {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		RootCAs:            w.roots,
@@ -54,7 +58,7 @@ func newGeneration(w wiring, c Credential) (*generation, error) {
 		config.Certificates = []tls.Certificate{certificate}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: w.policy.guard}
-	g := &generation{dial: dialer.DialContext, open: make(map[int]func())}
+	g := &generation{lost: lost, dial: dialer.DialContext, open: make(map[int]func())}
 	g.http = &http.Transport{
 		DialContext:            g.connect,
 		Proxy:                  w.proxyFunc(),
@@ -106,7 +110,7 @@ func (g *generation) connect(ctx context.Context, network, address string) (net.
 		_ = conn.Close()
 		return nil, errClosed
 	}
-	return &heldConn{Conn: conn, release: release}, nil
+	return &heldConn{Conn: conn, release: release, lost: g.lost, began: time.Now()}, nil
 }
 
 // hold has end called when the generation is closed, unless it is released before. It returns false
@@ -139,14 +143,43 @@ func (g *generation) close() {
 	g.http.CloseIdleConnections()
 }
 
-// heldConn notifies its generation when it is closed.
+// heldConn notifies its generation when it is closed, and its Transport when the server has ended it.
 type heldConn struct {
 	net.Conn
 	release func()
+	lost    func()
+	began   time.Time
+	read    atomic.Int64 // when it last received bytes, as a duration since began
+}
+
+// Read reads the next bytes, which are encrypted.
+func (c *heldConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.read.Store(int64(time.Since(c.began)))
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.lost()
+	}
+	return n, err
 }
 
 // Close closes the connection.
 func (c *heldConn) Close() error {
 	c.release()
 	return c.Conn.Close()
+}
+
+// LastRead returns when a TCP connection of a Transport last received bytes, and the zero time for any other connection.
+// The connection may be the TLS connection above it. Over HTTP/2 the Transport sends a ping when nothing has come for four
+// seconds, so that a connection that has received nothing for longer is in doubt. The bytes may come from a load balancer.
+func LastRead(c net.Conn) time.Time {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = secured.NetConn()
+	}
+	held, ok := c.(*heldConn)
+	if !ok {
+		return time.Time{}
+	}
+	return held.began.Add(time.Duration(held.read.Load()))
 }

@@ -36,6 +36,9 @@ type Transport struct {
 	// that their connections are closed, so that watches resume with the new certificate. Set it before the first Swap.
 	// Default 10 s.
 	Drain time.Duration
+	// Lost is called when a server ends a TCP connection, or the network does, and not when the Transport closes it. It is
+	// called from a goroutine of the connection and must return at once. Set it before the first request.
+	Lost func()
 
 	origin string // scheme, host and port of the only server
 	wiring wiring
@@ -185,7 +188,7 @@ func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 		return next, nil
 	}
 	var err error
-	next.generation, err = newGeneration(t.wiring, c)
+	next.generation, err = newGeneration(t.wiring, c, t.lost)
 	return next, err
 }
 
@@ -201,6 +204,13 @@ func (t *Transport) retire(g *generation) {
 		t.mu.Unlock()
 		g.close()
 	})
+}
+
+// lost calls Lost.
+func (t *Transport) lost() {
+	if t.Lost != nil {
+		t.Lost()
+	}
 }
 
 // wiring has the parts that all generations of a Transport share.

@@ -60,7 +60,7 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	status.Epoch = number
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
-		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Rank: a.rank(),
+		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(),
 		HubTransport: host.HubTransport(name), Modules: modules,
 		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Redact: redact}),

@@ -58,6 +58,8 @@ type Options struct {
 	// Base is the connection to the remote, and LastReceived when a list on it last returned data, in nanoseconds.
 	Base         http.RoundTripper
 	LastReceived *atomic.Int64
+	// Doubt is called when a request suggests that the remote cannot be reached.
+	Doubt func()
 	// HubTransport is the connection to the hub's API server, with the identity of the app.
 	HubTransport http.RoundTripper
 	// Rank is the priority of the start.

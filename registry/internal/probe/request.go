@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -33,12 +34,47 @@ const (
 
 var errResponseTooLarge = errors.New("the response of the API server is larger than any response to a probe or preflight should be")
 
-// get sends a request of a probe.
-func (c *Connection) get(ctx context.Context, path string) ([]byte, error) {
+// get sends a request of a probe, and calls read with the body of the response.
+func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) error) error {
+	if c.shared.Tracer != nil {
+		return c.getTraced(ctx, path, read)
+	}
+	request := c.requests[path]
+	if request == nil {
+		var err error
+		if request, err = c.newRequest(c.ctx, http.MethodGet, path, nil); err != nil {
+			return err
+		}
+		c.requests[path] = request
+	}
+	err := c.serial.Send(request, c.timeout(), func(response *http.Response) error {
+		if err := check(http.MethodGet, response); err != nil {
+			_ = discard(response.Body)
+			return err
+		}
+		return read(response.Body)
+	})
+	c.lastUsed = c.serial.Conn()
+	return err
+}
+
+// getTraced is get within a span.
+func (c *Connection) getTraced(ctx context.Context, path string, read func(io.Reader) error) error {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
 	})
-	return c.do(ctx, http.MethodGet, path, nil)
+	body, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return read(bytes.NewReader(body))
+}
+
+// timeout returns the timeout of a request.
+func (c *Connection) timeout() time.Duration {
+	c.rounds.mu.Lock()
+	defer c.rounds.mu.Unlock()
+	return c.rounds.pace.Timeout
 }
 
 // getJSON sends a request of a preflight and decodes the response.
@@ -86,8 +122,29 @@ func (c *Connection) send(r *http.Request) (*http.Response, error) {
 // do sends a request and returns the body of the response. Each request has the whole timeout of a probe, because each
 // takes its time over a slow network.
 func (c *Connection) do(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.pace.Load().Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout())
 	defer cancel()
+	request, err := c.newRequest(ctx, method, path, sent)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.send(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := check(method, response); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// newRequest returns a request with an optional body.
+func (c *Connection) newRequest(ctx context.Context, method, path string, sent []byte) (*http.Request, error) {
 	where, err := url.JoinPath(c.server, path)
 	if err != nil {
 		return nil, fmt.Errorf("send the request to the API server: %w", err)
@@ -101,19 +158,20 @@ func (c *Connection) do(ctx context.Context, method, path string, sent []byte) (
 		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := c.send(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case response.StatusCode != http.StatusOK && (method == http.MethodGet || response.StatusCode != http.StatusCreated):
-		return nil, &kubeconfig.StatusError{Code: response.StatusCode}
-	case transport.MediaType(response) == "text/html": // of a load balancer or a proxy, whatever its status says
-		return nil, kubeconfig.ErrNotKubernetes
-	}
-	return body, nil
+	return request, nil
 }
+
+// check returns an error if a response is a refusal, or the page of a load balancer or a proxy, whatever its status says.
+func check(method string, response *http.Response) error {
+	code, form := response.StatusCode, response.Header.Get("Content-Type")
+	switch {
+	case code != http.StatusOK && (method == http.MethodGet || code != http.StatusCreated):
+		return &kubeconfig.StatusError{Code: code}
+	case form != readyzType && transport.MediaType(response) == "text/html":
+		return kubeconfig.ErrNotKubernetes
+	}
+	return nil
+}
+
+// readyzType is the media type of /readyz, which need not be parsed.
+const readyzType = "text/plain; charset=utf-8"

@@ -43,6 +43,9 @@ type Chain struct {
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
 	Meter       *meter.Limiter // limits the memory that responses take
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
+	// Doubt is called when the outcome of a request suggests that the remote cannot be reached or refuses the credential;
+	// nil for none. It must return at once.
+	Doubt func()
 	// Deletes decides about requests that delete objects; nil for none.
 	Deletes Interceptor
 	// Middleware sends a request by way of the middleware of the operator, whose innermost transport is the transport
@@ -161,6 +164,9 @@ func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, 
 		}
 	}
 	response, err := SendLimited(c.Base, r)
+	if c.Doubt != nil && isDoubtful(r.Context(), response, err) {
+		c.Doubt()
+	}
 	if err != nil {
 		c.Traffic.answered(0)
 		return nil, err
@@ -171,6 +177,18 @@ func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, 
 		return nil, err
 	}
 	return response, nil
+}
+
+// isDoubtful reports whether the outcome of a request suggests that no request to the remote would succeed.
+func isDoubtful(ctx context.Context, response *http.Response, err error) bool {
+	if err != nil {
+		return !errors.Is(ctx.Err(), context.Canceled)
+	}
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // Refuse returns err for a request that is not sent; see IsUnsent. It closes the body of the request, as every RoundTripper

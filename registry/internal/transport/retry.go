@@ -43,21 +43,29 @@ func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 			cancel(ErrConnections)
 			return
 		}
-		if tried <= connectionsAtOnce {
-			return
-		}
-		pause := time.NewTimer(connectionPause << (tried - connectionsAtOnce - 1))
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
+		pauseBefore(ctx, tried)
 	}})
 	response, err := t.RoundTrip(r.WithContext(ctx))
-	tooMany := errors.Is(context.Cause(ctx), ErrConnections)
-	tooLate := tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
-	if err != nil && (tooMany || tooLate) {
+	if err != nil && exceeded(errors.Is(context.Cause(ctx), ErrConnections), tried, err) {
 		return nil, fmt.Errorf("%w (%w)", ErrConnections, err)
 	}
 	return response, err
+}
+
+// pauseBefore waits before a request uses another connection, if it has used many.
+func pauseBefore(ctx context.Context, tried int) {
+	if tried <= connectionsAtOnce {
+		return
+	}
+	pause := time.NewTimer(connectionPause << (tried - connectionsAtOnce - 1))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+}
+
+// exceeded reports whether a request has failed because it has used too many connections.
+func exceeded(tooMany bool, tried int, err error) bool {
+	return tooMany || tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
 }

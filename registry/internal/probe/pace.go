@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import "time"
+
+// Pace is the time between two probes of a remote that is in doubt, and the timeout of one request of a probe.
+type Pace struct{ Period, Timeout time.Duration }
+
+// A remote is in doubt when nothing was received from its API server for a period, on the TCP connection of the last probe,
+// when a connection to it was lost, and when a request of its app failed. What is received proves that the connection works
+// and that something behind it does. It does not prove that the API server is healthy, accepts the credential, or exists:
+// a load balancer answers the pings of HTTP/2, too. Only a probe proves that, so that a remote that is not in doubt is probed
+// as well, after restPeriods periods or maxRest, whichever is shorter.
+const (
+	restPeriods = 4
+	maxRest     = 20 * time.Second
+)
+
+// retryProbeEvery is the time until the next probe after a failed probe.
+const retryProbeEvery = time.Second
+
+// schedule is what decides when the next probe is due. It reads no clock.
+type schedule struct {
+	last    time.Time // when the last probe ended
+	ok      bool      // the last probe succeeded
+	again   bool      // the next probe is due at once
+	doubted bool      // a connection was lost, or a request failed, since the last probe began
+	spread  float64   // of the pauses, in [0,1), so that the probes of many remotes do not coincide
+}
+
+// due returns when the next probe is due. heard is when the API server was last heard on the connection of the last probe.
+func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
+	period := spread(p.Period, 1, s.spread)
+	switch {
+	case s.again:
+		return s.last
+	case !s.ok || urgent:
+		return s.last.Add(retryProbeEvery)
+	case s.doubted:
+		return s.last.Add(period)
+	}
+	// At most nine tenths, so that three timeouts of the default and the pauses between them fit into half a minute.
+	rest := max(period, spread(min(restPeriods*p.Period, maxRest), 0.8, s.spread))
+	if heard.Before(s.last) {
+		heard = s.last
+	}
+	return earlier(heard.Add(period), s.last.Add(rest))
+}
+
+// spread returns a duration between least and a tenth more than least, as parts of d.
+func spread(d time.Duration, least, where float64) time.Duration {
+	return time.Duration(float64(d) * (least + where/10))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// identifyInterval is how often the probe reads the identity and the version of a healthy remote. The probe also reads
+// them whenever another cluster may have appeared behind the address: at the first contact, when the remote becomes
+// reachable again, with another credential, and on a new TCP connection.
+const identifyInterval = time.Minute
+
+// isFresh reports whether the identity and the version of the last outcome are recent enough to be kept.
+func (c *Connection) isFresh(last Outcome) bool {
+	return last.OK && last.ID != "" && time.Since(c.identified) < identifyInterval
+}
+
+// probe checks the health of the remote and, unless the last outcome is fresh, its identity and version. The outcome
+// describes the error that probe returns.
+func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
+	ctx, span := c.shared.Tracer.Start(ctx, "probe", c.cluster)
+	defer span.End()
+	outcome := Outcome{Endpoint: c.endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
+	err := c.query(ctx, &outcome, last)
+	if err != nil {
+		outcome.fail(err)
+		c.shared.Tracer.FailRequest(span, err)
+		return outcome, err
+	}
+	outcome.OK = true
+	return outcome, nil
+}
+
+// fail describes an error in the outcome.
+func (o *Outcome) fail(err error) {
+	o.OK, o.Refused = false, kubeconfig.IsRefusal(err)
+	o.Reason, o.Message = kubeconfig.Classify(err)
+}
+
+// query sends the requests of a probe and completes the outcome. At the first contact the identity is enough to show
+// that the remote is healthy, because the API server reads it from its storage; later query also checks the health.
+func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) error {
+	if c.isFresh(last) {
+		if err := c.healthy(ctx); err != nil || c.lastUsed == c.identifiedOn {
+			return err
+		}
+	}
+	c.identified = time.Now()
+	var err error
+	if outcome.ID, err = c.identity(ctx); err != nil {
+		return err
+	}
+	c.identifiedOn = c.lastUsed
+	if first := last.Endpoint == ""; outcome.ID == "" || !first {
+		if err := c.healthy(ctx); err != nil {
+			return err
+		}
+	}
+	outcome.Version, err = c.version(ctx)
+	return err
+}
+
+// healthy returns nil if the API server is ready or, where the credentials have no access to /readyz, if the API server
+// responds at all.
+func (c *Connection) healthy(ctx context.Context) error {
+	err := c.get(ctx, "readyz", discard)
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+		err = c.get(ctx, "version", discard)
+	}
+	return err
+}
+
+// discard reads a body, which leaves the connection usable for the next request, up to a limit.
+func discard(body io.Reader) error {
+	_, err := io.CopyN(io.Discard, body, maxResponseBytes)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// getSmall sends a request of a probe and decodes the response.
+func (c *Connection) getSmall(ctx context.Context, path string, into any) error {
+	return c.get(ctx, path, func(body io.Reader) error {
+		all, err := io.ReadAll(io.LimitReader(body, maxResponseBytes+1))
+		if err != nil {
+			return err
+		}
+		return decodeResponse(all, into)
+	})
+}
+
+// version returns the version of the API server.
+func (c *Connection) version(ctx context.Context) (string, error) {
+	var v struct{ GitVersion string }
+	if err := c.getSmall(ctx, "version", &v); err != nil {
+		return "", err
+	}
+	if !isShort(v.GitVersion) || !c.hasNoSecret(v.GitVersion) {
+		return "", kubeconfig.ErrNotKubernetes
+	}
+	return v.GitVersion, nil
+}
+
+// identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
+// an empty string where the credentials may not read it.
+func (c *Connection) identity(ctx context.Context) (string, error) {
+	var ns struct{ Metadata struct{ UID string } } // The rest of the object is not decoded.
+	err := c.getSmall(ctx, "api/v1/namespaces/kube-system", &ns)
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if !isShort(ns.Metadata.UID) || !c.hasNoSecret(ns.Metadata.UID) {
+		return "", kubeconfig.ErrNotKubernetes
+	}
+	return ns.Metadata.UID, nil
+}
+
+// hasNoSecret reports whether a text from a remote contains no part of a credential.
+func (c *Connection) hasNoSecret(text string) bool { return c.redact(text) == text }
+
+// maxShort is longer than any version or UID that an API server has.
+const maxShort = 128
+
+// isShort reports whether a version or a UID from a remote is not empty, is short, and consists of visible ASCII
+// characters. Longer texts would be cut, so that different texts look the same, and control characters could change
+// the terminal of an operator.
+func isShort(text string) bool {
+	hidden := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	return text != "" && len(text) <= maxShort && !strings.ContainsFunc(text, hidden)
+}
