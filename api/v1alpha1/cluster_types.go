@@ -154,7 +154,9 @@ type KubeconfigSecretRef struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeoutSeconds) || !has(self.periodSeconds) || self.timeoutSeconds <= self.periodSeconds",message="probe.timeoutSeconds must not be greater than probe.periodSeconds"
 type ProbeSpec struct {
-	// periodSeconds is the time between two probes that succeed. It is 5 unless set.
+	// periodSeconds is the time between two probes that succeed. If the hub hears from the API server all that time, such as
+	// events or responses to pings of HTTP/2, it probes after four periods or 20 seconds, whichever is shorter, and not before
+	// one period has passed. It is 5 unless set.
 	// +optional
 	// +default=5
 	// +kubebuilder:validation:Minimum=1

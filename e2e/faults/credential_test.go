@@ -38,7 +38,7 @@ func revoked(t *testing.T, s *stage) {
 	r.expectReady(patience)
 	must(t, minted.Revoke(t.Context()))
 	r.since = time.Now()
-	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized, within(forgotten+detectRefused))
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized, within(forgotten+detectAtRest))
 	r.expectNotReady(hubv1.ReasonUnauthorized)
 	minted, err = r.on.MintToken(t.Context(), user)
 	must(t, err)

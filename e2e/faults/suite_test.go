@@ -56,5 +56,6 @@ func within(d time.Duration) time.Duration {
 const (
 	detectRefused = 10 * time.Second
 	detectSilent  = 20 * time.Second
+	detectAtRest  = 20 * time.Second // what the API server responds to the next probe at rest
 	recovered     = 10 * time.Second
 )

@@ -89,7 +89,7 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 		shared: o, cluster: t.Cluster, transport: t.Transport, endpoint: t.Endpoint.Fingerprint(), server: t.Endpoint.Server,
 		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{},
 	}
-	c.rounds.pace = t.Pace
+	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
 	c.credential.Store(&t.Credential)
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.serial = transport.NewSerial(c.ctx, t.Transport)

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // rounds are the probes of a Connection, one at a time. A timer starts each one, so that there is no goroutine between two
 // probes. The owner of a probe is the Connection, whose Close waits for it.
 type rounds struct {
 	report func(Outcome)
-	work   sync.WaitGroup // the probe under way
+	probe  func(ctx context.Context, last Outcome) (Outcome, error)
+	heard  func(net.Conn) time.Time // when bytes were last received on a connection
+	work   sync.WaitGroup           // the probe under way
 
 	mu       sync.Mutex // protects the fields below; held for no longer than a few assignments
 	schedule schedule
@@ -83,7 +84,7 @@ func (c *Connection) Doubt() {
 
 // due returns when the next probe is due. mu is held.
 func (r *rounds) due() time.Time {
-	return r.schedule.due(r.pace, r.urgent, kubeconfig.LastRead(r.conn))
+	return r.schedule.due(r.pace, r.urgent, r.heard(r.conn))
 }
 
 // arm sets the timer to the time at which the next probe is due, unless a probe is under way, which does so at its end. mu is
@@ -149,7 +150,7 @@ func (c *Connection) wake() {
 // round probes the remote, calls release, and sets the timer of the next probe. After the end of the Connection there is none.
 func (c *Connection) round(release func()) {
 	r, began := &c.rounds, time.Now()
-	outcome, err := c.probe(c.ctx, r.last)
+	outcome, err := r.probe(c.ctx, r.last)
 	release()
 	if c.ctx.Err() != nil {
 		return

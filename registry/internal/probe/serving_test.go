@@ -112,16 +112,7 @@ func (s *apiServer) waitFor(tb testing.TB, path string, n int) {
 // connect returns a Connection to a server, which is not started.
 func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 	tb.Helper()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	endpoint := kubeconfig.Endpoint{Server: s.URL, CAData: ca}
-	parsed, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": []byte(fmt.Sprintf(`{
-		"apiVersion":"v1","kind":"Config","current-context":"c",
-		"clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority-data":%q}}],
-		"users":[{"name":"c","user":{"token":"abcdef"}}],
-		"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`, s.URL, base64.StdEncoding.EncodeToString(ca)))}, kubeconfig.Options{}, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	parsed := s.parse(tb, "first")
 	transport, err := kubeconfig.NewTransport(parsed, loopback())
 	if err != nil {
 		tb.Fatal(err)
@@ -131,7 +122,23 @@ func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 		Contacts: startqueue.New(8, time.Minute), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
 		Beat: func() {}, Starved: func(time.Time) bool { return false },
 		Redact: func(*kubeconfig.Transport) func(string) string { return func(text string) string { return text } },
-	}, Target{Cluster: "a", Transport: transport, Endpoint: endpoint, Credential: "first", Pace: p})
+	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p})
+}
+
+// parse returns the connection of a client with a token.
+func (s *apiServer) parse(tb testing.TB, token string) kubeconfig.Connection {
+	tb.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	parsed, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": fmt.Appendf(nil, `{
+		"apiVersion":"v1","kind":"Config","current-context":"c",
+		"clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority-data":%q}}],
+		"users":[{"name":"c","user":{"token":%q}}],
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`,
+		s.URL, base64.StdEncoding.EncodeToString(ca), token)}, kubeconfig.Options{}, loopback())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return parsed
 }
 
 func loopback() kubeconfig.Policy {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeRemote is what a Connection probes in a test with a clock of its own.
+type fakeRemote struct {
+	*Connection
+	heardAt  atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
+	fails    atomic.Bool
+	began    chan Outcome  // what each probe knew before
+	waits    atomic.Bool   // a probe waits for proceed
+	proceed  chan struct{}
+	reported atomic.Int64
+}
+
+// startFake starts a Connection with the default pace whose probes are those of a fakeRemote, and returns after the second
+// probe, which is the first at the pace.
+func startFake(t *testing.T, server *apiServer) *fakeRemote {
+	t.Helper()
+	f := &fakeRemote{
+		Connection: server.connect(t, Pace{Period: 5 * time.Second, Timeout: 3 * time.Second}),
+		began:      make(chan Outcome, 100), proceed: make(chan struct{}),
+	}
+	f.rounds.heard = func(net.Conn) time.Time {
+		if at := f.heardAt.Load(); at != 0 {
+			return time.Unix(0, at)
+		}
+		return time.Now()
+	}
+	f.rounds.probe = func(ctx context.Context, last Outcome) (Outcome, error) {
+		f.began <- last
+		if f.waits.Load() {
+			select {
+			case <-f.proceed:
+			case <-ctx.Done():
+				return Outcome{}, ctx.Err()
+			}
+		}
+		if f.fails.Load() {
+			return Outcome{Reason: "TimedOut"}, errors.New("no answer")
+		}
+		return Outcome{Endpoint: "e", OK: true, ID: "id"}, nil
+	}
+	f.Start(func(Outcome) { f.reported.Add(1) })
+	return f
+}
+
+// next returns the time until the next probe begins.
+func (f *fakeRemote) next() time.Duration {
+	began := time.Now()
+	<-f.began
+	return time.Since(began)
+}
+
+func expectWithin(t *testing.T, what string, got, least, most time.Duration) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: the next probe begins after %s, want %s to %s", what, got, least, most)
+	}
+}
+
+// The remote is probed at the period where nothing is heard, and otherwise after at most nine tenths of 20 s.
+func TestRounds_Pace(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		expectWithin(t, "bytes are received", f.next(), 16*time.Second, 18*time.Second)
+		expectWithin(t, "bytes are received", f.next(), 16*time.Second, 18*time.Second)
+		<-time.After(7 * time.Second)
+		f.heardAt.Store(time.Now().UnixNano())
+		expectWithin(t, "nothing is received any more", f.next(), 5*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "nothing is received", f.next(), 5*time.Second, 5500*time.Millisecond)
+		f.fails.Store(true)
+		f.next()
+		expectWithin(t, "the probe failed", f.next(), time.Second, time.Second)
+		f.heardAt.Store(0)
+		expectWithin(t, "the probe failed, and bytes are received", f.next(), time.Second, time.Second)
+		f.fails.Store(false)
+		f.next()
+		expectWithin(t, "the probe succeeded", f.next(), 16*time.Second, 18*time.Second)
+		f.SetPace(Pace{Period: time.Minute, Timeout: time.Second}, false)
+		expectWithin(t, "a long period", f.next(), time.Minute, 66*time.Second)
+		f.SetPace(Pace{Period: time.Second, Timeout: time.Second}, false)
+		f.next()
+		expectWithin(t, "a short period", f.next(), 3200*time.Millisecond, 3600*time.Millisecond)
+		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, true)
+		expectWithin(t, "the remote is not known to be healthy", f.next(), time.Second, time.Second)
+	})
+}
+
+// A doubt triggers a probe at once, but not before the period has passed since the last one, however often it is raised.
+func TestRounds_Doubt(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		<-time.After(10 * time.Second)
+		f.Doubt()
+		expectWithin(t, "a doubt", f.next(), 0, 0)
+		f.Doubt()
+		f.Doubt()
+		expectWithin(t, "a doubt soon after a probe", f.next(), 5*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "no doubt any more", f.next(), 16*time.Second, 18*time.Second)
+	})
+}
+
+// A probe that is triggered during a probe follows at once, and forgets what is known. Close ends the probe under way.
+func TestRounds_TriggeredDuringAProbe(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		f.next()
+		synctest.Wait()
+		f.waits.Store(true)
+		if last := <-f.began; last.ID == "" {
+			t.Error("a probe at the pace does not know the last outcome")
+		}
+		f.ProbeNow()
+		f.ProbeNow()
+		f.Doubt()
+		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, true)
+		synctest.Wait()
+		if len(f.began) != 0 {
+			t.Error("two probes run at the same time")
+		}
+		f.proceed <- struct{}{}
+		if last := <-f.began; last.ID != "" {
+			t.Error("a triggered probe knows the last outcome, want none")
+		}
+		reports := f.reported.Load()
+		f.Close()
+		<-time.After(time.Hour)
+		if len(f.began) != 0 || f.reported.Load() != reports {
+			t.Error("a closed Connection probes or reports")
+		}
+	})
+}
