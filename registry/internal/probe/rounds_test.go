@@ -17,8 +17,8 @@ type fakeRemote struct {
 	*Connection
 	heardAt  atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
 	fails    atomic.Bool
-	began    chan Outcome  // what each probe knew before
-	waits    atomic.Bool   // a probe waits for proceed
+	began    chan Outcome // what each probe knew before
+	waits    atomic.Bool  // a probe waits for proceed
 	proceed  chan struct{}
 	reported atomic.Int64
 }
