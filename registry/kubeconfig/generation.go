@@ -149,23 +149,33 @@ type heldConn struct {
 	release func()
 	lost    func()
 	began   time.Time
+	reading atomic.Bool
 	read    atomic.Int64 // when it last received bytes, as a duration since began
 }
 
 // Read reads the next bytes, which are encrypted.
 func (c *heldConn) Read(p []byte) (int, error) {
+	c.reading.Store(true)
 	n, err := c.Conn.Read(p)
+	c.reading.Store(false)
 	if n > 0 {
 		c.read.Store(int64(time.Since(c.began)))
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.lost()
+		c.end()
 	}
 	return n, err
 }
 
-// Close closes the connection.
+// end notifies the Transport.
+func (c *heldConn) end() { c.lost() }
+
+// Close closes the connection. If nobody waits for its next bytes, the server has ended the TLS connection, or the TLS
+// handshake or HTTP has failed: the Transport waits until it closes a connection itself.
 func (c *heldConn) Close() error {
+	if !c.reading.Load() {
+		c.end()
+	}
 	c.release()
 	return c.Conn.Close()
 }
