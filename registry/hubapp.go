@@ -76,7 +76,7 @@ type SetDegraded func(reason, message string)
 type HubPartOptions struct {
 	// Provide goes into the App of every hub part, in addition to the values that HubPart lists. Default: none.
 	Provide fx.Option
-	// Manager returns the options of a part's manager, of which Cache and Client are used. Default:
+	// Manager returns the options of a part's manager, of which Cache, Client and NewClient are used. Default:
 	// controller-runtime's.
 	Manager func() ctrl.Options
 	// Changed is called after a change of the state of a hub part. It must return at once. Default: nil.

@@ -47,7 +47,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 		return &remoteError{err}
 	}
 	work := e.configFor(e.work, limiter, e.judges.Modules)
-	inner, err := ctrl.NewManager(config, e.managerOptions(work))
+	inner, err := e.newManager(config, work)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}

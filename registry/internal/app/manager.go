@@ -4,48 +4,53 @@ package app
 
 import (
 	"net/http"
-	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterfx/clusterfx/registry/internal/appmanager"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 )
 
-// managerOptions returns the options of the manager of the app.
-func (e *Epoch) managerOptions(work *rest.Config) ctrl.Options {
-	yes, forever := true, time.Duration(-1)
+// newManager makes the manager of the app. config makes clients that send with the fence of the Epoch, and work clients that
+// send with the fence of the modules.
+func (e *Epoch) newManager(config, work *rest.Config) (ctrl.Manager, error) {
+	// The same messages of each remote's manager are for debugging only.
+	log := logsink.QuietAfter(e.permission.Ended, e.Log).V(1)
 	namespaces := map[string]cache.Config{}
 	for _, ns := range e.options.Desired.Namespaces {
 		namespaces[ns] = cache.Config{}
 	}
-	return ctrl.Options{
-		Scheme: e.Scheme,
-		Logger: logsink.QuietAfter(e.permission.Ended, e.Log).V(1), // the same messages of each remote's manager are for debugging only
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-			return e.mapper, nil
-		},
-		NewCache:               e.NewCache,
-		NewClient:              e.newClients(work),
-		Cache:                  cache.Options{DefaultNamespaces: namespaces},
-		Metrics:                metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: "0",
-		PprofBindAddress:       "0",
-		// A manager that stops waiting for its runnables returns while they run, and the actor could not see that
-		// they do. The actor limits the wait.
-		GracefulShutdownTimeout: &forever,
+	remote, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme, o.Logger = e.Scheme, log
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return e.mapper, nil }
+		o.NewCache, o.NewClient = e.NewCache, e.newClients(work)
+		o.Cache = cache.Options{DefaultNamespaces: namespaces}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.NewManager(remote, log, logsink.QuietAfter(e.permission.Ended, e.Log)), nil
+}
+
+// NewManager returns the manager of the App, with a logger for itself and a logger for its controllers.
+func (l *Life) NewManager(c cluster.Cluster, log, ofControllers logr.Logger) ctrl.Manager {
+	yes := true
+	return appmanager.New(c, appmanager.Options{
+		Logger: log,
 		Controller: ctrlconfig.Controller{
 			// Names are unique in the process and never released; every remote runs the same modules
 			// (controller-runtime#2994).
 			SkipNameValidation:    &yes,
 			EnableWarmup:          &yes,  // shows when a controller has its objects; see contain.Manager.Add
 			CacheSyncTimeout:      Never, // it would end every module of the app; see AwaitSync
-			ReconciliationTimeout: e.Limits.ReconcileTimeout,
-			Logger:                logsink.QuietAfter(e.permission.Ended, e.Log),
+			ReconciliationTimeout: l.Limits.ReconcileTimeout,
+			Logger:                ofControllers,
 		},
-	}
+	})
 }

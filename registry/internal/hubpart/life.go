@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -92,12 +91,12 @@ func (l *Life) start() {
 func (l *Life) connect() error {
 	config := l.config()
 	l.Contained().Config = config
-	mgr, err := ctrl.NewManager(config, l.managerOptions())
+	hub, err := cluster.New(config, l.clusterOptions)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	l.SetRecorder(mgr)
-	l.manager = mgr
+	l.manager = l.NewManager(hub, l.Log.V(1), l.Log)
+	l.SetRecorder(l.manager)
 	return nil
 }
 
@@ -119,11 +118,11 @@ func (l *Life) decideDeletes(r *http.Request, send func(*http.Request) (*http.Re
 	return l.Deletes.RoundTrip(deletions.Target{}, r, send)
 }
 
-func (l *Life) managerOptions() ctrl.Options {
-	yes, forever := true, time.Duration(-1)
-	o := ctrl.Options{}
+// clusterOptions sets the options of the hub as the part's manager sees it.
+func (l *Life) clusterOptions(o *cluster.Options) {
 	if base := l.part.supervisor.ManagerOptions; base != nil {
-		o = base()
+		shared := base()
+		o.Cache, o.Client, o.NewClient = shared.Cache, shared.Client, shared.NewClient
 	}
 	o.Scheme, o.Logger = l.OwnScheme, l.Log.V(1)
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.HubMapper, nil }
@@ -134,17 +133,6 @@ func (l *Life) managerOptions() ctrl.Options {
 		}
 		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	o.Metrics = metricsserver.Options{BindAddress: "0"}
-	o.HealthProbeBindAddress, o.PprofBindAddress = "0", "0"
-	o.GracefulShutdownTimeout = &forever // the part limits the wait
-	o.Controller = ctrlconfig.Controller{
-		SkipNameValidation:    &yes,
-		EnableWarmup:          &yes,
-		CacheSyncTimeout:      app.Never,
-		ReconciliationTimeout: l.Limits.ReconcileTimeout,
-		Logger:                l.Log,
-	}
-	return o
 }
 
 // stale returns the message and the problem of a Stale informer of the part, or nothing. The nil life has none.

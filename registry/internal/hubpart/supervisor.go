@@ -58,7 +58,7 @@ type Options struct {
 	NextEpoch func() int64
 	// Explain returns a message for the log, with the program's advice about its problem.
 	Explain func(message string, problem state.Problem) string
-	// ManagerOptions returns the options of a part's manager, of which Cache and Client are used. Default: nil.
+	// ManagerOptions returns the options of a part's manager, of which Cache, Client and NewClient are used. Default: nil.
 	ManagerOptions func() ctrl.Options
 	// Changed is called after a change of the state of a Part. It must return at once. Default: nil.
 	Changed func()
