@@ -79,7 +79,7 @@ func (l *Life) cacheFailed(err error) {
 	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
 		failed.Module, failed.Reason, failed.Problem = over.Module, state.ReasonOverBudget, over.Problem
 	}
-	l.tracker.fail(failed)
+	l.fail(failed)
 }
 
 // addFilters makes the filtered caches of the modules.

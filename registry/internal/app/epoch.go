@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -131,22 +132,30 @@ func (e *Epoch) Yield(atMost time.Duration) {
 // LeaveBehind marks the epoch as a zombie, and reports whether it was none before.
 func (e *Epoch) LeaveBehind() bool { return e.leftBehind.CompareAndSwap(false, true) }
 
-// Run builds and runs the app until it fails or is stopped, cleans up and returns. It calls ready when the app is
-// ready, and ended if the app fails.
+// Run builds and starts the app, and returns when the app is ready or the start has failed. It calls ready when the app is
+// ready, and ended if the app fails, then or later. When the app has failed or is stopped, the Epoch cleans up: see Done.
 func (e *Epoch) Run(ready func(), ended func(error)) {
-	defer e.cleanUp()
 	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see contain.App.Goroutines
-	var record record
-	defer record.close()
-	err := panics.Catch(func() error { return e.startTraced(&record) })
-	if err == nil {
-		ready()
-		record.closeAfter(provenAfter)
-		err = e.AwaitFailure(e.ctx)
+	record := &record{}
+	finish := func(err error) {
+		if e.ctx.Err() == nil {
+			ended(err)
+		}
+		record.close()
+		e.cleanUp()
 	}
-	if e.ctx.Err() == nil {
-		ended(err)
+	err := contain.ErrGoexit // unless the start returns
+	defer func() {
+		if err != nil {
+			finish(err)
+		}
+	}()
+	if err = panics.Catch(func() error { return e.startTraced(record) }); err != nil {
+		return
 	}
+	ready()
+	record.closeAfter(provenAfter)
+	e.OnFailure(finish) // An app that runs needs no goroutine that waits for its end.
 }
 
 // startTraced is start within a span.

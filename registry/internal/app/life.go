@@ -39,6 +39,10 @@ type Life struct {
 	permission *contain.Gate
 	contained  *contain.App // contains the panics of its modules
 
+	// failing ends, with the cause, when the manager has ended, a module has failed, or the Life has ended.
+	failing context.Context //nolint:containedctx // See above.
+	failed  context.CancelCauseFunc
+
 	graph    graphLog
 	tracker  *tracker
 	hooks    hooks
@@ -92,6 +96,7 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 	l.Host, l.LifeOptions, l.done = host, o, make(chan struct{})
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.Number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(host.Root, pprof.Labels(l.labels...)))
+	l.failing, l.failed = context.WithCancelCause(l.ctx)
 	l.permission = contain.NewGate(l.ctx)
 	l.Log = logsink.QuietAfter(l.permission.Ended, l.Log, ErrStopped, context.Canceled)
 	l.graph.log = l.Log.WithName("fx")
@@ -102,7 +107,7 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer,
 		Fail: func(module string, err error) {
-			l.tracker.fail(&ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err})
+			l.fail(&ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err})
 		},
 		Failed: func(module string, err error) error {
 			failed := &ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err}
@@ -180,7 +185,7 @@ func (l *Life) moduleFailed(failed *ModuleError) {
 }
 
 // Build starts to build the graph: f makes the values of the App and calls BuildGraph.
-func (l *Life) Build(f func() error) { l.building = start(f) }
+func (l *Life) Build(f func() error) { l.building = start(f, nil) }
 
 // Built returns a channel that is closed when the graph is built or has failed; nil before Build.
 func (l *Life) Built() <-chan struct{} {
@@ -232,22 +237,35 @@ func (l *Life) StartManager(ctx context.Context, mgr ctrl.Manager) {
 	l.manager = start(func() error {
 		pprof.SetGoroutineLabels(l.ctx)
 		return mgr.Start(ctx)
-	})
+	}, func(err error) { l.failed(managerError(err)) })
 }
 
 // AwaitManager returns when the manager has ended, or after a time. It returns at once if the manager was not started.
 func (l *Life) AwaitManager(atMost time.Duration) { l.manager.wait(atMost) }
 
+// fail ends the App after a failure in a goroutine whose error the manager does not return. The first failure counts.
+func (l *Life) fail(err *ModuleError) {
+	l.tracker.fail(err)
+	l.failed(err)
+}
+
 // AwaitFailure returns when the manager has ended, or a module has failed, or ctx has ended, with the cause.
 func (l *Life) AwaitFailure(ctx context.Context) error {
 	select {
-	case <-l.manager.done:
-		return managerError(l.manager.err)
-	case <-l.tracker.broken:
-		return l.tracker.cause
+	case <-l.failing.Done():
+		return context.Cause(l.failing)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// OnFailure calls f with the cause as soon as AwaitFailure with the context of the Life would return. Until then nothing
+// waits.
+func (l *Life) OnFailure(f func(error)) {
+	context.AfterFunc(l.failing, func() {
+		pprof.SetGoroutineLabels(l.ctx)
+		f(context.Cause(l.failing))
+	})
 }
 
 // AwaitSync returns when every runnable was started and every controller has its initial objects, or with the cause
@@ -267,10 +285,8 @@ func (l *Life) AwaitSync(ctx context.Context, mgr ctrl.Manager) error {
 			l.tracker.managerStarted()
 		case <-l.tracker.synced:
 			return nil
-		case <-l.manager.done:
-			return managerError(l.manager.err)
-		case <-l.tracker.broken:
-			return l.tracker.cause
+		case <-l.failing.Done():
+			return context.Cause(l.failing)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -306,10 +322,16 @@ func (r *running) wait(atMost time.Duration) {
 	}
 }
 
-func start(f func() error) *running {
+// start calls f in a goroutine, and ended, which may be nil, when f has returned.
+func start(f func() error, ended func(error)) *running {
 	r := &running{done: make(chan struct{}), err: contain.ErrGoexit} // unless f returns
 	go func() {
-		defer close(r.done)
+		defer func() {
+			close(r.done)
+			if ended != nil {
+				ended(r.err)
+			}
+		}()
 		r.err = panics.Catch(f)
 	}()
 	return r

@@ -27,8 +27,8 @@ type tracker struct {
 	started bool                        // the manager runs
 	synced  chan struct{}               // closed once it runs and every controller has its initial objects
 	blocks  map[string]boundcache.Block // by type, why its objects cannot be listed
-	broken  chan struct{}               // closed when the app has to end because of cause
-	cause   error                       // set once, before broken is closed
+	broken  chan struct{}               // closed when the app has to end because of a module
+	breaks  sync.Once                   // closes broken
 }
 
 type progress struct {
@@ -116,15 +116,10 @@ func (t *tracker) moduleFailed(err *ModuleError) {
 	})
 }
 
-// fail ends the app after a failure in a goroutine whose error the manager does not return. The first failure counts.
+// fail records a failure because of which the app has to end.
 func (t *tracker) fail(err *ModuleError) {
 	t.moduleFailed(err)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.cause == nil {
-		t.cause = err
-		close(t.broken)
-	}
+	t.breaks.Do(func() { close(t.broken) })
 }
 
 func (t *tracker) isBroken() bool {

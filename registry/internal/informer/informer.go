@@ -75,10 +75,10 @@ func (i *Informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForC
 // RunWithContext lists and watches until ctx ends, and returns when no handler runs. It returns at once if it was
 // called before.
 func (i *Informer) RunWithContext(ctx context.Context) {
-	// A context that is derived from that of a channel costs a goroutine. So one is, and all others are derived from it.
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	// controller-runtime passes the context of a channel, which is not of Go's own type: each context that is derived from
+	// it has a goroutine that waits for its end. Those that are derived from inner have none.
+	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, cancel)()
 	reflector, failed := i.start(logr.FromContextOrDiscard(ctx))
 	if reflector == nil {
 		return
