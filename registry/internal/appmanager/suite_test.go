@@ -254,6 +254,29 @@ func (c *controller) Warmup(ctx context.Context) error {
 	return <-c.warm
 }
 
+// locking is a controller whose calls share a lock, which the first of them has until its context ends.
+type locking struct {
+	elected bool
+	first   string
+	free    chan struct{} // closed when the first call has returned
+}
+
+func (l *locking) NeedLeaderElection() bool { return l.elected }
+
+func (l *locking) Start(ctx context.Context) error { return l.call(ctx, "Start") }
+
+func (l *locking) Warmup(ctx context.Context) error { return l.call(ctx, "Warmup") }
+
+func (l *locking) call(ctx context.Context, name string) error {
+	if name == l.first {
+		<-ctx.Done()
+		close(l.free)
+		return nil
+	}
+	<-l.free
+	return nil
+}
+
 // fakeCache is the cache of a cluster.
 type fakeCache struct {
 	cache.Cache
