@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package appmanager has the manager of an App: a manager.Manager with a goroutine for each runnable that runs, and none
-besides.
+Package appmanager has the manager of an App: a manager.Manager with a goroutine for each runnable that runs, and no other
+goroutine.
 
 The manager of controller-runtime has more: each of its six groups of runnables has a goroutine that waits for the next
-runnable, and it makes a recorder of events of its own. A process has one manager as a rule, and never notices. A hub
-has one for each remote, and most of what it has for an idle remote are goroutines that wait.
+runnable, and it makes a second recorder of events. A process with one manager does not notice. A hub has one for each
+remote.
 
 A Manager does for its runnables what controller-runtime documents, for a manager without leader election. Start runs
 in the goroutine of its caller, and starts the runnables in these steps:
@@ -38,6 +38,8 @@ Differences from the manager of controller-runtime v0.25:
   - Start waits for each Warmup that has not returned.
   - The contexts of runnables have the values of the context of Start, and the goroutines of runnables have its pprof labels,
     whoever adds them.
+  - Checks and handlers for servers that an App does not have are ignored at any time, as controller-runtime ignores them
+    before the start of a manager without addresses.
   - There is no election, no metrics server, no health probes and no limit to the time of a stop.
 */
 package appmanager

@@ -28,7 +28,7 @@ type Manager struct {
 
 	mu      sync.Mutex // protects the fields and the groups; not held while a runnable or a cache is called
 	started bool
-	stopped bool // no runnable is added any more
+	stopped bool // no further runnable is added
 	groups  [steps]group
 
 	// fail ends the manager with the error of a runnable. It is set before the first runnable runs.

@@ -35,8 +35,7 @@ import (
 //   - WaitForCacheSync waits until the cache runs, and not until each of its informers has synced. The controllers of
 //     controller-runtime also wait for their own sources. If they waited for all sources, one forbidden resource would
 //     keep every module of the app from starting.
-//   - WaitForCacheSync returns at the end of the app. A manager that is canceled before its caches have synced otherwise
-//     spins forever (controller-runtime#3440).
+//   - WaitForCacheSync returns at the end of the app, whose context may end before the context of the call.
 //   - A read waits for an informer for a limited time. After the end of the app every read fails with the cause of the
 //     end, and does not return objects of the past.
 //   - The objects of all informers together have a budget, and informers that cannot list and watch are reported.

@@ -57,8 +57,7 @@ func (c *clusterRunnable) GetCache() cache.Cache {
 const headStartFor = 5 * time.Second
 
 // headStart is a cache for which the manager does not wait forever: a cluster that does not respond must not keep the
-// other modules of an app from starting, and a manager that is canceled while it waits continues to wait
-// (controller-runtime#3440).
+// other modules of an app from starting.
 type headStart struct {
 	cache.Cache
 	end context.Context //nolint:containedctx // The end of the App, for a method that gets another context.
