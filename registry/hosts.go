@@ -45,7 +45,7 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	h := &app.Host{
 		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
 		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{},
-		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Gate: o.Gate,
+		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
 	if h.Registerer == nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -38,6 +39,8 @@ type Host struct {
 	Metrics    *telemetry.Metrics
 	// Tracer is nil if the hub collects no traces.
 	Tracer *telemetry.Tracer
+	// Queues makes the queues of controllers; nil if controller-runtime does.
+	Queues *contain.Queues
 	// Gate is asked before each request of an app; nil if it is always open.
 	Gate func(state.ClusterName) error
 	// Deletes decides about the deletes of modules.

@@ -105,7 +105,7 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 	l.intake = meter.NewLimiter(host.Schemas, int64(host.Limits.MaxCacheBytes))
 	l.contained = &contain.App{
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
-		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer,
+		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer, Queues: host.Queues,
 		Fail: func(module string, err error) {
 			l.fail(&ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err})
 		},

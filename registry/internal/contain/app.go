@@ -14,7 +14,8 @@ import (
 )
 
 // App is an App whose modules are contained: the app of a remote, or the App of a hub part. It consists of values and
-// functions, so that this package does not know how an App is built. Tracer and ReadingClient may be nil.
+// functions, so that this package does not know how an App is built. Tracer, Queues
+// and ReadingClient may be nil.
 type App struct {
 	// Name is the name of the remote; empty for a hub part.
 	Name string
@@ -30,6 +31,8 @@ type App struct {
 	ReconcileTimeout time.Duration
 	Metrics          *telemetry.Metrics
 	Tracer           *telemetry.Tracer
+	// Queues makes the queues of controllers; nil if controller-runtime does.
+	Queues *Queues
 
 	// Config is the configuration for clients that modules make. It is set before the modules are built.
 	Config *rest.Config

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/errtree"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/queue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
@@ -42,23 +43,43 @@ type supervised[request comparable] struct {
 }
 
 // supervisedReconciler is implemented by supervised reconcilers of all types of requests.
-type supervisedReconciler interface{ isSupervised() }
+type supervisedReconciler interface {
+	// replaceQueue replaces the queue in a field of a controller of the reconciler.
+	replaceQueue(field reflect.Value, m *queue.Metrics)
+}
 
-func (s *supervised[request]) isSupervised() {}
+func (s *supervised[request]) replaceQueue(field reflect.Value, m *queue.Metrics) {
+	replaceQueue[request](field, m)
+}
 
-// hasSupervisor reports whether the reconciler of a controller is supervised. controller-runtime keeps the reconciler in a
-// field of a type that has no exported name; a controller without that field counts as supervised.
+// hasSupervisor reports whether the reconciler of a controller is supervised. A controller without a known reconciler
+// counts as supervised.
 func hasSupervisor(controller manager.Runnable) bool {
+	r := reconcilerOf(controller)
+	_, supervised := r.(supervisedReconciler)
+	return supervised || r == nil
+}
+
+// reconcilerOf returns the reconciler of a controller, or nil. controller-runtime keeps the reconciler in a field of a type
+// that has no exported name.
+func reconcilerOf(controller manager.Runnable) any {
+	if field := fieldOf(controller, "Do"); field.IsValid() {
+		return field.Interface()
+	}
+	return nil
+}
+
+// fieldOf returns an exported field of a controller, or the zero Value if the controller has no such field.
+func fieldOf(controller manager.Runnable, name string) reflect.Value {
 	v := reflect.Indirect(reflect.ValueOf(controller))
 	if v.Kind() != reflect.Struct {
-		return true
+		return reflect.Value{}
 	}
-	field, ok := v.Type().FieldByName("Do")
+	field, ok := v.Type().FieldByName(name)
 	if !ok || len(field.Index) != 1 || !field.IsExported() {
-		return true
+		return reflect.Value{}
 	}
-	_, supervised := v.FieldByIndex(field.Index).Interface().(supervisedReconciler)
-	return supervised
+	return v.FieldByIndex(field.Index)
 }
 
 // Reconcile calls the reconciler.

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Metrics are the metrics of all queues of a hub: the vectors of controller-runtime, which the queues of the hub's own
+// controllers use too.
+type Metrics struct {
+	base                time.Time
+	depth               *prometheus.GaugeVec
+	adds, retries       *prometheus.CounterVec
+	latency, duration   *prometheus.HistogramVec
+	unfinished, longest *prometheus.GaugeVec
+
+	mu     sync.Mutex // protects the field below
+	byName map[string]*series
+}
+
+// NewMetrics returns the metrics in a registry, and registers those that are missing. controller-runtime does not export
+// its vectors. But registering a vector with the same description yields them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	labels := []string{"name", "controller"}
+	options := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Subsystem: metrics.WorkQueueSubsystem, Name: name, Help: help}
+	}
+	gauge := func(name, help string, more ...string) *prometheus.GaugeVec {
+		return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts(options(name, help)), append(labels, more...)))
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return register(r, prometheus.NewCounterVec(prometheus.CounterOpts(options(name, help)), labels))
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Subsystem: metrics.WorkQueueSubsystem, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(10e-9, 10, 12), NativeHistogramBucketFactor: 1.1,
+			NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+		}, labels))
+	}
+	return &Metrics{
+		base: time.Now(), byName: map[string]*series{},
+		depth: gauge(metrics.DepthKey, "Current depth of workqueue by workqueue and priority", "priority"),
+		adds:  counter(metrics.AddsKey, "Total number of adds handled by workqueue"),
+		retries: counter(metrics.RetriesKey, "Total number of items added to the workqueue with a non-zero delay "+
+			"(rate-limited requeues, explicit RequeueAfter or AddAfter calls)"),
+		latency:  histogram(metrics.QueueLatencyKey, "How long in seconds an item stays in workqueue before being requested"),
+		duration: histogram(metrics.WorkDurationKey, "How long in seconds processing an item from workqueue takes."),
+		unfinished: gauge(metrics.UnfinishedWorkKey, "How many seconds of work has been done that is in progress and "+
+			"hasn't been observed by work_duration. Large values indicate stuck threads. One can deduce the number of "+
+			"stuck threads by observing the rate at which this increases."),
+		longest: gauge(metrics.LongestRunningProcessorKey, "How many seconds has the longest running processor for "+
+			"workqueue been running."),
+	}
+}
+
+// register returns the collector of the registry with the same description, and registers c if there is none. If the
+// registry refuses c, the values of c are not exported.
+func register[C prometheus.Collector](r prometheus.Registerer, c C) C {
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(r.Register(c), &registered) {
+		if existing, ok := registered.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	return c
+}
+
+// of returns the series of all queues of a name.
+func (m *Metrics) of(name string) *series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.byName[name]
+	if s == nil {
+		s = &series{
+			base: m.base, depths: map[int]prometheus.Gauge{},
+			depth: func(priority string) prometheus.Gauge { return m.depth.WithLabelValues(name, name, priority) },
+			adds:  m.adds.WithLabelValues(name, name), retries: m.retries.WithLabelValues(name, name),
+			latency: m.latency.WithLabelValues(name, name), duration: m.duration.WithLabelValues(name, name),
+			unfinished: m.unfinished.WithLabelValues(name, name), longest: m.longest.WithLabelValues(name, name),
+		}
+		m.byName[name] = s
+	}
+	return s
+}
+
+// series are the metrics of all queues of a name. The methods of a nil series do nothing.
+type series struct {
+	base                time.Time
+	depth               func(priority string) prometheus.Gauge
+	adds, retries       prometheus.Counter
+	latency, duration   prometheus.Observer
+	unfinished, longest prometheus.Gauge
+
+	mu      sync.Mutex // protects the fields below
+	depths  map[int]prometheus.Gauge
+	running []*work
+	sampler *time.Timer // nil while nothing is in work
+}
+
+// work is an item in work.
+type work struct {
+	began time.Duration // since base
+	index int           // in series.running
+}
+
+const (
+	// samplePeriod is how often the ages of the items in work are exported. It is the period of controller-runtime.
+	samplePeriod = 500 * time.Millisecond
+	// maxPriorities is how many priorities have a depth of their own. The others have one together, with the value
+	// otherPriorities of the label.
+	maxPriorities   = 25
+	otherPriorities = "exceeded_cardinality_limit"
+)
+
+func (s *series) retried() {
+	if s != nil {
+		s.retries.Inc()
+	}
+}
+
+// added counts an item that is ready.
+func (s *series) added(priority int) {
+	if s == nil {
+		return
+	}
+	s.adds.Inc()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depthOf(priority).Inc()
+}
+
+// raised counts the new priority of a ready item.
+func (s *series) raised(before, after int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depthOf(before).Dec()
+	s.depthOf(after).Inc()
+}
+
+// dropped counts a ready item that will not be worked on.
+func (s *series) dropped(priority int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depthOf(priority).Dec()
+}
+
+// depthOf returns the depth of a priority. The lock is held.
+func (s *series) depthOf(priority int) prometheus.Gauge {
+	g := s.depths[priority]
+	switch {
+	case g != nil:
+	case len(s.depths) < maxPriorities:
+		g = s.depth(strconv.Itoa(priority))
+		s.depths[priority] = g
+	default:
+		g = s.depth(otherPriorities)
+	}
+	return g
+}
+
+// began counts an item that is in work from now on and has waited.
+func (s *series) began(w *work, now, waited time.Duration, priority int) {
+	s.latency.Observe(waited.Seconds())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depthOf(priority).Dec()
+	w.began, w.index = now, len(s.running)
+	s.running = append(s.running, w)
+	if s.sampler == nil {
+		s.sampler = time.AfterFunc(samplePeriod, s.sample)
+	}
+}
+
+// ended counts an item that is no longer in work.
+func (s *series) ended(w *work, now time.Duration) {
+	s.duration.Observe((now - w.began).Seconds())
+	s.abandoned(w)
+}
+
+// abandoned ends the export of the age of an item.
+func (s *series) abandoned(w *work) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.index >= len(s.running) || s.running[w.index] != w {
+		return
+	}
+	last := len(s.running) - 1
+	s.running[w.index] = s.running[last]
+	s.running[w.index].index = w.index
+	s.running[last] = nil
+	s.running = s.running[:last]
+}
+
+// sample exports the ages of the items in work, for as long as there are some. It is the function of the timer.
+func (s *series) sample() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Since(s.base)
+	var sum, oldest time.Duration
+	for _, w := range s.running {
+		age := now - w.began
+		sum += age
+		oldest = max(oldest, age)
+	}
+	s.unfinished.Set(sum.Seconds())
+	s.longest.Set(oldest.Seconds())
+	if len(s.running) == 0 {
+		s.sampler = nil
+		return
+	}
+	s.sampler.Reset(samplePeriod)
+}

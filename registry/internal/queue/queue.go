@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"container/heap"
+	"math"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// Queue is a priorityqueue.PriorityQueue without goroutines. All methods may be called from any goroutine.
+type Queue[T comparable] struct {
+	limiter workqueue.TypedRateLimiter[T]
+	series  *series // nil without metrics
+	base    time.Time
+
+	mu       sync.Mutex // protects the fields below
+	changed  sync.Cond  // an item is ready, or the queue has shut down
+	items    map[T]*item[T]
+	ready    items[T]
+	delayed  items[T]
+	aside    int           // the number of items there
+	added    uint64        // counts up, to keep the order
+	timer    *time.Timer   // nil while no item is delayed
+	rings    time.Duration // the time that the timer is set for
+	shutDown bool
+}
+
+// New returns the queue of a controller, with metrics if m is not nil.
+func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *Metrics) *Queue[T] {
+	q := &Queue[T]{limiter: limiter, items: map[T]*item[T]{}, base: time.Now()}
+	q.changed.L = &q.mu
+	q.ready.earlier, q.delayed.earlier = earlierInOrder[T], earlierInTime[T]
+	if m != nil && name != "" {
+		q.series, q.base = m.of(name), m.base
+	}
+	return q
+}
+
+// AddWithOpts adds items. The options mean the same as for controller-runtime's queue: of a delay and the delay of the
+// rate limiter, the shorter counts, and a delay of 0 counts as no delay.
+func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
+	priority := 0
+	if o.Priority != nil {
+		priority = *o.Priority
+	}
+	for _, key := range keys {
+		after := o.After
+		if o.RateLimited {
+			if q.ShuttingDown() {
+				return
+			}
+			if wait := q.limiter.When(key); after == 0 || wait < after {
+				after = wait
+			}
+		}
+		q.add(key, priority, after)
+	}
+}
+
+func (q *Queue[T]) add(key T, priority int, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shutDown {
+		return
+	}
+	if after > 0 {
+		q.series.retried()
+	}
+	i := q.items[key]
+	if i == nil {
+		i = &item[T]{key: key}
+		q.items[key] = i
+	}
+	if i.place != nowhere {
+		q.raise(i, priority)
+		q.hasten(i, after)
+		return
+	}
+	i.priority, i.order = priority, q.next()
+	if after > 0 {
+		i.place, i.at = delayed, q.in(after)
+		heap.Push(&q.delayed, i)
+		q.arm()
+		return
+	}
+	q.makeReady(i)
+}
+
+// next returns the number of the next item in the order.
+func (q *Queue[T]) next() uint64 {
+	q.added++
+	return q.added
+}
+
+func (q *Queue[T]) now() time.Duration { return time.Since(q.base) }
+
+// in returns the time after a delay, or the last of all times if the delay is too long.
+func (q *Queue[T]) in(after time.Duration) time.Duration {
+	now := q.now()
+	return now + min(after, math.MaxInt64-now)
+}
+
+// raise raises the priority of a waiting item.
+func (q *Queue[T]) raise(i *item[T], priority int) {
+	if priority <= i.priority {
+		return
+	}
+	if i.place != delayed {
+		q.series.raised(i.priority, priority)
+	}
+	i.priority, i.order = priority, q.next()
+	switch i.place {
+	case ready:
+		heap.Fix(&q.ready, i.index)
+	case delayed:
+		heap.Fix(&q.delayed, i.index)
+	}
+}
+
+// hasten makes a delayed item ready after another delay, if that is shorter.
+func (q *Queue[T]) hasten(i *item[T], after time.Duration) {
+	if i.place != delayed {
+		return
+	}
+	if after <= 0 {
+		heap.Remove(&q.delayed, i.index)
+		q.makeReady(i)
+	} else if at := q.in(after); at < i.at {
+		i.at = at
+		heap.Fix(&q.delayed, i.index)
+	}
+	q.arm()
+}
+
+// makeReady makes an item ready that is in no heap.
+func (q *Queue[T]) makeReady(i *item[T]) {
+	i.since = q.now()
+	q.series.added(i.priority)
+	if i.inWork {
+		i.place = aside
+		q.aside++
+		return
+	}
+	q.offer(i)
+}
+
+// offer lets Get return an item.
+func (q *Queue[T]) offer(i *item[T]) {
+	i.place = ready
+	heap.Push(&q.ready, i)
+	q.changed.Signal()
+}
+
+// arm sets the timer for the first of the delayed items, and stops it if there is none.
+func (q *Queue[T]) arm() {
+	if q.delayed.Len() == 0 {
+		q.stopTimer()
+		return
+	}
+	first := q.delayed.list[0].at
+	switch wait := first - q.now(); {
+	case q.timer == nil:
+		q.timer = time.AfterFunc(wait, q.release)
+	case q.rings != first:
+		q.timer.Reset(wait)
+	}
+	q.rings = first
+}
+
+func (q *Queue[T]) stopTimer() {
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+}
+
+// release makes the items ready whose delays have ended. It is the function of the timer.
+func (q *Queue[T]) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shutDown {
+		return
+	}
+	now := q.now()
+	for q.delayed.Len() > 0 && q.delayed.list[0].at <= now {
+		i, _ := heap.Pop(&q.delayed).(*item[T])
+		i.order = q.next()
+		q.makeReady(i)
+	}
+	q.rings = -1 // the timer is not set
+	q.arm()
+}
+
+// GetWithPriority returns the next item and its priority. It blocks until an item is ready or the queue shuts down.
+func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.ready.Len() == 0 && !q.shutDown {
+		q.changed.Wait()
+	}
+	if q.shutDown {
+		return key, 0, true
+	}
+	i, _ := heap.Pop(&q.ready).(*item[T])
+	i.place, i.inWork = nowhere, true
+	if q.series != nil {
+		now := q.now()
+		q.series.began(&i.work, now, now-i.since, i.priority)
+	}
+	return i.key, i.priority, false
+}
+
+// Done reports that the work on an item has ended.
+func (q *Queue[T]) Done(key T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := q.items[key]
+	if i == nil || !i.inWork {
+		return
+	}
+	i.inWork = false
+	if q.series != nil {
+		q.series.ended(&i.work, q.now())
+	}
+	switch i.place {
+	case aside:
+		q.aside--
+		q.offer(i)
+	case nowhere:
+		delete(q.items, key)
+		q.shrink()
+	}
+}
+
+// burst is how many items may have waited without being a reason to free memory.
+const burst = 64
+
+// shrink frees the memory that a burst of items has taken up, when the queue is empty. Neither maps nor slices shrink,
+// and the first list of a kind puts all of its objects into the queue.
+func (q *Queue[T]) shrink() {
+	if len(q.items) == 0 && max(cap(q.ready.list), cap(q.delayed.list)) > burst {
+		q.items, q.ready.list, q.delayed.list = map[T]*item[T]{}, nil, nil
+	}
+}
+
+// ShutDown stops the queue: it drops the items, accepts no others, and lets all calls of Get return.
+func (q *Queue[T]) ShutDown() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shutDown {
+		return
+	}
+	q.shutDown = true
+	q.stopTimer()
+	for key, i := range q.items {
+		q.drop(key, i)
+	}
+	q.ready.list, q.delayed.list, q.aside = nil, nil, 0
+	q.changed.Broadcast()
+}
+
+// drop removes an item from a queue that shuts down. If it is in work, it stays for Done.
+func (q *Queue[T]) drop(key T, i *item[T]) {
+	if i.place == ready || i.place == aside {
+		q.series.dropped(i.priority)
+	}
+	i.place = nowhere
+	if !i.inWork {
+		delete(q.items, key)
+		return
+	}
+	q.series.abandoned(&i.work)
+}
+
+// ShutDownWithDrain is ShutDown: like controller-runtime's queue, it does not wait for the items that are in work.
+func (q *Queue[T]) ShutDownWithDrain() { q.ShutDown() }
+
+// ShuttingDown reports whether ShutDown was called.
+func (q *Queue[T]) ShuttingDown() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shutDown
+}
+
+// Len returns the number of items that are ready, with the items that wait for the end of the work on them.
+func (q *Queue[T]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ready.Len() + q.aside
+}
+
+// Get is GetWithPriority without the priority.
+func (q *Queue[T]) Get() (key T, shutdown bool) {
+	key, _, shutdown = q.GetWithPriority()
+	return key, shutdown
+}
+
+// Add adds an item.
+func (q *Queue[T]) Add(key T) { q.add(key, 0, 0) }
+
+// AddAfter adds an item after a delay.
+func (q *Queue[T]) AddAfter(key T, after time.Duration) { q.add(key, 0, after) }
+
+// AddRateLimited adds an item after the delay of the rate limiter.
+func (q *Queue[T]) AddRateLimited(key T) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+}
+
+// Forget makes the rate limiter forget the failures of an item.
+func (q *Queue[T]) Forget(key T) { q.limiter.Forget(key) }
+
+// NumRequeues returns how often the rate limiter has delayed an item since Forget.
+func (q *Queue[T]) NumRequeues(key T) int { return q.limiter.NumRequeues(key) }
