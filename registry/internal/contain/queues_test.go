@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// controllers is a manager that accepts controllers, and does not start them.
+type controllers struct{ ctrl.Manager }
+
+// Add accepts a runnable.
+func (controllers) Add(manager.Runnable) error { return nil }
+
+// GetControllerOptions returns the options of the managers of apps that matter here.
+func (controllers) GetControllerOptions() ctrlconfig.Controller {
+	yes := true
+	return ctrlconfig.Controller{SkipNameValidation: &yes, EnableWarmup: &yes}
+}
+
+func managerWith(q *Queues) *Manager {
+	app := &App{
+		Queues:          q,
+		Gate:            &Gate{},
+		ControllerAdded: func(string, manager.Runnable, bool) *Controller { return &Controller{} },
+	}
+	return &Manager{Manager: controllers{}, guard: NewGuard(app, "m", logr.Discard())}
+}
+
+func nothing[request comparable]() reconcile.TypedReconciler[request] {
+	return reconcile.TypedFunc[request](func(context.Context, request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+}
+
+// newDefault returns a controller without options, with the reconciler r.
+func newDefault[request comparable](t *testing.T, m *Manager, o controller.TypedOptions[request]) manager.Runnable {
+	t.Helper()
+	if o.Reconciler == nil {
+		o.Reconciler = nothing[request]()
+	}
+	c, err := controller.NewTyped("c", m, o)
+	if err != nil {
+		t.Fatalf("NewTyped: %v", err)
+	}
+	return c
+}
+
+// queueTypeOf returns the type of the queue that a controller makes.
+func queueTypeOf(t *testing.T, c manager.Runnable) string {
+	t.Helper()
+	field := fieldOf(c, "NewQueue")
+	out := field.Call([]reflect.Value{reflect.ValueOf(""), fieldOf(c, "RateLimiter")})
+	queue, ok := out[0].Interface().(interface{ ShutDown() })
+	if !ok {
+		t.Fatalf("queue: got %v", out[0])
+	}
+	queue.ShutDown()
+	return fmt.Sprintf("%T", queue)
+}
+
+const (
+	request    = "[sigs.k8s.io/controller-runtime/pkg/reconcile.Request]"
+	ours       = "*queue.Queue"
+	standard   = "*priorityqueue.priorityqueue"
+	withoutAny = "*workqueue.rateLimitingType"
+)
+
+// The controllers of modules have the queue of the package queue, unless they have chosen another queue.
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	no, yes := false, true
+	own := func(name string, l workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+		return priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = l })
+	}
+	for name, one := range map[string]struct {
+		build func(*testing.T, *Manager) manager.Runnable
+		want  string
+	}{
+		"controller.New": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{})
+		}, ours + request},
+		"UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{UsePriorityQueue: &yes})
+		}, ours + request},
+		"with another rate limiter": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()})
+		}, ours + request},
+		"without UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{UsePriorityQueue: &no})
+		}, withoutAny + request},
+		"with NewQueue": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{NewQueue: own})
+		}, standard + request},
+		"supervised": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.Options{Reconciler: Supervise(m, nothing[ctrl.Request]())})
+		}, ours + request},
+		"supervised, other requests": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.TypedOptions[string]{Reconciler: Supervise(m, nothing[string]())})
+		}, ours + "[string]"},
+		"supervised, without UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.TypedOptions[string]{
+				Reconciler: Supervise(m, nothing[string]()), UsePriorityQueue: &no,
+			})
+		}, withoutAny + "[string]"},
+		"unsupervised, other requests": {func(t *testing.T, m *Manager) manager.Runnable {
+			return newDefault(t, m, controller.TypedOptions[string]{})
+		}, standard + "[string]"},
+		"of a builder": {func(t *testing.T, m *Manager) manager.Runnable {
+			c, err := builder.ControllerManagedBy(m).Named("c").WatchesRawSource(source.Func(func(
+				context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request],
+			) error {
+				return nil
+			})).Build(nothing[ctrl.Request]())
+			if err != nil {
+				t.Fatalf("Build: %v", err)
+			}
+			return c
+		}, ours + request},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := queueTypeOf(t, one.build(t, managerWith(NewQueues()))); got != one.want {
+				t.Errorf("queue: got %s, want %s", got, one.want)
+			}
+		})
+	}
+}
+
+// Without Queues a controller has the queue of controller-runtime.
+func TestQueues_None(t *testing.T) {
+	t.Parallel()
+	c := newDefault(t, managerWith(nil), controller.Options{})
+	if got := queueTypeOf(t, c); got != standard+request {
+		t.Errorf("queue: got %s, want %s", got, standard+request)
+	}
+}
