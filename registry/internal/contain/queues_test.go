@@ -45,17 +45,12 @@ func nothing[request comparable]() reconcile.TypedReconciler[request] {
 	return reconcile.TypedFunc[request](func(context.Context, request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 }
 
-// newDefault returns a controller without options, with the reconciler r.
-func newDefault[request comparable](t *testing.T, m *Manager, o controller.TypedOptions[request]) manager.Runnable {
-	t.Helper()
+// build returns a controller with these options.
+func build[request comparable](m *Manager, o controller.TypedOptions[request]) (manager.Runnable, error) {
 	if o.Reconciler == nil {
 		o.Reconciler = nothing[request]()
 	}
-	c, err := controller.NewTyped("c", m, o)
-	if err != nil {
-		t.Fatalf("NewTyped: %v", err)
-	}
-	return c
+	return controller.NewTyped("c", m, o)
 }
 
 // queueTypeOf returns the type of the queue that a controller makes.
@@ -86,53 +81,53 @@ func TestQueues(t *testing.T) {
 		return priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = l })
 	}
 	for name, one := range map[string]struct {
-		build func(*testing.T, *Manager) manager.Runnable
+		build func(*Manager) (manager.Runnable, error)
 		want  string
 	}{
-		"controller.New": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{})
+		"controller.New": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{})
 		}, ours + request},
-		"UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{UsePriorityQueue: &yes})
+		"UsePriorityQueue": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{UsePriorityQueue: &yes})
 		}, ours + request},
-		"with another rate limiter": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()})
+		"with another rate limiter": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()})
 		}, ours + request},
-		"without UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{UsePriorityQueue: &no})
+		"without UsePriorityQueue": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{UsePriorityQueue: &no})
 		}, withoutAny + request},
-		"with NewQueue": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{NewQueue: own})
+		"with NewQueue": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{NewQueue: own})
 		}, standard + request},
-		"supervised": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.Options{Reconciler: Supervise(m, nothing[ctrl.Request]())})
+		"supervised": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.Options{Reconciler: Supervise(m, nothing[ctrl.Request]())})
 		}, ours + request},
-		"supervised, other requests": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.TypedOptions[string]{Reconciler: Supervise(m, nothing[string]())})
+		"supervised, other requests": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.TypedOptions[string]{Reconciler: Supervise(m, nothing[string]())})
 		}, ours + "[string]"},
-		"supervised, without UsePriorityQueue": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.TypedOptions[string]{
+		"supervised, without UsePriorityQueue": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.TypedOptions[string]{
 				Reconciler: Supervise(m, nothing[string]()), UsePriorityQueue: &no,
 			})
 		}, withoutAny + "[string]"},
-		"unsupervised, other requests": {func(t *testing.T, m *Manager) manager.Runnable {
-			return newDefault(t, m, controller.TypedOptions[string]{})
+		"unsupervised, other requests": {func(m *Manager) (manager.Runnable, error) {
+			return build(m, controller.TypedOptions[string]{})
 		}, standard + "[string]"},
-		"of a builder": {func(t *testing.T, m *Manager) manager.Runnable {
-			c, err := builder.ControllerManagedBy(m).Named("c").WatchesRawSource(source.Func(func(
+		"of a builder": {func(m *Manager) (manager.Runnable, error) {
+			return builder.ControllerManagedBy(m).Named("c").WatchesRawSource(source.Func(func(
 				context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request],
 			) error {
 				return nil
 			})).Build(nothing[ctrl.Request]())
-			if err != nil {
-				t.Fatalf("Build: %v", err)
-			}
-			return c
 		}, ours + request},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := queueTypeOf(t, one.build(t, managerWith(NewQueues()))); got != one.want {
+			c, err := one.build(managerWith(NewQueues()))
+			if err != nil {
+				t.Fatalf("build: %v", err)
+			}
+			if got := queueTypeOf(t, c); got != one.want {
 				t.Errorf("queue: got %s, want %s", got, one.want)
 			}
 		})
@@ -142,7 +137,10 @@ func TestQueues(t *testing.T) {
 // Without Queues a controller has the queue of controller-runtime.
 func TestQueues_None(t *testing.T) {
 	t.Parallel()
-	c := newDefault(t, managerWith(nil), controller.Options{})
+	c, err := build(managerWith(nil), controller.Options{})
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
 	if got := queueTypeOf(t, c); got != standard+request {
 		t.Errorf("queue: got %s, want %s", got, standard+request)
 	}

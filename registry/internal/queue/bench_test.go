@@ -41,6 +41,7 @@ func BenchmarkQueue(b *testing.B) {
 // benchmarkIdle makes b.N queues with a worker each. The worker is not counted as a goroutine of the queue, but its stack
 // is in the bytes.
 func benchmarkIdle(b *testing.B, newQueue func() requests) {
+	b.Helper()
 	b.ReportAllocs()
 	heldBefore, goroutines := held(), runtime.NumGoroutine()
 	all := make([]requests, b.N)
@@ -73,6 +74,7 @@ func held() float64 {
 }
 
 func benchmarkItems(b *testing.B, newQueue func() requests) {
+	b.Helper()
 	b.ReportAllocs()
 	const items = 10_000
 	keys := make([]reconcile.Request, items)
