@@ -77,12 +77,12 @@ func TestRounds_Pace(t *testing.T) {
 		f := startFake(t, server)
 		defer f.Close()
 		f.next()
-		expectWithin(t, "bytes are received", f.next(), 16*time.Second, 18*time.Second)
-		expectWithin(t, "bytes are received", f.next(), 16*time.Second, 18*time.Second)
+		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
+		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
 		<-time.After(7 * time.Second)
 		f.heardAt.Store(time.Now().UnixNano())
-		expectWithin(t, "nothing is received any more", f.next(), 5*time.Second, 5500*time.Millisecond)
-		expectWithin(t, "nothing is received", f.next(), 5*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "nothing is received any more", f.next(), 4*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "nothing is received", f.next(), 4*time.Second, 5500*time.Millisecond)
 		f.fails.Store(true)
 		f.next()
 		expectWithin(t, "the probe failed", f.next(), time.Second, time.Second)
@@ -90,12 +90,12 @@ func TestRounds_Pace(t *testing.T) {
 		expectWithin(t, "the probe failed, and bytes are received", f.next(), time.Second, time.Second)
 		f.fails.Store(false)
 		f.next()
-		expectWithin(t, "the probe succeeded", f.next(), 16*time.Second, 18*time.Second)
+		expectWithin(t, "the probe succeeded", f.next(), 15*time.Second, 18*time.Second)
 		f.SetPace(Pace{Period: time.Minute, Timeout: time.Second}, false)
-		expectWithin(t, "a long period", f.next(), time.Minute, 66*time.Second)
+		expectWithin(t, "a long period", f.next(), 59*time.Second, 66*time.Second)
 		f.SetPace(Pace{Period: time.Second, Timeout: time.Second}, false)
 		f.next()
-		expectWithin(t, "a short period", f.next(), 3200*time.Millisecond, 3600*time.Millisecond)
+		expectWithin(t, "a short period", f.next(), 3*time.Second, 3600*time.Millisecond)
 		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, true)
 		expectWithin(t, "the remote is not known to be healthy", f.next(), time.Second, time.Second)
 	})
@@ -115,7 +115,25 @@ func TestRounds_Doubt(t *testing.T) {
 		f.Doubt()
 		f.Doubt()
 		expectWithin(t, "a doubt soon after a probe", f.next(), 5*time.Second, 5500*time.Millisecond)
-		expectWithin(t, "no doubt any more", f.next(), 16*time.Second, 18*time.Second)
+		expectWithin(t, "no doubt any more", f.next(), 15*time.Second, 18*time.Second)
+	})
+}
+
+// The probes of healthy remotes begin at common moments.
+func TestRounds_Aligned(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(300 * time.Millisecond)
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		for range 5 {
+			f.next()
+			if now := time.Now(); !now.Equal(now.Truncate(time.Second)) {
+				t.Errorf("a probe begins at %s, want a full second", now)
+			}
+		}
 	})
 }
 
