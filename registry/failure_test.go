@@ -208,7 +208,7 @@ func TestRegistry_SyncTimeout(t *testing.T) {
 // started again.
 func TestRegistry_Zombie(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	works, release := make(chan struct{}), make(chan struct{})
 	metrics := prometheus.NewRegistry()
 	var first atomic.Bool
 	writes := make(chan error, 1)
@@ -218,6 +218,7 @@ func TestRegistry_Zombie(t *testing.T) {
 				return nil
 			}
 			return p.Manager.Add(manager.RunnableFunc(func(context.Context) error {
+				close(works)
 				<-release
 				writes <- p.Client.Create(context.WithoutCancel(t.Context()), &corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{GenerateName: "zombie-", Namespace: "default"},
@@ -232,6 +233,7 @@ func TestRegistry_Zombie(t *testing.T) {
 	})
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
+	<-works
 	if err := r.Stop(t.Context(), "one"); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
