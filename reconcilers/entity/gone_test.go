@@ -191,7 +191,8 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 	}
 }
 
-// The status is followed later than the entities: the part of an entity that has gone, without a marker, goes all the same.
+// The part of an entity that was deleted without a marker is removed, also if the status bucket is complete later than that
+// of the entities.
 func TestGone_StatusIsLate(t *testing.T) {
 	t.Parallel()
 	var late *bucket.Bucket

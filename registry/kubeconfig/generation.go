@@ -162,19 +162,16 @@ func (c *heldConn) Read(p []byte) (int, error) {
 		c.read.Store(int64(time.Since(c.began)))
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.end()
+		c.lost()
 	}
 	return n, err
 }
 
-// end notifies the Transport.
-func (c *heldConn) end() { c.lost() }
-
-// Close closes the connection. If nobody waits for its next bytes, the server has ended the TLS connection, or the TLS
-// handshake or HTTP has failed: the Transport waits until it closes a connection itself.
+// Close closes the connection. A Transport reads from a connection until it closes the connection itself. So if there is no
+// Read in progress, the server has ended the TLS connection, or the TLS handshake or HTTP has failed.
 func (c *heldConn) Close() error {
 	if !c.reading.Load() {
-		c.end()
+		c.lost()
 	}
 	c.release()
 	return c.Conn.Close()

@@ -14,8 +14,8 @@ import (
 )
 
 // App is an App whose modules are contained: the app of a remote, or the App of a hub part. It consists of values and
-// functions, so that this package does not know how an App is built. Tracer, Queues
-// and ReadingClient may be nil.
+// functions, so that this package does not know how an App is built. Tracer, Queues and ReadingClient may
+// be nil.
 type App struct {
 	// Name is the name of the remote; empty for a hub part.
 	Name string

@@ -26,7 +26,7 @@ type schedule struct {
 	ok      bool      // the last probe succeeded
 	again   bool      // the next probe is due at once
 	doubted bool      // a connection was lost, or a request failed, since the last probe began
-	spread  float64   // of the pauses, in [0,1), so that the probes of many remotes do not coincide
+	spread  float64   // of the pauses, in [0,1), so that the probes of many remotes are spread over the common moments
 }
 
 // due returns when the next probe is due. heard is when the API server was last heard on the connection of the last probe.

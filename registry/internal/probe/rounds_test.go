@@ -81,7 +81,7 @@ func TestRounds_Pace(t *testing.T) {
 		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
 		<-time.After(7 * time.Second)
 		f.heardAt.Store(time.Now().UnixNano())
-		expectWithin(t, "nothing is received any more", f.next(), 4*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "nothing is received since", f.next(), 4*time.Second, 5500*time.Millisecond)
 		expectWithin(t, "nothing is received", f.next(), 4*time.Second, 5500*time.Millisecond)
 		f.fails.Store(true)
 		f.next()
@@ -115,7 +115,7 @@ func TestRounds_Doubt(t *testing.T) {
 		f.Doubt()
 		f.Doubt()
 		expectWithin(t, "a doubt soon after a probe", f.next(), 5*time.Second, 5500*time.Millisecond)
-		expectWithin(t, "no doubt any more", f.next(), 15*time.Second, 18*time.Second)
+		expectWithin(t, "the doubt is over", f.next(), 15*time.Second, 18*time.Second)
 	})
 }
 

@@ -234,3 +234,47 @@ func TestChain_NothingQueuesBehindTheFence(t *testing.T) {
 		}
 	})
 }
+
+// A request whose outcome suggests that no other one would succeed raises a doubt about the remote, and no other request does.
+func TestChain_Doubt(t *testing.T) {
+	t.Parallel()
+	fails := func(err error) roundTrip { return func(*http.Request) (*http.Response, error) { return nil, err } }
+	for name, c := range map[string]struct {
+		base roundTrip
+		want int
+	}{
+		"success":               {base: answer(200, nil, "")},
+		"not found":             {base: answer(404, nil, "")},
+		"conflict":              {base: answer(409, nil, "")},
+		"too many requests":     {base: answer(429, nil, "")},
+		"an error of a handler": {base: answer(500, nil, "")},
+		"unauthorized":          {base: answer(401, nil, ""), want: 1},
+		"bad gateway":           {base: answer(502, nil, ""), want: 1},
+		"unavailable":           {base: answer(503, nil, ""), want: 1},
+		"gateway timeout":       {base: answer(504, nil, ""), want: 1},
+		"no response":           {base: fails(io.ErrUnexpectedEOF), want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doubts := 0
+			_, _ = send(t, &Chain{Base: c.base, Doubt: func() { doubts++ }}, http.MethodGet, "/api/v1/nodes/x")
+			if doubts != c.want {
+				t.Errorf("%d doubts, want %d", doubts, c.want)
+			}
+		})
+	}
+}
+
+// The end of an app, which cancels its requests, says nothing about the remote.
+func TestChain_NoDoubtAtTheEnd(t *testing.T) {
+	t.Parallel()
+	fence, end := context.WithCancel(t.Context())
+	c := &Chain{Fence: fence, Doubt: func() { t.Error("a canceled request raises a doubt") }}
+	c.Base = roundTrip(func(r *http.Request) (*http.Response, error) {
+		end()
+		return silent(r)
+	})
+	if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); err == nil {
+		t.Error("a request succeeds after the end of the app")
+	}
+}
