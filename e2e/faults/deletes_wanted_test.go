@@ -164,10 +164,13 @@ func TestDeletes_HubKilled(t *testing.T) {
 	must(t, l.admin.Create(t.Context(), namespace(sources)))
 	l.remotes = []*remote{r}
 	r.expect(hubv1.ConditionDeletesHeld, metav1.ConditionTrue, hubv1.ReasonLimitExceeded, patience)
-	ids := l.stored()
-	if len(ids) != 1 {
-		t.Fatalf("the stored holds are %v, want one", ids)
-	}
+	var ids []string
+	eventually(t, func() error { // A hold is in force while it is being written.
+		if ids = l.stored(); len(ids) != 1 {
+			return fmt.Errorf("the stored holds are %v, want one", ids)
+		}
+		return nil
+	})
 	must(t, p.cmd.Process.Signal(syscall.SIGKILL))
 	<-p.ended
 
