@@ -143,8 +143,8 @@ func TestRegistry_RoundTripsBeforeTheFirstList(t *testing.T) {
 		options registry.ModuleOptions
 		want    int
 	}{
-		"no permissions declared": {want: 3},
-		"permissions declared": {want: 4, options: registry.ModuleOptions{Rules: []rbacv1.PolicyRule{{
+		"no permissions declared": {want: 1},
+		"permissions declared": {want: 1, options: registry.ModuleOptions{Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"},
 		}}}},
 	} {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -52,16 +50,17 @@ type Actor struct {
 	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
-	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
-	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
-	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
-	retired     []*app.Epoch               // replaced epochs that only own leases
-	modules     []state.ModuleStatus       // how the modules of the last epoch ended
-	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
-	owed        map[string]bool            // the steps of all apps so far that were not done yet
-	removal     *Leftover                  // the work that a removal has left undone so far
-	beforeStop  state.Status               // the status before the last stop was posted
-	work        sync.WaitGroup             // goroutines that end soon after the event they wait for
+	early       map[*probe.Connection]earlyRequests // until an app uses them
+	credentials map[string]namedCredential          // by fingerprint: the credentials that the machine may name
+	cancelTrial context.CancelFunc                  // of the trial under way; nil before the first
+	epochs      map[int64]*app.Epoch                // the epochs that the machine knows
+	retired     []*app.Epoch                        // replaced epochs that only own leases
+	modules     []state.ModuleStatus                // how the modules of the last epoch ended
+	steps       map[int64][]string                  // the cleanup steps of each app that was built, by epoch
+	owed        map[string]bool                     // the steps of all apps so far that were not done yet
+	removal     *Leftover                           // the work that a removal has left undone so far
+	beforeStop  state.Status                        // the status before the last stop was posted
+	work        sync.WaitGroup                      // goroutines that end soon after the event they wait for
 }
 
 // New returns the Actor of a new remote. The caller runs it.
@@ -72,6 +71,7 @@ func New(host *Host, name state.ClusterName, config state.Desired) *Actor {
 		log:     host.Log.WithValues("cluster", string(name)),
 		config:  config,
 		changed: true,
+		early:   map[*probe.Connection]earlyRequests{},
 		epochs:  map[int64]*app.Epoch{},
 		steps:   map[int64][]string{},
 		owed:    map[string]bool{},
@@ -302,48 +302,6 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 	}
 }
 
-// connect opens a connection to the desired endpoint. If that fails it posts the reason and returns nil.
-func (a *Actor) connect() *probe.Connection {
-	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
-	transport, err := kubeconfig.NewTransport(connection, a.host.Policy)
-	if err != nil {
-		a.reject(err)
-		return nil
-	}
-	l := probe.New(a.host.Apps.Root, a.host.Connections, a.linkTarget(transport, *a.credential(), a.rank()))
-	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
-	return l
-}
-
-// linkTarget describes a connection to the desired endpoint, with a credential.
-func (a *Actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
-	return probe.Target{
-		Cluster:    string(a.name),
-		Transport:  transport,
-		Endpoint:   a.applied.Endpoint,
-		Credential: credential,
-		Rank:       rank,
-		Pace:       probe.Pace{Period: a.applied.Probe.Period, Timeout: a.applied.Probe.Timeout},
-	}
-}
-
-// disconnect ends the probe of a connection at once, and the connection as soon as no open lease may use it.
-func (a *Actor) disconnect(gone *probe.Connection) {
-	if gone == nil {
-		return
-	}
-	gone.Cancel()
-	owners := slices.Clone(a.retired)
-	a.work.Go(func() {
-		for _, e := range owners {
-			if e.Base() == gone.Transport() {
-				<-e.Context().Done()
-			}
-		}
-		gone.Close()
-	})
-}
-
 func (a *Actor) credential() *string {
 	fingerprint := a.applied.Credential.Fingerprint(a.host.Key)
 	return &fingerprint
@@ -373,27 +331,4 @@ func (a *Actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	}
 	p.IsHub = p.ID != "" && a.host.IsHub(p.ID) && !a.applied.AllowHub
 	a.learn(p)
-}
-
-// swap replaces the credential of the running app. A connection that could not be opened before is opened now.
-func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
-	if l == nil {
-		return a.connect()
-	}
-	if err := l.Swap(a.credentials[act.Credential].Credential, act.Credential); err != nil {
-		a.log.Error(err, "Failed to use the new credential; the previous credential stays in use")
-		before, why := l.Credential(), conditionOf(err)
-		a.post(machine.SwapFailed{Endpoint: act.Endpoint, Before: before, Why: why})
-		return l
-	}
-	a.log.Info("The credential was replaced")
-	return l
-}
-
-// reject treats credentials with which no connection can be made like a probe that the remote refused.
-func (a *Actor) reject(err error) {
-	a.post(machine.Probed{
-		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),
-		Failed: conditionOf(err), Fatal: true, Refused: true,
-	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -43,7 +44,10 @@ func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
 	config := e.configFor(e.ctx, limiter, e.judges.Remote) // Also the hub's own code sends with it.
 	var err error
-	if e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
+	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
+		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: e.options.earlyDocuments(),
+	})
+	if err != nil {
 		return &remoteError{err}
 	}
 	work := e.configFor(e.work, limiter, e.judges.Modules)

@@ -49,7 +49,7 @@ type Epoch struct {
 	cleaning   atomic.Bool // the cleanup steps run, or have run
 }
 
-// Options describe an Epoch. All fields but Filters are required.
+// Options describe an Epoch. All fields but Filters and Early are required.
 type Options struct {
 	Name   state.ClusterName
 	Number int64
@@ -59,6 +59,8 @@ type Options struct {
 	// Base is the connection to the remote, and LastReceived when a list on it last returned data, in nanoseconds.
 	Base         http.RoundTripper
 	LastReceived *atomic.Int64
+	// Early are discovery documents of the remote that were requested before; nil for none.
+	Early *Early
 	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt func()
 	// HubTransport is the connection to the hub's API server, with the identity of the app.

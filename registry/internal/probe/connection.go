@@ -40,8 +40,11 @@ type Connection struct {
 	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
+	beside Beside                // at the first contact; used by the probe only
+	early  atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
+
 	loop  *preflightLoop // nil before the first questions; used by the actor only
-	loops sync.WaitGroup // waits for the loop
+	loops sync.WaitGroup // waits for the loop, and for the requests beside the first contact
 }
 
 // Options are the dependencies that all Connections of a registry share.
@@ -71,6 +74,8 @@ type Target struct {
 	Rank startqueue.Rank
 	// Pace is the first pace. SetPace replaces it.
 	Pace Pace
+	// Beside is what to request beside the first contact.
+	Beside Beside
 }
 
 // Outcome is the outcome of one probe.
@@ -87,7 +92,7 @@ type Outcome struct {
 func New(ctx context.Context, o Options, t Target) *Connection {
 	c := &Connection{
 		shared: o, cluster: t.Cluster, transport: t.Transport, endpoint: t.Endpoint.Fingerprint(), server: t.Endpoint.Server,
-		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{},
+		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{}, beside: t.Beside,
 	}
 	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
 	c.credential.Store(&t.Credential)

@@ -105,7 +105,10 @@ func (p *preflightLoop) run(ctx context.Context) {
 	for {
 		pause := PreflightMaxPause
 		if requests, q := p.begin(ctx); q != nil {
-			found := p.confirm(requests, q, p.last)
+			found := p.connection.takeEarly(requests, q)
+			if found == nil {
+				found = p.confirm(requests, q, p.last)
+			}
 			if requests.Err() == nil {
 				p.record(found)
 			}

@@ -54,17 +54,18 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 		}
 	}
 	c.identified = time.Now()
+	if last.Endpoint == "" {
+		return c.meet(ctx, outcome)
+	}
 	var err error
-	if outcome.ID, err = c.identity(ctx); err != nil {
+	if outcome.ID, err = readIdentity(ctx, c.getSmall, c.redact); err != nil {
 		return err
 	}
 	c.identifiedOn = c.lastUsed
-	if first := last.Endpoint == ""; outcome.ID == "" || !first {
-		if err := c.healthy(ctx); err != nil {
-			return err
-		}
+	if err := c.healthy(ctx); err != nil {
+		return err
 	}
-	outcome.Version, err = c.version(ctx)
+	outcome.Version, err = readVersion(ctx, c.getSmall, c.redact)
 	return err
 }
 
@@ -99,23 +100,26 @@ func (c *Connection) getSmall(ctx context.Context, path string, into any) error 
 	})
 }
 
-// version returns the version of the API server.
-func (c *Connection) version(ctx context.Context) (string, error) {
+// getter sends a GET request for a path and decodes the response.
+type getter func(ctx context.Context, path string, into any) error
+
+// readVersion returns the version of the API server. redact replaces credentials in texts, as in readIdentity.
+func readVersion(ctx context.Context, get getter, redact func(string) string) (string, error) {
 	var v struct{ GitVersion string }
-	if err := c.getSmall(ctx, "version", &v); err != nil {
+	if err := get(ctx, "version", &v); err != nil {
 		return "", err
 	}
-	if !isShort(v.GitVersion) || !c.hasNoSecret(v.GitVersion) {
+	if !isShort(v.GitVersion) || redact(v.GitVersion) != v.GitVersion {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return v.GitVersion, nil
 }
 
-// identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
-// an empty string where the credentials may not read it.
-func (c *Connection) identity(ctx context.Context) (string, error) {
+// readIdentity returns the UID of the Namespace kube-system, which lives as long as the cluster, or an empty string where
+// the credentials may not read it.
+func readIdentity(ctx context.Context, get getter, redact func(string) string) (string, error) {
 	var ns struct{ Metadata struct{ UID string } } // The rest of the object is not decoded.
-	err := c.getSmall(ctx, "api/v1/namespaces/kube-system", &ns)
+	err := get(ctx, "api/v1/namespaces/kube-system", &ns)
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
 		return "", nil
@@ -123,14 +127,11 @@ func (c *Connection) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !isShort(ns.Metadata.UID) || !c.hasNoSecret(ns.Metadata.UID) {
+	if !isShort(ns.Metadata.UID) || redact(ns.Metadata.UID) != ns.Metadata.UID {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return ns.Metadata.UID, nil
 }
-
-// hasNoSecret reports whether a text from a remote contains no part of a credential.
-func (c *Connection) hasNoSecret(text string) bool { return c.redact(text) == text }
 
 // maxShort is longer than any version or UID that an API server has.
 const maxShort = 128

@@ -119,6 +119,13 @@ type allowance struct {
 
 func newAllowance() *allowance { return &allowance{bytes: maxDocument, objects: maxDocumentObjects} }
 
+// most returns how many bytes the next document may have.
+func (a *allowance) most() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(0, int64(a.bytes))
+}
+
 // spend subtracts a document from the allowance. Braces inside of strings count as objects, too: the estimate is good
 // enough for a limit.
 func (a *allowance) spend(body []byte) error {
@@ -211,7 +218,7 @@ func (s server) document(ctx context.Context, tag string, parts ...string) (docu
 	if transport.MediaType(response) != runtime.ContentTypeJSON {
 		return document{}, kubeconfig.ErrNotKubernetes
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, s.left.most()+1))
 	if err != nil {
 		return document{}, err
 	}

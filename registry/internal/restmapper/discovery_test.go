@@ -45,7 +45,7 @@ func (a *responses) discover(t *testing.T) (*mapping, error) {
 	client := server.Client()
 	t.Cleanup(client.CloseIdleConnections)
 	var m Mappings
-	return m.discover(t.Context(), server.URL, client)
+	return m.discover(t.Context(), m.server(Remote{Host: server.URL, Client: client}))
 }
 
 func TestDiscover_Refuses(t *testing.T) {

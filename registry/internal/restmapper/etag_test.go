@@ -133,7 +133,7 @@ func TestDiscover_UnchangedWithoutATag(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	if _, err := m.discover(t.Context(), config.Host, client); err == nil || !strings.Contains(err.Error(), "304") {
+	if _, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client})); err == nil || !strings.Contains(err.Error(), "304") {
 		t.Errorf("got error %v, want one about status 304", err)
 	}
 }

@@ -29,7 +29,7 @@ func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
 		t.Fatalf("HTTPClientFor: %v", err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	found, err := m.discover(t.Context(), config.Host, client)
+	found, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client}))
 	if err != nil {
 		t.Fatalf("discover: %v", err)
 	}

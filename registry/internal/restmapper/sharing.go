@@ -29,23 +29,54 @@ type mapping struct {
 	tags [2]string // the ETags of the documents; empty where the server computes them in another way
 }
 
-// NewMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
-// the context of the app.
-func (m *Mappings) NewMapper(ctx, life context.Context, host string, client *http.Client) (meta.RESTMapper, error) {
-	first, err := m.discover(ctx, host, client)
+// Remote is an API server whose API is discovered.
+type Remote struct {
+	Host   string
+	Client *http.Client
+	// Early are documents that were requested before; nil for none.
+	Early *Early
+}
+
+// NewMapper returns a mapper for an API server, after a first discovery with ctx. Later discoveries run with life, the context
+// of the app.
+func (m *Mappings) NewMapper(ctx, life context.Context, r Remote) (meta.RESTMapper, error) {
+	first, err := m.first(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return newMapper(first, func() (*mapping, error) { return m.discover(life, host, client) }), nil
+	return newMapper(first, func() (*mapping, error) { return m.discover(life, m.server(r)) }), nil
 }
 
-// discover returns the mapping for the documents that the API server serves now.
-func (m *Mappings) discover(ctx context.Context, host string, client *http.Client) (*mapping, error) {
-	s := server{host: host, client: client, left: newAllowance(), known: m.latest()}
-	found, err := s.documents(ctx)
+// first returns the mapping for the early documents or, without usable documents, for those that the API server serves now.
+func (m *Mappings) first(ctx context.Context, r Remote) (*mapping, error) {
+	s := m.server(r)
+	found, known, err := r.Early.await(ctx)
 	switch {
 	case err != nil:
 		return nil, err
+	case found == nil:
+		return m.discover(ctx, s)
+	}
+	s.known = known
+	return m.mappingOf(ctx, s, *found)
+}
+
+func (m *Mappings) server(r Remote) server {
+	return server{host: r.Host, client: r.Client, left: newAllowance(), known: m.latest()}
+}
+
+// discover returns the mapping for the documents that the API server serves now.
+func (m *Mappings) discover(ctx context.Context, s server) (*mapping, error) {
+	found, err := s.documents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.mappingOf(ctx, s, found)
+}
+
+// mappingOf returns the mapping for documents of an API server. It requests what the documents do not contain.
+func (m *Mappings) mappingOf(ctx context.Context, s server, found documents) (*mapping, error) {
+	switch {
 	case found.unchanged():
 		return s.known, nil
 	case !found.legacy():

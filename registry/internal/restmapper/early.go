@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restmapper
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+)
+
+// Early are discovery documents that are requested before the app that needs them, because they take a round trip over the
+// network. They are undecoded until an app uses them, once.
+type Early struct {
+	known *mapping // those of its documents that the server has, too, come without a body
+	done  chan struct{}
+
+	// The fields below are set before done is closed.
+	found documents
+	err   error
+	ended time.Time
+}
+
+// The documents of real clusters are smaller than maxEarly. A server may not make the hub keep more for an app that does not
+// start. Early documents are used for maxEarlyAge: an app may start long after the first contact.
+const (
+	maxEarly    = 2 << 20
+	maxEarlyAge = time.Minute
+)
+
+var errEarlyTooLarge = errors.New("the discovery documents are too large to be kept for an app that has not started")
+
+// NewEarly returns Early that Request completes.
+func (m *Mappings) NewEarly() *Early {
+	return &Early{known: m.latest(), done: make(chan struct{})}
+}
+
+// Request requests the documents of an API server. It is called once, and returns when it has them or ctx has ended.
+func (e *Early) Request(ctx context.Context, host string, client *http.Client) {
+	defer close(e.done)
+	e.err = panics.Catch(func() (err error) {
+		left := newAllowance()
+		left.bytes = maxEarly
+		s := server{host: host, client: client, left: left, known: e.known}
+		e.found, err = s.documents(ctx)
+		if errors.Is(err, errDocumentTooLarge) {
+			err = errEarlyTooLarge
+		}
+		return err
+	})
+	e.ended = time.Now()
+}
+
+// await waits for the documents, and returns them with the mapping whose documents they may leave out. It returns nil if
+// there are no usable documents, so that they must be requested again, and an error if they could not be requested while
+// await waited for them.
+func (e *Early) await(ctx context.Context) (*documents, *mapping, error) {
+	if e == nil {
+		return nil, nil, nil
+	}
+	waited := false
+	select {
+	case <-e.done:
+	default:
+		waited = true
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	switch {
+	case e.err == nil && time.Since(e.ended) < maxEarlyAge:
+		return &e.found, e.known, nil
+	case waited && e.err != nil && !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, errEarlyTooLarge):
+		return nil, nil, e.err
+	}
+	return nil, nil, nil
+}
