@@ -84,6 +84,10 @@ In a hub's fx App, FX provides the Registry, and Module.Option adds a module.
 Every state can change to Paused, Stopping and Stopped. WithClient lends only the client of a Ready remote. A remote is
 Ready when every hook of every module has run and every controller has seen its initial objects.
 
+At the first contact the registry asks for the identity, the version, the results of the preflight and the discovery documents at
+the same time. Only the identity decides whether the others are used: until it is known, claimed and the expected one, there is no
+app, so nothing of a module sees or does anything. After an outage the identity is asked for first, and the others together.
+
 The registry probes an unreachable remote every second, and starts a new epoch when the probe succeeds and the old epoch
 has ended. It does not wait for the informers of the old epoch: informers need up to 90 seconds to notice that an API
 server is back, and never notice that it no longer responds, while a new epoch takes a fraction of a second. A remote that

@@ -5,12 +5,15 @@ package registry_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -37,9 +40,14 @@ type heldRequest struct {
 func newTripMeter(t *testing.T, cluster string) (*tripMeter, state.Desired) {
 	t.Helper()
 	f, config := newFront(t, fleettest.Cluster(t, cluster))
+	return meterBehind(f), config
+}
+
+// meterBehind returns a tripMeter that holds the requests to a front from now on.
+func meterBehind(f *front) *tripMeter {
 	m := &tripMeter{front: f, arrived: make(chan heldRequest, 1000), open: make(chan struct{})}
 	f.set(func(*http.Request) bool { return true }, m.hold)
-	return m, config
+	return m
 }
 
 func (m *tripMeter) hold(w http.ResponseWriter, r *http.Request) {
@@ -135,38 +143,134 @@ func expectTrips(t *testing.T, want int, start func() (trips [][]string, connect
 	t.Errorf("want %d round trips one after the other before the first list:\n%s", want, all.String())
 }
 
+// startMetered starts a remote behind a tripMeter in a registry with a module, and returns the meter.
+func startMetered(t *testing.T, options registry.ModuleOptions, change func(*registry.Options)) (*registry.Registry, *tripMeter) {
+	t.Helper()
+	works := &counter{}
+	options.Remote = fx.Invoke(works.setUp)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("counter", options)}
+		if change != nil {
+			change(o)
+		}
+	})
+	meter, config := newTripMeter(t, "one")
+	config.Probe.Period = time.Second
+	if err := r.Ensure("trips", config); err != nil {
+		t.Fatal(err)
+	}
+	return r, meter
+}
+
+// unchanged is a middleware that changes nothing.
+func unchanged(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper { return next }
+
+// untilReady returns the round trips before the first list, once the remote is Ready.
+func untilReady(t *testing.T, r *registry.Registry, meter *tripMeter) (trips [][]string, connections int) {
+	t.Helper()
+	trips, connections = meter.untilList(t)
+	expectState(t, r, "trips", state.StateReady, state.ReasonReady)
+	return trips, connections
+}
+
 // The round trips one after the other, without the set-up of the connection, from the registration of a remote until its
 // app lists its first kind.
 func TestRegistry_RoundTripsBeforeTheFirstList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options registry.ModuleOptions
+		change  func(*registry.Options)
 		want    int
 	}{
 		"no permissions declared": {want: 1},
-		"permissions declared": {want: 1, options: registry.ModuleOptions{Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"},
-		}}}},
+		"permissions and kinds declared": {want: 1, options: registry.ModuleOptions{
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"},
+			}},
+			Select: registry.Selector{Requires: []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}},
+		}},
+		"a middleware, which sees no request before the identity is known": {want: 2, change: func(o *registry.Options) {
+			o.Middleware = []registry.Middleware{{Name: "idle", Transport: unchanged}}
+		}},
+		"a middleware of other remotes": {want: 1, change: func(o *registry.Options) {
+			others := func(s registry.Status) bool { return s.Name != "trips" }
+			o.Middleware = []registry.Middleware{{Name: "idle", Transport: unchanged, Select: others}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			attempt := 0
 			expectTrips(t, c.want, func() ([][]string, int) {
-				attempt++
-				options, works := c.options, &counter{}
-				options.Remote = fx.Invoke(works.setUp)
-				r := newRegistry(t, func(o *registry.Options) {
-					o.Modules = []registry.Module{registry.NewModule("counter", options)}
-				})
-				meter, config := newTripMeter(t, "one")
-				remote := registry.ClusterName(fmt.Sprintf("trips-%d", attempt))
-				if err := r.Ensure(remote, config); err != nil {
-					t.Fatal(err)
-				}
-				trips, connections := meter.untilList(t)
-				expectState(t, r, remote, state.StateReady, state.ReasonReady)
-				return trips, connections
+				r, meter := startMetered(t, c.options, c.change)
+				return untilReady(t, r, meter)
 			})
+		})
+	}
+}
+
+// The same from the return of an unreachable remote: the identity, then its health and all that its app needs.
+func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	expectTrips(t, 2, func() ([][]string, int) {
+		r, meter := startMetered(t, registry.ModuleOptions{}, nil)
+		untilReady(t, r, meter)
+		meter.set(func(*http.Request) bool { return true }, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+		expectState(t, r, "trips", state.StateUnreachable, "NotHealthy")
+		return untilReady(t, r, meterBehind(meter.front))
+	})
+}
+
+// Until the identity of a remote is known and is the expected one, the remote gets requests for what the hub itself needs to
+// know. No app sees it.
+func TestRegistry_NothingButQuestionsBeforeTheIdentity(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		identity func(f *front, w http.ResponseWriter, r *http.Request)
+		reason   string
+		want     state.State
+	}{
+		"another cluster": {
+			func(f *front, w http.ResponseWriter, r *http.Request) { f.honest.ServeHTTP(w, r) },
+			state.ReasonIdentityChanged, state.StateFailed,
+		},
+		"a response that hangs": {
+			func(_ *front, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			"TimedOut", state.StateUnreachable,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			works := &counter{}
+			r := newRegistry(t, func(o *registry.Options) {
+				o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
+			})
+			f, config := newFront(t, fleettest.Cluster(t, "one"))
+			config.Probe = state.Probe{Period: time.Second, Timeout: time.Second}
+			config.Identity.Known = "the id of another cluster"
+			asked := make(chan string, 10_000)
+			f.set(func(*http.Request) bool { return true }, func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.Method + " " + r.URL.Path
+				if r.URL.Path == "/api/v1/namespaces/kube-system" {
+					c.identity(f, w, r)
+					return
+				}
+				f.honest.ServeHTTP(w, r)
+			})
+			if err := r.Ensure("a", config); err != nil {
+				t.Fatal(err)
+			}
+			expectState(t, r, "a", c.want, c.reason)
+			if err := r.Stop(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			allowed := []string{"GET /api/v1/namespaces/kube-system", "GET /version", "GET /readyz", "GET /api", "GET /apis"}
+			for range len(asked) {
+				if one := <-asked; !slices.Contains(allowed, one) {
+					t.Errorf("got request %s before the identity is known", one)
+				}
+			}
+			if works.reconciles.Load() > 0 {
+				t.Error("a reconciler has seen objects")
+			}
 		})
 	}
 }

@@ -50,17 +50,17 @@ type Actor struct {
 	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
-	early       map[*probe.Connection]earlyRequests // until an app uses them
-	credentials map[string]namedCredential          // by fingerprint: the credentials that the machine may name
-	cancelTrial context.CancelFunc                  // of the trial under way; nil before the first
-	epochs      map[int64]*app.Epoch                // the epochs that the machine knows
-	retired     []*app.Epoch                        // replaced epochs that only own leases
-	modules     []state.ModuleStatus                // how the modules of the last epoch ended
-	steps       map[int64][]string                  // the cleanup steps of each app that was built, by epoch
-	owed        map[string]bool                     // the steps of all apps so far that were not done yet
-	removal     *Leftover                           // the work that a removal has left undone so far
-	beforeStop  state.Status                        // the status before the last stop was posted
-	work        sync.WaitGroup                      // goroutines that end soon after the event they wait for
+	early       map[*probe.Connection]*earlyRequests
+	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
+	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
+	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
+	retired     []*app.Epoch               // replaced epochs that only own leases
+	modules     []state.ModuleStatus       // how the modules of the last epoch ended
+	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
+	owed        map[string]bool            // the steps of all apps so far that were not done yet
+	removal     *Leftover                  // the work that a removal has left undone so far
+	beforeStop  state.Status               // the status before the last stop was posted
+	work        sync.WaitGroup             // goroutines that end soon after the event they wait for
 }
 
 // New returns the Actor of a new remote. The caller runs it.
@@ -71,7 +71,7 @@ func New(host *Host, name state.ClusterName, config state.Desired) *Actor {
 		log:     host.Log.WithValues("cluster", string(name)),
 		config:  config,
 		changed: true,
-		early:   map[*probe.Connection]earlyRequests{},
+		early:   map[*probe.Connection]*earlyRequests{},
 		epochs:  map[int64]*app.Epoch{},
 		steps:   map[int64][]string{},
 		owed:    map[string]bool{},
@@ -331,4 +331,5 @@ func (a *Actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	}
 	p.IsHub = p.ID != "" && a.host.IsHub(p.ID) && !a.applied.AllowHub
 	a.learn(p)
+	a.dropEarly(from)
 }

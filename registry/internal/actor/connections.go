@@ -5,6 +5,7 @@ package actor
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -24,12 +25,10 @@ func (a *Actor) connect() *probe.Connection {
 		return nil
 	}
 	target := a.linkTarget(transport, *a.credential(), a.rank())
-	early := a.newEarly(transport)
-	target.Beside = probe.Beside{Questions: a.questions, Ask: early.ask()}
+	requests := a.newEarly(transport)
+	target.Beside = probe.Beside{Questions: a.questions, Ask: requests.send}
 	l := probe.New(a.host.Apps.Root, a.host.Connections, target)
-	if early.documents != nil {
-		a.early[l] = early
-	}
+	a.early[l], requests.current = requests, l.Credential
 	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
@@ -64,44 +63,73 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	})
 }
 
-// earlyRequests are what a connection requests beside its first contact for the app that will use the connection.
+// earlyRequests are the requests for discovery documents that a connection sends when it meets its remote, for the next app on
+// the connection.
 type earlyRequests struct {
-	documents  *app.Early // nil for none
-	credential string     // with which they are requested
+	prepare func() *app.Early // nil if nothing is requested early
+	current func() string     // returns the credential in use
+
+	first  earlyDocuments
+	asked  atomic.Bool // the first documents
+	latest atomic.Pointer[earlyDocuments]
 }
 
-// newEarly returns the early requests of a connection. A middleware would change the requests, and may not see a remote whose
-// identity is not known.
-func (a *Actor) newEarly(transport *kubeconfig.Transport) earlyRequests {
-	if a.hasMiddleware() {
-		return earlyRequests{}
+// earlyDocuments are discovery documents, and the credential with which they are requested.
+type earlyDocuments struct {
+	*app.Early
+	credential string
+}
+
+// newEarly returns the early requests of a new connection. There are none with a middleware, which would change the requests,
+// and may not see a remote whose identity is not known.
+func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
+	if a.host.Middleware.Wraps(a.name, &a.applied) {
+		return &earlyRequests{}
 	}
-	return earlyRequests{credential: *a.credential(), documents: a.host.Apps.NewEarly(app.EarlyRemote{
-		Name: a.name, Desired: a.applied.WithDefaults(), Base: transport,
-	})}
+	remote := app.EarlyRemote{Name: a.name, Desired: a.applied.WithDefaults(), Base: transport}
+	e := &earlyRequests{prepare: func() *app.Early { return a.host.Apps.NewEarly(remote) }}
+	e.first = earlyDocuments{e.prepare(), *a.credential()}
+	e.latest.Store(&e.first)
+	return e
 }
 
-// ask returns the function that sends the requests, or nil.
-func (e earlyRequests) ask() func(context.Context) {
-	if e.documents == nil {
+// send requests documents. The first call completes those that the first app waits for.
+func (e *earlyRequests) send(ctx context.Context) {
+	switch {
+	case e.prepare == nil:
+	case e.asked.CompareAndSwap(false, true):
+		e.first.Request(ctx)
+	default:
+		next := &earlyDocuments{e.prepare(), e.current()}
+		e.latest.Store(next)
+		next.Request(ctx)
+	}
+}
+
+// take returns the latest documents, once, or nil if there are none for a credential.
+func (e *earlyRequests) take(credential string) *app.Early {
+	found := e.latest.Swap(nil)
+	if found == nil || found.credential != credential {
 		return nil
 	}
-	return e.documents.Request
+	return found.Early
 }
 
-// hasMiddleware reports whether a middleware wraps the requests of apps.
-func (a *Actor) hasMiddleware() bool {
-	return a.host.Middleware.Wrap(a.name, a.latest.Load, nil) != nil
-}
-
-// takeEarly returns the documents that were requested early on a connection, once, for an app on the connection.
+// takeEarly returns the early documents for an app on a connection.
 func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
-	early := a.early[l]
-	delete(a.early, l)
-	if early.credential != l.Credential() || a.hasMiddleware() {
+	found := a.early[l].take(l.Credential())
+	if a.host.Middleware.Wraps(a.name, &a.applied) { // since
 		return nil
 	}
-	return early.documents
+	return found
+}
+
+// dropEarly drops the early documents of a connection on which no app will start soon.
+func (a *Actor) dropEarly(l *probe.Connection) {
+	c := a.machine.ConnectionTo(l.Endpoint())
+	if c == nil || !a.machine.Usable(c) || l == a.link && a.machine.App.Runs() {
+		a.early[l].take("")
+	}
 }
 
 // swap replaces the credential of the running app. A connection that could not be opened before is opened now.

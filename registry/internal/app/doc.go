@@ -13,6 +13,8 @@ An Epoch is a Life that runs against a remote. Its number is unique in the hub. 
 opens an entry in the journal, makes the clients, lends a client to callbacks of WithClient, and runs the cleanup steps of its modules
 before the remote is removed. An Epoch runs once: after a failure the actor of the remote makes another Epoch.
 
+The discovery documents of a remote can be requested before its Epoch exists, and handed to the Epoch: see Early.
+
 fx builds the graph and calls the invokes; it runs nothing. The Life runs the hooks, because the lifecycle of fx cannot
 be used for an App inside an App: a start that times out leaves hooks behind (uber-go/fx#1035).
 

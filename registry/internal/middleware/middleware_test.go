@@ -78,6 +78,32 @@ func TestSet_Add(t *testing.T) {
 	}
 }
 
+// A middleware wraps the transport of the remotes that it selects, and may do so if its selection fails.
+func TestSet_Wraps(t *testing.T) {
+	t.Parallel()
+	named := naming("a", 0)
+	for name, c := range map[string]struct {
+		with Middleware
+		want bool
+	}{
+		"without a transport": {Middleware{Name: "a"}, false},
+		"of all remotes":      {named, true},
+		"of this remote":      {Middleware{Name: "a", Transport: named.Transport, Select: isEdge}, true},
+		"of another remote": {Middleware{Name: "a", Transport: named.Transport, Select: func(s state.Status) bool {
+			return !isEdge(s)
+		}}, false},
+		"whose selection panics": {Middleware{Name: "a", Transport: named.Transport, Select: func(state.Status) bool {
+			panic("broken")
+		}}, true},
+	} {
+		if got := set(t, c.with).Wraps("edge", &state.Desired{}); got != c.want {
+			t.Errorf("a middleware %s: got %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func isEdge(s state.Status) bool { return s.Name == "edge" }
+
 // A set calls Select once for each desired state, and Transport once.
 func TestSet_Wrap_Selects(t *testing.T) {
 	t.Parallel()

@@ -100,3 +100,18 @@ func (s *Set) Wrap(name state.ClusterName, desired func() *state.Desired, send h
 	}
 	return outermost
 }
+
+// Wraps reports whether a middleware wraps the transport of a remote with this desired state, or may do so: its selection
+// fails.
+func (s *Set) Wraps(name state.ClusterName, c *state.Desired) bool {
+	all := s.inForce()
+	for i := range all {
+		if all[i].Transport == nil {
+			continue
+		}
+		if selected, err := all[i].selects(name, c); selected || err != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -40,7 +40,8 @@ type Connection struct {
 	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
-	beside Beside                // at the first contact; used by the probe only
+	beside Beside
+	met    bool                  // the first contact has begun; used by the probe only
 	early  atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 
 	loop  *preflightLoop // nil before the first questions; used by the actor only
@@ -74,7 +75,7 @@ type Target struct {
 	Rank startqueue.Rank
 	// Pace is the first pace. SetPace replaces it.
 	Pace Pace
-	// Beside is what to request beside the first contact.
+	// Beside is what to request when the Connection meets the remote.
 	Beside Beside
 }
 

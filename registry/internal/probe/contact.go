@@ -10,13 +10,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 )
 
-// Beside is what a Connection requests beside the identity of the remote at its first contact, so that the responses arrive
-// together with it over a slow network. Nothing of it is used unless the first contact succeeds.
+// Beside is what a Connection requests beside the health of the remote when it meets the remote, so that the responses arrive
+// together over a slow network. Nothing of it is used unless the contact succeeds.
 type Beside struct {
 	// Questions are the questions of the first preflight; nil for none.
 	Questions *preflight.Questions
-	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it once, in
-	// a goroutine of its own; ctx has ended if the first contact has failed. It is nil if there are no other requests.
+	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it at the
+	// first contact, and at each contact after a probe that has failed, in a goroutine of its own. ctx ends if the contact
+	// fails; it has ended before the call if a first contact fails before the requests could be sent. Ask is nil if there
+	// are no other requests.
 	Ask func(ctx context.Context)
 }
 
@@ -76,28 +78,63 @@ func (c *Connection) identityWith(ctx context.Context, sent func()) (string, err
 	return id, err
 }
 
-// meet is the first contact, with the requests of Beside. Later contacts are without them.
+// meet is the first contact, or a contact after which the last outcome is forgotten.
 func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
-	beside := c.beside
-	c.beside = Beside{}
-	if beside.Ask == nil && beside.Questions == nil {
-		return c.contact(ctx, outcome, func() {})
+	var beside Beside
+	if !c.met {
+		beside, c.met = c.beside, true
 	}
-	requests, cancel := context.WithCancel(c.ctx)
-	e := c.newEarly(beside.Questions)
-	ask := sync.OnceFunc(func() {
-		c.loops.Go(func() {
-			defer cancel()
-			c.ask(requests, beside.Ask, e)
-		})
-	})
+	ask, settle := c.asking(beside)
 	err := c.contact(ctx, outcome, ask)
+	settle(err)
+	return err
+}
+
+// meetAgain is the rest of a contact after a probe that has failed, once the identity is known: an unreachable remote gets
+// one request at a time.
+func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ask, settle := c.asking(Beside{Ask: c.beside.Ask})
+	ask()
+	var (
+		others     sync.WaitGroup
+		versionErr error
+	)
+	others.Go(func() { outcome.Version, versionErr = readVersion(ctx, c.getJSON, c.redact) })
+	err := c.healthy(ctx)
 	if err != nil {
 		cancel()
-		c.early.Store(nil)
 	}
-	ask()
+	others.Wait()
+	if err == nil {
+		err = versionErr
+	}
+	settle(err)
 	return err
+}
+
+// asking returns a function that begins to send the requests of Beside, and a function that must be called with the outcome of
+// the contact. The requests end if the contact has failed.
+func (c *Connection) asking(b Beside) (ask func(), settle func(error)) {
+	if b.Ask == nil && b.Questions == nil {
+		return func() {}, func(error) {}
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	e := c.newEarly(b.Questions)
+	ask = sync.OnceFunc(func() {
+		c.loops.Go(func() {
+			defer cancel()
+			c.ask(ctx, b.Ask, e)
+		})
+	})
+	return ask, func(err error) {
+		if err != nil {
+			cancel()
+			c.early.Store(nil)
+		}
+		ask()
+	}
 }
 
 // newEarly returns the preflight beside the first contact, or nil without questions.

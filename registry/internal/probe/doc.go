@@ -11,6 +11,10 @@ A Connection does three things, each with small requests that bypass the limits 
     results are values of the package preflight.
   - A trial probes once with another credential, before the credential takes the place of the credential in use.
 
+Over a slow network each of these requests takes its time. So at the first contact everything is requested at once: the
+identity and, beside it, the version, the first preflight, and what the owner of the Connection adds (see Beside). The
+identity alone decides whether the rest is used.
+
 The package reports outcomes and decides nothing: the state machine decides which outcomes make a remote unreachable. A
 failure that is due to the hub itself is not reported at first: a hub that is short of CPU time, file descriptors or
 ports must not take its remotes for unreachable.

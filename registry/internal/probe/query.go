@@ -62,6 +62,9 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 		return err
 	}
 	c.identifiedOn = c.lastUsed
+	if !last.OK {
+		return c.meetAgain(ctx, outcome)
+	}
 	if err := c.healthy(ctx); err != nil {
 		return err
 	}

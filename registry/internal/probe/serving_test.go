@@ -30,12 +30,14 @@ type apiServer struct {
 	asked  map[string]int
 	told   chan struct{} // closed when a request has been counted
 	status int           // of /readyz
+	known  int           // the status of the identity
 	hang   bool          // nothing is answered
+	before func(string)  // is called with the path before a response; may be nil
 }
 
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
-	s := &apiServer{asked: map[string]int{}, told: make(chan struct{}), status: http.StatusOK}
+	s := &apiServer{asked: map[string]int{}, told: make(chan struct{}), status: http.StatusOK, known: http.StatusOK}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.EnableHTTP2, s.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -51,11 +53,14 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.asked[r.URL.Path]++
 	close(s.told)
 	s.told = make(chan struct{})
-	status, hang := s.status, s.hang
+	status, identified, hang, before := s.status, s.known, s.hang, s.before
 	s.mu.Unlock()
 	if hang {
 		<-r.Context().Done()
 		return
+	}
+	if before != nil {
+		before(r.URL.Path)
 	}
 	switch r.URL.Path {
 	case "/readyz":
@@ -69,6 +74,10 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
+	case identityPath:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(identified)
+		_, _ = fmt.Fprint(w, `{"metadata":{"uid":"b7a1"}}`)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, `{"metadata":{"uid":"b7a1"}}`)
@@ -112,6 +121,12 @@ func (s *apiServer) waitFor(tb testing.TB, path string, n int) {
 // connect returns a Connection to a server, which is not started.
 func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 	tb.Helper()
+	return s.connectBeside(tb, p, Beside{})
+}
+
+// connectBeside is connect with requests beside the first contact.
+func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
+	tb.Helper()
 	parsed := s.parse(tb, "first")
 	transport, err := kubeconfig.NewTransport(parsed, loopback())
 	if err != nil {
@@ -122,7 +137,7 @@ func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 		Contacts: startqueue.New(8, time.Minute), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
 		Beat: func() {}, Starved: func(time.Time) bool { return false },
 		Redact: func(*kubeconfig.Transport) func(string) string { return func(text string) string { return text } },
-	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p})
+	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p, Beside: b})
 }
 
 // parse returns the connection of a client with a token.

@@ -8,6 +8,9 @@ idle app, and most fleets consist of a few kinds of clusters.
 The API server is not trusted. The sizes of its documents are limited before they are decoded, and the key of a shared
 mapping is a hash of the documents, computed here, so that a remote can only affect its own mapping.
 
+The documents of a remote may be requested before its app starts, beside the question which cluster it is: see Early. They
+are small and undecoded until the app uses them.
+
 Start with Mappings.NewMapper, which returns the meta.RESTMapper of one app. The mapper discovers again when a caller
 requests a kind that its mapping does not contain.
 */
