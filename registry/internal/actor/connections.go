@@ -108,6 +108,9 @@ func (e *earlyRequests) send(ctx context.Context) {
 
 // take returns the latest documents, once, or nil if there are none for a credential.
 func (e *earlyRequests) take(credential string) *app.Early {
+	if e == nil {
+		return nil
+	}
 	found := e.latest.Swap(nil)
 	if found == nil || found.credential != credential {
 		return nil
@@ -118,7 +121,7 @@ func (e *earlyRequests) take(credential string) *app.Early {
 // takeEarly returns the early documents for an app on a connection.
 func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 	found := a.early[l].take(l.Credential())
-	if a.host.Middleware.Wraps(a.name, &a.applied) { // since
+	if a.host.Middleware.Wraps(a.name, &a.applied) { // It did not when the documents were requested.
 		return nil
 	}
 	return found

@@ -42,6 +42,7 @@ type Connection struct {
 
 	beside Beside
 	met    bool                  // the first contact has begun; used by the probe only
+	asked  bool                  // for what is beside, since the last failure; used by the probe only
 	early  atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 
 	loop  *preflightLoop // nil before the first questions; used by the actor only

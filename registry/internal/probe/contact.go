@@ -15,10 +15,10 @@ import (
 type Beside struct {
 	// Questions are the questions of the first preflight; nil for none.
 	Questions *preflight.Questions
-	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it at the
-	// first contact, and at each contact after a probe that has failed, in a goroutine of its own. ctx ends if the contact
-	// fails; it has ended before the call if a first contact fails before the requests could be sent. Ask is nil if there
-	// are no other requests.
+	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a
+	// goroutine of its own, at the first contact, and when the remote reports its identity for the first time after a
+	// failure. ctx ends if the contact fails; it has ended before the call if the first contact fails before the requests
+	// could be sent. Ask is nil if there are no other requests.
 	Ask func(ctx context.Context)
 }
 
@@ -95,7 +95,11 @@ func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
 func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ask, settle := c.asking(Beside{Ask: c.beside.Ask})
+	var beside Beside
+	if !c.asked {
+		beside.Ask, c.asked = c.beside.Ask, true
+	}
+	ask, settle := c.asking(beside)
 	ask()
 	var (
 		others     sync.WaitGroup
@@ -110,6 +114,7 @@ func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	if err == nil {
 		err = versionErr
 	}
+	c.asked = err != nil
 	settle(err)
 	return err
 }

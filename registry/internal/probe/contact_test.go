@@ -194,3 +194,43 @@ func TestConnection_BesideAHangingVersion(t *testing.T) {
 	}
 	await(t, "the end of the other requests", asked.ended)
 }
+
+// After a failure the health and all else are requested together, once the identity is known. A remote that reports its
+// identity and is not healthy is not asked for everything with each probe.
+func TestConnection_BesideAfterAFailure(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	server.known = http.StatusInternalServerError
+	calls, outcomes := make(chan bool, 100), make(chan Outcome, 100)
+	c := server.connectBeside(t, slow(), Beside{Ask: func(ctx context.Context) {
+		calls <- ctx.Err() == nil
+		<-ctx.Done()
+	}})
+	defer c.Close()
+	c.Start(func(o Outcome) { outcomes <- o })
+	isOK := func(o Outcome) bool { return o.OK }
+	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
+	<-calls // at the first contact
+	versions := server.count("/version")
+	server.change(func(s *apiServer) { s.known, s.status = http.StatusOK, http.StatusInternalServerError })
+	server.waitFor(t, "/readyz", 3)
+	server.change(func(s *apiServer) {
+		s.status, s.before = http.StatusOK, func(path string) {
+			if path == "/readyz" {
+				server.waitFor(t, "/version", versions+1)
+			}
+		}
+	})
+	expectNext(t, outcomes, time.Minute, isOK)
+	if n := len(calls); n != 1 {
+		t.Errorf("got %d calls after the failure, want 1", n)
+	}
+	server.change(func(s *apiServer) { s.known, s.before = http.StatusInternalServerError, nil })
+	c.ProbeNow()
+	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
+	server.change(func(s *apiServer) { s.known = http.StatusOK })
+	expectNext(t, outcomes, time.Minute, isOK)
+	if n := len(calls); n != 2 {
+		t.Errorf("got %d calls after two failures, want 2", n)
+	}
+}

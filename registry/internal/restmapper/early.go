@@ -14,11 +14,12 @@ import (
 // Early are discovery documents that are requested before the app that needs them, because they take a round trip over the
 // network. They are undecoded until an app uses them, once.
 type Early struct {
-	known *mapping // those of its documents that the server has, too, come without a body
-	done  chan struct{}
+	mappings *Mappings
+	done     chan struct{}
 
 	// The fields below are set before done is closed.
 	found documents
+	known *mapping // of the documents that found has without a body
 	err   error
 	ended time.Time
 }
@@ -34,23 +35,32 @@ var errEarlyTooLarge = errors.New("the discovery documents are too large to be k
 
 // NewEarly returns Early that Request completes.
 func (m *Mappings) NewEarly() *Early {
-	return &Early{known: m.latest(), done: make(chan struct{})}
+	return &Early{mappings: m, done: make(chan struct{})}
 }
 
 // Request requests the documents of an API server. It is called once, and returns when it has them or ctx has ended.
 func (e *Early) Request(ctx context.Context, host string, client *http.Client) {
 	defer close(e.done)
-	e.err = panics.Catch(func() (err error) {
-		left := newAllowance()
-		left.bytes = maxEarly
-		s := server{host: host, client: client, left: left, known: e.known}
-		e.found, err = s.documents(ctx)
-		if errors.Is(err, errDocumentTooLarge) {
-			err = errEarlyTooLarge
-		}
-		return err
-	})
+	e.err = panics.Catch(func() error { return e.request(ctx, host, client) })
 	e.ended = time.Now()
+}
+
+func (e *Early) request(ctx context.Context, host string, client *http.Client) (err error) {
+	e.known = e.mappings.latest()
+	left := newAllowance()
+	left.bytes = maxEarly
+	e.found, err = server{host: host, client: client, left: left, known: e.known}.documents(ctx)
+	switch {
+	case errors.Is(err, errDocumentTooLarge):
+		return errEarlyTooLarge
+	case err != nil:
+		return err
+	case !e.found.legacy() && !e.found.unchanged():
+		if shared := e.mappings.lookup(e.found.key(e.known)); shared != nil { // Then the bodies need not be kept.
+			e.known, e.found = shared, documents{{unchanged: true}, {unchanged: true}}
+		}
+	}
+	return nil
 }
 
 // await waits for the documents, and returns them with the mapping whose documents they may leave out. It returns nil if
