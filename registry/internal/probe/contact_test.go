@@ -139,7 +139,9 @@ func TestConnection_BesideNothing(t *testing.T) {
 		asked.ask(ctx)
 	}})
 	defer c.Close()
-	server.Listener.Close()
+	if err := server.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if o := first(t, c); o.OK {
 		t.Error("the probe succeeds without a server")
 	}

@@ -91,28 +91,28 @@ func TestEarly(t *testing.T) {
 // Early documents that are old, too large, were canceled or have failed are requested again.
 func TestEarly_RequestedAgain(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]func(*Mappings, *inMemory) *Early{
-		"old": func(m *Mappings, s *inMemory) *Early {
-			e := requestEarly(context.Background(), m, s)
-			time.Sleep(maxEarlyAge)
+	for name, c := range map[string]func(context.Context, *Mappings, *inMemory) *Early{
+		"old": func(ctx context.Context, m *Mappings, s *inMemory) *Early {
+			e := requestEarly(ctx, m, s)
+			<-time.After(maxEarlyAge)
 			return e
 		},
-		"too large": func(m *Mappings, _ *inMemory) *Early {
-			return requestEarly(context.Background(), m, &inMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		"too large": func(ctx context.Context, m *Mappings, _ *inMemory) *Early {
+			return requestEarly(ctx, m, &inMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", aggregated)
 				_, _ = w.Write([]byte(`{"items":[` + strings.Repeat(" ", maxEarly) + `]}`))
 			})})
 		},
-		"canceled": func(m *Mappings, s *inMemory) *Early {
-			ctx, cancel := context.WithCancel(context.Background())
+		"canceled": func(ctx context.Context, m *Mappings, s *inMemory) *Early {
+			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			return requestEarly(ctx, m, s)
 		},
-		"failed": func(m *Mappings, s *inMemory) *Early {
-			return requestEarly(context.Background(), m, &inMemory{Handler: s, fail: errors.New("broken")})
+		"failed": func(ctx context.Context, m *Mappings, s *inMemory) *Early {
+			return requestEarly(ctx, m, &inMemory{Handler: s, fail: errors.New("broken")})
 		},
-		"panicked": func(m *Mappings, s *inMemory) *Early {
-			return requestEarly(context.Background(), m, &inMemory{Handler: s, wait: func(context.Context) { panic("broken") }})
+		"panicked": func(ctx context.Context, m *Mappings, s *inMemory) *Early {
+			return requestEarly(ctx, m, &inMemory{Handler: s, wait: func(context.Context) { panic("broken") }})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestEarly_RequestedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var m Mappings
 				s := &inMemory{Handler: &tagged{kind: "A"}}
-				early := c(&m, s)
+				early := c(t.Context(), &m, s)
 				before := s.requests.Load()
 				found, err := m.NewMapper(t.Context(), t.Context(), s.server(early))
 				if err != nil || !mapsKind(t, found, "A") || s.requests.Load() != before+2 {
