@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -40,7 +41,7 @@ var (
 
 const (
 	benchServers = 3
-	benchObjects = 100 // ConfigMaps per remote
+	benchObjects = 100 // per remote
 	benchBytes   = 2048
 )
 
@@ -57,7 +58,8 @@ func BenchmarkEngage(b *testing.B) {
 		all := benchFleet(b, n)
 		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, all, engageInformers) })
 		b.Run(fmt.Sprintf("remotes=%d/floor", n), func(b *testing.B) { engage(b, all, engageFloor) })
-		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry) })
+		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry(false)) })
+		b.Run(fmt.Sprintf("remotes=%d/packed", n), func(b *testing.B) { engage(b, all, engageRegistry(true)) })
 	}
 }
 
@@ -105,20 +107,22 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 // fill creates the objects of a namespace, whose bodies name it.
 func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
-	direct, group := clientFor(b, c), errgroup.Group{}
+	direct, group, kind := clientFor(b, c), errgroup.Group{}, benchKindOf(b)
 	if namespace != metav1.NamespaceDefault {
 		if err := direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			b.Fatalf("create a namespace: %v", err)
 		}
 	}
-	text := strings.Repeat(namespace+" ", benchBytes)[:benchBytes]
 	group.SetLimit(10)
 	for i := range benchObjects {
 		group.Go(func() error {
-			return direct.Create(b.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bench-%d", i)},
-				Data:       map[string]string{"text": text},
-			})
+			one := kind.make(metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bench-%d", i)}, namespace)
+			withStatus, _ := one.DeepCopyObject().(client.Object)
+			if err := direct.Create(b.Context(), one); err != nil || *objects != "pods" {
+				return err
+			}
+			withStatus.SetResourceVersion(one.GetResourceVersion())
+			return direct.Status().Update(b.Context(), withStatus)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -214,7 +218,7 @@ func engageFloor(b *testing.B, all []benchRemote, s *seen) func() {
 					return
 				}
 				if obj, ok, _ := informer.GetStore().GetByKey(key); ok {
-					_ = obj.(*corev1.ConfigMap).DeepCopy() //nolint:forcetypeassert // The informer is one of ConfigMaps.
+					_ = obj.(client.Object).DeepCopyObject() //nolint:forcetypeassert // It is an object.
 					s.one()
 				}
 				queue.Forget(key)
@@ -237,6 +241,7 @@ func informersOf(
 	ctx, cancel := context.WithCancel(b.Context())
 	var factories []informers.SharedInformerFactory
 	var transports []*kubeconfig.Transport
+	kind := benchKindOf(b)
 	for _, one := range all {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.kubeconfig}, kubeconfig.Options{}, policy)
 		if err != nil {
@@ -254,7 +259,7 @@ func informersOf(
 			b.Fatalf("NewForConfigAndClient: %v", err)
 		}
 		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(one.namespace))
-		informer := factory.Core().V1().ConfigMaps().Informer()
+		informer := kind.informer(factory)
 		_, _ = informer.AddEventHandler(handler(ctx, informer))
 		factory.StartWithContext(ctx)
 		factories = append(factories, factory)
@@ -270,22 +275,26 @@ func informersOf(
 	}
 }
 
-func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
-	b.Helper()
-	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
-		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
-			reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
-				s.one()
-				return ctrl.Result{}, nil
-			}))
-	})})
-	r := newRegistry(b, func(o *registry.Options) { o.Modules = []registry.Module{watcher} })
-	for i, one := range all {
-		config := configFor(b, one.kubeconfig)
-		config.Namespaces = []string{one.namespace}
-		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
-			b.Fatalf("Ensure: %v", err)
+// engageRegistry runs a registry with a module that watches the objects. Its caches are packed or not.
+func engageRegistry(packed bool) engaging {
+	return func(b *testing.B, all []benchRemote, s *seen) func() {
+		b.Helper()
+		kind := benchKindOf(b)
+		watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+			return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(kind.empty).Complete(
+				reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+					s.one()
+					return ctrl.Result{}, nil
+				}))
+		})})
+		r := newRegistry(b, func(o *registry.Options) { o.Modules, o.PackCaches = []registry.Module{watcher}, packed })
+		for i, one := range all {
+			config := configFor(b, one.kubeconfig)
+			config.Namespaces = []string{one.namespace}
+			if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
+				b.Fatalf("Ensure: %v", err)
+			}
 		}
+		return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 	}
-	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 }

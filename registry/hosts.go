@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
+	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -47,6 +48,9 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{},
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
+	}
+	if o.PackCaches {
+		h.Packing = compact.NewTypes()
 	}
 	if h.Registerer == nil {
 		h.Registerer = prometheus.NewRegistry()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -29,6 +30,8 @@ type Host struct {
 	// Scheme has the kinds that the clients know, and Schemas their sizes in memory.
 	Scheme  *runtime.Scheme
 	Schemas *meter.Schemas
+	// Packing is how caches keep objects; nil to keep them decoded.
+	Packing *compact.Types
 	// Hub is the connection to the hub's API server, and HubMapper maps its kinds.
 	Hub       *rest.Config
 	HubMapper meta.RESTMapper

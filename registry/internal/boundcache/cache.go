@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -64,7 +65,7 @@ type Cache struct {
 	noWait  context.Context //nolint:containedctx // It has ended: a read with it does not wait for an informer.
 }
 
-// Options connect a Cache with its app. All fields are required.
+// Options connect a Cache with its app. All fields except Packing are required.
 type Options struct {
 	// Context is the life of the app. Reads fail after its end.
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
@@ -73,6 +74,8 @@ type Options struct {
 	Limits  Limits
 	// Timeout limits how long a read waits for an informer.
 	Timeout time.Duration
+	// Packing is how the cache keeps objects that are not read; nil to keep them decoded.
+	Packing *compact.Types
 	// Meter estimates the memory for the responses of the app.
 	Meter *meter.Limiter
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -189,13 +190,7 @@ const sampleStored = 256
 // measure measures the objects of the informer.
 func (i *Informer) measure() Amount {
 	listing, stored := i.listing(), i.GetStore().List()
-	sum, sample := Amount{Objects: int64(len(stored))}, len(stored)
-	if !i.budget.isLarge() {
-		sample = min(sample, sampleStored)
-	}
-	if sample > 0 {
-		sum.Bytes = meter.Sizeof(stored[:sample]...) * sum.Objects / int64(sample) // a store lists in random order
-	}
+	sum := Amount{Objects: int64(len(stored)), Bytes: i.sizeOfStored(stored)}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if listing {
@@ -203,6 +198,26 @@ func (i *Informer) measure() Amount {
 	}
 	i.measured.Store(&sum)
 	return sum
+}
+
+// sizeOfStored returns the size of objects of the store: the exact one of packed objects, the estimate of others.
+func (i *Informer) sizeOfStored(all []any) (bytes int64) {
+	decoded := all[:0]
+	for _, obj := range all {
+		if packed, ok := obj.(*compact.Object); ok {
+			bytes += packed.Size()
+		} else {
+			decoded = append(decoded, obj)
+		}
+	}
+	sample := len(decoded)
+	if !i.budget.isLarge() {
+		sample = min(sample, sampleStored)
+	}
+	if sample > 0 {
+		bytes += meter.Sizeof(decoded[:sample]...) * int64(len(decoded)) / int64(sample) // a store lists in random order
+	}
+	return bytes
 }
 
 // stripManagedFields removes the managedFields of an object. They are a third of an object, and readers of a cache do

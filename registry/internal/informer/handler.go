@@ -17,8 +17,8 @@ const minResync = time.Second
 // handler is an event handler, and the changes that wait for it. It is also its registration.
 type handler struct {
 	toolscache.ResourceEventHandler
-	running *sync.WaitGroup // the informer's
-	synced  *signal
+	informer *Informer
+	synced   *signal
 
 	// Resyncs, which the lock of the informer protects.
 	period time.Duration // 0 for none
@@ -34,7 +34,7 @@ type handler struct {
 // change is a change for handlers.
 type change struct {
 	kind          kind
-	before, after any
+	before, after any  // packed or not
 	initial       bool // an added object is one of the first list
 }
 
@@ -63,7 +63,7 @@ func (i *Informer) AddEventHandlerWithResyncPeriod(
 func (i *Informer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	one := &handler{ResourceEventHandler: h, running: &i.running, synced: newSignal(fmt.Sprintf("handler %T of the %s", h, i.synced.name))}
+	one := &handler{ResourceEventHandler: h, informer: i, synced: newSignal(fmt.Sprintf("handler %T of the %s", h, i.synced.name))}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase.Load() == stopped {
@@ -149,7 +149,7 @@ func (h *handler) add(changes []change) {
 	h.waiting = append(h.waiting, changes...)
 	if !h.busy {
 		h.busy = true
-		h.running.Go(h.deliver)
+		h.informer.running.Go(h.deliver)
 	}
 }
 
@@ -192,11 +192,11 @@ func (h *handler) call(c *change) (ok bool) {
 	}
 	switch c.kind {
 	case added:
-		h.OnAdd(c.after, c.initial)
+		h.OnAdd(h.informer.unpack(c.after), c.initial)
 	case updated:
-		h.OnUpdate(c.before, c.after)
+		h.OnUpdate(h.informer.unpack(c.before), h.informer.unpack(c.after))
 	case deleted:
-		h.OnDelete(c.before)
+		h.OnDelete(h.informer.unpack(c.before))
 	case complete:
 		h.synced.raise()
 	}

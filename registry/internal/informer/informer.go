@@ -29,6 +29,8 @@ type Informer struct {
 	// the indexers of the store run.
 	mu        sync.Mutex
 	transform toolscache.TransformFunc
+	packing   Packing // nil if the store keeps objects as they are
+	indexed   bool    // an index has a function that receives objects
 	failed    toolscache.WatchErrorHandlerWithContext
 	period    time.Duration // the time between two checks for handlers that are due for a resync; 0 for never
 	handlers  map[*handler]bool
@@ -36,6 +38,10 @@ type Informer struct {
 	// The lock protects their changes. They are read without it, since an indexer may hang.
 	phase     atomic.Int32
 	reflector atomic.Pointer[toolscache.Reflector] // nil until Run
+
+	// known has the objects that are being stored, by what the store keeps of them, so that they are not unpacked for the
+	// functions of indexes. It is nil at other times.
+	known atomic.Pointer[map[any]any]
 
 	running sync.WaitGroup // the goroutines of handlers
 }
@@ -57,16 +63,17 @@ var (
 // New returns an informer of the objects of a ListerWatcher, which are of the type of example. The arguments are those
 // of client-go's NewSharedIndexInformer.
 func New(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) *Informer {
-	return &Informer{
+	i := &Informer{
 		source:   source{inner: toolscache.ToListerWatcherWithContext(lw)},
 		example:  example,
-		store:    toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers),
 		synced:   newSignal(fmt.Sprintf("informer of %T", example)),
 		resync:   resync,
 		failed:   toolscache.DefaultWatchErrorHandler,
 		period:   resync,
 		handlers: map[*handler]bool{},
 	}
+	i.store = toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, i.unpacking(indexers))
+	return i
 }
 
 // Run is RunWithContext with a channel.
@@ -175,10 +182,10 @@ func (i *Informer) LastSyncResourceVersion() string {
 	return ""
 }
 
-// GetStore returns the objects.
+// GetStore returns the objects, packed.
 func (i *Informer) GetStore() toolscache.Store { return i.store }
 
-// GetIndexer returns the objects.
+// GetIndexer returns the objects, packed.
 func (i *Informer) GetIndexer() toolscache.Indexer { return i.store }
 
 // AddIndexers adds indexes, also of objects that are in the store already.
@@ -188,7 +195,7 @@ func (i *Informer) AddIndexers(indexers toolscache.Indexers) error {
 	if i.phase.Load() == stopped {
 		return errStopped
 	}
-	return i.store.AddIndexers(indexers)
+	return i.store.AddIndexers(i.unpacking(indexers))
 }
 
 // GetController returns a controller that reports what the informer does, and does nothing itself.
