@@ -104,7 +104,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	return all
 }
 
-// fill creates the objects of a namespace, whose bodies name it.
+// fill creates the objects of a namespace, whose bodies name it and differ.
 func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
 	direct, group, kind := clientFor(b, c), errgroup.Group{}, benchKindOf(b)
@@ -116,7 +116,7 @@ func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	group.SetLimit(10)
 	for i := range benchObjects {
 		group.Go(func() error {
-			one := kind.make(metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bench-%d", i)}, namespace)
+			one := kind.make(metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("bench-%d", i)}, fmt.Sprintf("%s-%d", namespace, i))
 			withStatus, _ := one.DeepCopyObject().(client.Object)
 			if err := direct.Create(b.Context(), one); err != nil || *objects != "pods" {
 				return err

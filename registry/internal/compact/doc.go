@@ -12,9 +12,8 @@ Messages are encoded and decoded by the generated methods of the types of k8s.io
 the transforms of the cache, so no bytes of a remote are kept or decoded here. Objects whose types have no such methods stay
 as they are: custom resources and unstructured objects, whose JSON takes ten times as long to decode as a deep copy.
 
-What one chart puts into many remotes differs only in its metadata. So the rest of a message that is large is kept once for
-all remotes, by the package unique of Go, which compares the bytes and forgets a body when no Object has it. A budget
-counts it in full for each remote.
+A message without its metadata that several objects have is kept once (bodies.go), which the package unique of Go does. A
+budget counts it in full for each remote.
 
 The package knows neither informers nor caches.
 */

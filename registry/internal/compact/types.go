@@ -3,10 +3,10 @@
 package compact
 
 import (
+	"hash/maphash"
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"unique"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +20,7 @@ type Types struct {
 	packable map[reflect.Type]bool // structs
 	kinds    sync.Map              // *kind by the type of a pointer to the struct; nil if it is not packed
 	buffers  sync.Pool             // of *[]byte
+	bodies   bodies
 }
 
 // kind is a type of objects.
@@ -44,6 +45,7 @@ type message interface {
 // NewTypes returns a Types.
 func NewTypes() *Types {
 	t := &Types{packable: map[reflect.Type]bool{reflect.TypeFor[metav1.PartialObjectMetadata](): true}}
+	t.bodies.seed = maphash.MakeSeed()
 	t.buffers.New = func() any { return new([]byte) }
 	for _, of := range scheme.Scheme.AllKnownTypes() {
 		t.packable[of] = true
@@ -88,20 +90,15 @@ func (t *Types) Pack(obj any) any {
 	if err != nil {
 		return obj
 	}
-	metadata, body := split((*buffer)[len(*buffer)-n:])
+	encoded := (*buffer)[len(*buffer)-n:]
 	packed := &Object{kind: k, typeMeta: k.shared(obj)}
-	if len(body) < minShared {
-		packed.message = append(make([]byte, 0, n), (*buffer)[len(*buffer)-n:]...)
-		return packed
+	metadata, body := split(encoded)
+	if shared, ok := t.bodies.shared(body); ok {
+		packed.body, encoded = shared, metadata
 	}
-	packed.message = append(make([]byte, 0, len(metadata)), metadata...)
-	packed.body = unique.Make(string(body))
+	packed.message = append(make([]byte, 0, len(encoded)), encoded...)
 	return packed
 }
-
-// minShared is the size of the smallest body that is kept once for all objects that have it, in bytes. The entry of a body
-// in the set of all bodies takes about a tenth of this.
-const minShared = 1 << 10
 
 // Buffers up to this size are used again.
 const maxBuffer = 64 << 10
