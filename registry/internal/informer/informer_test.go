@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 )
 
@@ -166,26 +167,39 @@ func describe(obj any) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// TestInformer_IsClientGos plays random histories to an informer and to client-go's, with handlers that come and go,
-// and compares what the handlers hear and what the stores have.
+// TestInformer_IsClientGos plays random histories to an informer, to one with a store of packed objects and to client-go's,
+// with handlers that come and go, and compares what the handlers hear and what the stores and an index have.
 func TestInformer_IsClientGos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
-			ours, store := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
-				return informer.New(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
-			})
 			theirs, want := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
-				return cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
+				return cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, byVersion())
 			})
-			if diff := cmp.Diff(want, store); diff != "" {
-				t.Errorf("seed %d: the store differs from that of client-go (-want +got):\n%s", seed, diff)
-			}
-			if diff := cmp.Diff(theirs, ours); diff != "" {
-				t.Errorf("seed %d: a handler hears something else than with client-go (-want +got):\n%s", seed, diff)
+			for name, packing := range map[string]informer.Packing{"": nil, "packed": compact.NewTypes()} {
+				ours, store := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
+					i := informer.New(lw, &corev1.ConfigMap{}, 0, byVersion())
+					if packing != nil {
+						if err := i.SetPacking(packing); err != nil {
+							t.Fatalf("SetPacking: %v", err)
+						}
+					}
+					return i
+				})
+				if diff := cmp.Diff(want, store); diff != "" {
+					t.Errorf("seed %d, %s: the store differs from that of client-go (-want +got):\n%s", seed, name, diff)
+				}
+				if diff := cmp.Diff(theirs, ours); diff != "" {
+					t.Errorf("seed %d, %s: a handler hears something else than with client-go (-want +got):\n%s", seed, name, diff)
+				}
 			}
 		})
 	}
+}
+
+// byVersion is an index whose function knows the Go type of the objects.
+func byVersion() cache.Indexers {
+	return cache.Indexers{"version": func(obj any) ([]string, error) { return []string{obj.(*corev1.ConfigMap).ResourceVersion}, nil }}
 }
 
 // play plays a history, and returns what each handler has heard and the store.
@@ -240,8 +254,14 @@ func play(
 	for _, r := range records {
 		heard = append(heard, r.all())
 	}
+	for _, version := range i.GetIndexer().ListIndexFuncValues("version") {
+		found, err := i.GetIndexer().ByIndex("version", version)
+		if err != nil || len(found) != 1 {
+			t.Errorf("seed %d: version %s: got %d objects and %v, want one", seed, version, len(found), err)
+		}
+	}
 	for _, obj := range i.GetStore().List() {
-		store = append(store, describe(obj))
+		store = append(store, describe(obj.(runtime.Object).DeepCopyObject()))
 	}
 	slices.Sort(store)
 	cancel()
