@@ -42,7 +42,6 @@ var (
 const (
 	benchServers = 3
 	benchObjects = 100 // per remote
-	benchBytes   = 2048
 )
 
 // BenchmarkEngage measures the cost of a remote: the time until every reconciler has seen every object of its remote,
@@ -275,8 +274,8 @@ func informersOf(
 	}
 }
 
-// engageRegistry runs a registry with a module that watches the objects. Its caches are packed or not.
-func engageRegistry(packed bool) engaging {
+// engageRegistry runs a registry with a module that watches the objects. pack packs its caches.
+func engageRegistry(pack bool) engaging {
 	return func(b *testing.B, all []benchRemote, s *seen) func() {
 		b.Helper()
 		kind := benchKindOf(b)
@@ -287,7 +286,7 @@ func engageRegistry(packed bool) engaging {
 					return ctrl.Result{}, nil
 				}))
 		})})
-		r := newRegistry(b, func(o *registry.Options) { o.Modules, o.PackCaches = []registry.Module{watcher}, packed })
+		r := newRegistry(b, func(o *registry.Options) { o.Modules, o.PackCaches = []registry.Module{watcher}, pack })
 		for i, one := range all {
 			config := configFor(b, one.kubeconfig)
 			config.Namespaces = []string{one.namespace}

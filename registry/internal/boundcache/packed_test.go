@@ -122,7 +122,7 @@ func partial(items []client.Object) ([]byte, error) {
 }
 
 // newCache returns a running cache of the objects of a server.
-func (l lists) newCache(t *testing.T, packing *compact.Types) *Cache {
+func (l lists) newCache(t testing.TB, packing *compact.Types) *Cache {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	o := someOptions(ctx, scheme.Scheme, meter.NewLimiter(nil, 1<<30))
