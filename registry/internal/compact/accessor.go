@@ -107,15 +107,16 @@ func (m *metadata) GetGenerateName() string            { return m.decoded().Gene
 func (m *metadata) GetUID() types.UID                  { return m.decoded().UID }
 func (m *metadata) GetResourceVersion() string         { return m.decoded().ResourceVersion }
 func (m *metadata) GetGeneration() int64               { return m.decoded().Generation }
-func (m *metadata) GetSelfLink() string                { return m.decoded().SelfLink }
+func (m *metadata) GetSelfLink() string                { return m.decoded().SelfLink } //nolint:staticcheck // It is deprecated, and the interface has it.
 func (m *metadata) GetCreationTimestamp() metav1.Time  { return m.decoded().CreationTimestamp }
 func (m *metadata) GetDeletionTimestamp() *metav1.Time { return m.decoded().DeletionTimestamp }
 func (m *metadata) GetDeletionGracePeriodSeconds() *int64 {
 	return m.decoded().DeletionGracePeriodSeconds
 }
-func (m *metadata) GetAnnotations() map[string]string             { return m.decoded().Annotations }
-func (m *metadata) GetFinalizers() []string                       { return m.decoded().Finalizers }
-func (m *metadata) GetOwnerReferences() []metav1.OwnerReference   { return m.decoded().OwnerReferences }
+func (m *metadata) GetAnnotations() map[string]string           { return m.decoded().Annotations }
+func (m *metadata) GetFinalizers() []string                     { return m.decoded().Finalizers }
+func (m *metadata) GetOwnerReferences() []metav1.OwnerReference { return m.decoded().OwnerReferences }
+
 func (m *metadata) GetManagedFields() []metav1.ManagedFieldsEntry { return m.decoded().ManagedFields }
 
 var errReadOnly = errors.New("an object of a cache is read-only: change a copy of it")
