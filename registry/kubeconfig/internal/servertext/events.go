@@ -4,7 +4,6 @@ package servertext
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,12 +29,18 @@ const (
 // that is not an event ends the watch with an error.
 type eventBody struct {
 	io.ReadCloser
-	filter interface {
-		// read reads a piece and returns the data that passes, which is valid until the next call.
-		read(piece []byte) ([]byte, error)
-	}
-	ready []byte // passed data that was not read yet
-	err   error  // after that
+	filter eventFilter
+	small  []byte // for reads of fewer bytes
+	ready  []byte // passed data that was not read yet
+	err    error  // after that
+}
+
+// eventFilter passes the events of one encoding.
+type eventFilter interface {
+	// begin copies the data that is held to the beginning of a piece, which has room for it, and returns its length.
+	begin(piece []byte) int
+	// read reads a piece and returns the data that passes. The data is in the piece or valid until the next call.
+	read(piece []byte) ([]byte, error)
 }
 
 func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventBody {
@@ -45,11 +50,23 @@ func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventB
 	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
 }
 
+// smallRead is the size of the smallest read from the body. It has room for the data that a filter holds. client-go reads the
+// four bytes of the length of an event by themselves.
+const smallRead = 2 << 10
+
 // Read reads the data that passes.
 func (b *eventBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
-		n, err := b.ReadCloser.Read(p)
-		b.ready, b.err = b.filter.read(p[:n])
+		piece := p
+		if len(piece) < smallRead {
+			if b.small == nil {
+				b.small = make([]byte, smallRead)
+			}
+			piece = b.small
+		}
+		held := b.filter.begin(piece)
+		n, err := b.ReadCloser.Read(piece[held:])
+		b.ready, b.err = b.filter.read(piece[:held+n])
 		if b.err == nil {
 			b.err = err
 		}
@@ -119,6 +136,9 @@ func (e *jsonEvents) found(m member, text string) error {
 	return nil
 }
 
+// begin copies nothing: what is held is not read again.
+func (e *jsonEvents) begin([]byte) int { return 0 }
+
 func (e *jsonEvents) read(piece []byte) ([]byte, error) {
 	e.passed = e.passed[:0]
 	for len(piece) > 0 {
@@ -167,164 +187,4 @@ func (e *jsonEvents) take(piece []byte, ended bool) error {
 	}
 	e.kind, e.held, e.space = "", nil, 0
 	return nil
-}
-
-// protobufEvents passes events in protobuf, each after its length.
-type protobufEvents struct {
-	judge  eventJudge
-	types  verdict
-	left   uint64 // bytes of the object that still come and pass
-	tail   uint64 // bytes of the event after those, which are held until they are judged
-	held   []byte // of the event, with its length
-	passed []byte
-}
-
-// lengthSize is the size of the length of an event.
-const lengthSize = 4
-
-func (e *protobufEvents) read(piece []byte) ([]byte, error) {
-	e.passed = e.passed[:0]
-	for len(piece) > 0 {
-		if e.left == 0 {
-			e.held, piece = append(e.held, piece[0]), piece[1:]
-			if err := e.look(); err != nil {
-				return e.passed, err
-			}
-			continue
-		}
-		n := min(uint64(len(piece)), e.left)
-		e.passed, piece = append(e.passed, piece[:n]...), piece[n:]
-		e.left -= n
-	}
-	return e.passed, nil
-}
-
-// longestHead is how much of an event it takes to see that it has an object and nothing else: its type, and the kind
-// and the apiVersion of the object. An event with a longer head is held until it is complete.
-const longestHead = 3 * maxWord
-
-// look decides whether the event that is held passes.
-func (e *protobufEvents) look() error {
-	if e.tail > 0 {
-		return e.lookAtTail()
-	}
-	if len(e.held) < lengthSize {
-		return nil
-	}
-	length, event := uint64(binary.BigEndian.Uint32(e.held)), e.held[lengthSize:]
-	if len(event) <= longestHead {
-		if passes, err := e.begin(event, length); passes || err != nil {
-			return err
-		}
-	}
-	switch {
-	case uint64(len(event)) >= length:
-		return e.rewrite(event)
-	case len(event) > maxHeld:
-		return errEvent
-	}
-	return nil
-}
-
-// begin passes the beginning of an event, up to the content of its object, if the event has one object and nothing else.
-func (e *protobufEvents) begin(event []byte, length uint64) (passes bool, err error) {
-	kind, rest, found := cutField(event, 1)
-	if !found || !isPlain(string(kind)) {
-		return false, nil
-	}
-	for _, number := range []byte{2, 1} { // the object, and its bytes
-		var size uint64
-		rest, size, found = openField(rest, number)
-		if !found || uint64(len(event)-len(rest))+size != length {
-			return false, nil
-		}
-	}
-	rest, found = bytes.CutPrefix(rest, []byte(protobufPrefix))
-	types, rest, isTyped := cutField(rest, 1)
-	rest, size, isOpen := openField(rest, 2)
-	end := uint64(len(event)) + size
-	var of runtime.TypeMeta
-	if !found || !isTyped || !isOpen || len(rest) > 0 || end > length || length-end > maxRest {
-		return false, nil
-	}
-	if of.Unmarshal(types) != nil {
-		return false, errEvent
-	}
-	if err := e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion}); err != nil {
-		return false, err
-	}
-	e.passed = append(e.passed, e.held...)
-	e.left, e.tail, e.held = size, length-end, e.held[:0]
-	return true, nil
-}
-
-// lookAtTail passes the data after the content of an object, if it does not affect the type of the object.
-func (e *protobufEvents) lookAtTail() error {
-	if uint64(len(e.held)) < e.tail {
-		return nil
-	}
-	var rest runtime.Unknown
-	if rest.Unmarshal(e.held) != nil || rest.TypeMeta != (runtime.TypeMeta{}) || len(rest.Raw) > 0 {
-		return errEvent
-	}
-	e.passed = append(e.passed, e.held...)
-	e.tail, e.held = 0, e.held[:0]
-	return nil
-}
-
-// openField returns the data after the length of the first field of a message in protobuf, and the length.
-func openField(message []byte, number byte) (content []byte, size uint64, found bool) {
-	if len(message) < 2 || message[0] != number<<3|2 {
-		return nil, 0, false
-	}
-	size, n := binary.Uvarint(message[1:])
-	return message[1+max(n, 0):], size, n > 0 && size < 1<<32
-}
-
-// typed returns an error if the kind or the apiVersion of an encoded object is not a valid name.
-func (e *protobufEvents) typed(object []byte) error {
-	var of runtime.Unknown
-	raw, found := bytes.CutPrefix(object, []byte(protobufPrefix))
-	if !found || of.Unmarshal(raw) != nil {
-		return errEvent
-	}
-	return e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
-}
-
-// rewrite passes an event that is complete and was held.
-func (e *protobufEvents) rewrite(event []byte) error {
-	var said metav1.WatchEvent
-	if said.Unmarshal(event) != nil {
-		return errEvent
-	}
-	if said.Type == string(watch.Error) {
-		status := e.judge.status(runtime.ContentTypeProtobuf, said.Object.Raw)
-		raw, err := encodeStatus(status)
-		if err != nil {
-			return errEvent
-		}
-		said.Object = runtime.RawExtension{Raw: raw}
-	} else if !isPlain(said.Type) {
-		return errEvent
-	} else if err := e.typed(said.Object.Raw); err != nil {
-		return err
-	}
-	rewritten, err := said.Marshal()
-	if err != nil {
-		return errEvent
-	}
-	e.passed = binary.BigEndian.AppendUint32(e.passed, uint32(len(rewritten))) //nolint:gosec // It is at most maxHeld.
-	e.passed, e.held = append(e.passed, rewritten...), nil
-	return nil
-}
-
-// encodeStatus encodes a Status in protobuf.
-func encodeStatus(status metav1.Status) ([]byte, error) {
-	raw, err := status.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: statusKind, APIVersion: "v1"}, Raw: raw}
-	encoded, err := wrapped.Marshal()
-	return append([]byte(protobufPrefix), encoded...), err
 }
