@@ -91,7 +91,7 @@ func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge fu
 	c := &transport.Chain{
 		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
-		Meter: e.intake, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
+		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
 		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
 		Judge:     judge, Deletes: e.deletesIn(deletions.Target{
 			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind,

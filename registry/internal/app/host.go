@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -37,6 +38,8 @@ type Host struct {
 	HubMapper meta.RESTMapper
 	// Mappings are the mappings of kinds that remotes share.
 	Mappings *restmapper.Mappings
+	// Buffers are the buffers of the watches of remotes.
+	Buffers *transport.Buffers
 	// Registerer registers the collectors of modules.
 	Registerer prometheus.Registerer
 	Metrics    *telemetry.Metrics
