@@ -48,19 +48,31 @@ func (g appGraph) options(e *app.Epoch) fx.Option {
 	for _, m := range g.modules {
 		if m.Remote != nil {
 			options = append(options, app.Scope(
-				&e.Life, m.Name, nil, hubClientOf(e, m.Name), g.hubObjectsOf(e, m), m.ProvideConfig(), m.Remote,
+				&e.Life, m.Name, nil, g.hubValuesOf(e, m), m.ProvideConfig(), m.Remote,
 			))
 		}
 	}
 	return fx.Options(append(options, fx.Invoke(func(s cleanupSteps) { e.SetSteps(s.convert()) }))...)
 }
 
-// hubClientOf decorates the client for the hub, so that its writes are known to be the module's.
-func hubClientOf(e *app.Epoch, module string) fx.Option {
-	return fx.Decorate(fx.Annotate(
-		func(c client.Client) client.Client { return e.Guard(module).Client(c) },
-		fx.ParamTags(`name:"`+ManageClient+`"`), fx.ResultTags(`name:"`+ManageClient+`"`),
-	))
+// hubValues are the values of an app that lead to the hub, as a module has them.
+type hubValues struct {
+	fx.Out
+
+	Client  client.Client `name:"manage-client"`
+	Objects *hubobjects.Source
+}
+
+// hubValuesOf decorates the client for the hub and the source of the hub's objects, so that they are known to be the module's.
+func (g appGraph) hubValuesOf(e *app.Epoch, m catalog.Choice) fx.Option {
+	type in struct {
+		fx.In
+
+		Client client.Client `name:"manage-client"`
+	}
+	return fx.Decorate(func(app in) hubValues {
+		return hubValues{Client: e.Guard(m.Name).Client(app.Client), Objects: g.hubObjectsOf(e, m)}
+	})
 }
 
 func (g appGraph) values(e *app.Epoch) values {

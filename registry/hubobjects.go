@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"go.uber.org/fx"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,19 +30,17 @@ func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
 	})
 }
 
-// hubObjectsOf decorates the source of the hub's objects, so that it is the module's.
-func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) fx.Option {
-	return fx.Decorate(func(*hubobjects.Source) *hubobjects.Source {
-		declared := declarationAt(m)
-		return hubobjects.New(hubobjects.Binding{
-			Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
-			Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.Namespaces, Hidden: g.credentials,
-			Lacks: func(resource schema.GroupResource, namespace string) string {
-				return declared.LacksToWatch(resource, namespace)
-			},
-			AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
-			Go:        e.Go, Blocked: e.Blocked,
-		})
+// hubObjectsOf returns the source of the hub's objects for a module.
+func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
+	declared := declarationAt(m)
+	return hubobjects.New(hubobjects.Binding{
+		Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
+		Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.Namespaces, Hidden: g.credentials,
+		Lacks: func(resource schema.GroupResource, namespace string) string {
+			return declared.LacksToWatch(resource, namespace)
+		},
+		AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
+		Go:        e.Go, Blocked: e.Blocked,
 	})
 }
 
