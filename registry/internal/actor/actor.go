@@ -52,6 +52,8 @@ type Actor struct {
 	link, spare *probe.Connection
 	early       map[*probe.Connection]*earlyRequests
 	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
+	kept        inUse                      // their names
+	published   plainStatus                // the status of the Snapshot
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
 	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
 	retired     []*app.Epoch               // replaced epochs that only own leases
@@ -300,11 +302,6 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 	case machine.Stop:
 		a.stopEpoch(act.Epoch)
 	}
-}
-
-func (a *Actor) credential() *string {
-	fingerprint := a.applied.Credential.Fingerprint(a.host.Key)
-	return &fingerprint
 }
 
 // rank is the priority of this remote in the queue of starts and first contacts.

@@ -24,7 +24,7 @@ func (a *Actor) connect() *probe.Connection {
 		a.reject(err)
 		return nil
 	}
-	target := a.linkTarget(transport, *a.credential(), a.rank())
+	target := a.linkTarget(transport, a.wants.Credential, a.rank())
 	requests := a.newEarly(transport)
 	target.Beside = probe.Beside{Questions: a.questions, Ask: requests.send}
 	l := probe.New(a.host.Apps.Root, a.host.Connections, target)
@@ -88,7 +88,7 @@ func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 	}
 	remote := app.EarlyRemote{Name: a.name, Desired: a.applied.WithDefaults(), Base: transport}
 	e := &earlyRequests{prepare: func() *app.Early { return a.host.Apps.NewEarly(remote) }}
-	e.first = earlyDocuments{e.prepare(), *a.credential()}
+	e.first = earlyDocuments{e.prepare(), a.wants.Credential}
 	e.latest.Store(&e.first)
 	return e
 }
@@ -153,7 +153,7 @@ func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 // reject treats credentials with which no connection can be made like a probe that the remote refused.
 func (a *Actor) reject(err error) {
 	a.post(machine.Probed{
-		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),
+		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: a.wants.Credential,
 		Failed: conditionOf(err), Fatal: true, Refused: true,
 	})
 }

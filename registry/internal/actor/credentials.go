@@ -22,11 +22,22 @@ type namedCredential struct {
 	name string
 }
 
+// inUse names the credentials that a connection or the desired state has.
+type inUse struct{ wanted, wantedName, connection, good, spare, spareGood string }
+
 // keepCredentials forgets the credentials that neither a connection nor the desired state has.
 func (a *Actor) keepCredentials() {
 	m := &a.machine
+	used := inUse{
+		a.wants.Credential, a.applied.CredentialName,
+		m.Connection.Credential, m.Connection.Good, m.Spare.Credential, m.Spare.Good,
+	}
+	if a.credentials != nil && used == a.kept {
+		return
+	}
+	a.kept = used
 	wanted := map[string]namedCredential{
-		*a.credential(): {a.applied.Credential, a.applied.CredentialName},
+		a.wants.Credential: {a.applied.Credential, a.applied.CredentialName},
 	}
 	for _, one := range []string{m.Connection.Credential, m.Connection.Good, m.Spare.Credential, m.Spare.Good} {
 		if known, ok := a.credentials[one]; ok && wanted[one].Type() == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -31,6 +32,40 @@ func (a *Actor) Current() *Snapshot { return a.current.Load() }
 
 // describe returns the state.Status of the machine, with the fields that only the actor knows.
 func (a *Actor) describe(now time.Time) state.Status {
+	info := a.describePlain(now)
+	info.Redact(a.redactor())
+	return info
+}
+
+// plainStatus is a status whose messages may have credentials in them, and the credentials that are replaced before another
+// goroutine sees it. Most turns of an actor change neither, and to look for credentials takes longer than all else in a turn.
+type plainStatus struct {
+	state.Status
+	wanted, hub kubeconfig.Credential
+	link, spare string // fingerprints
+}
+
+// plain returns the status that publish redacts.
+func (a *Actor) plain(now time.Time) plainStatus {
+	plain := plainStatus{Status: a.describePlain(now), wanted: a.applied.Credential, hub: a.host.HubCredential.Credential()}
+	if a.link != nil {
+		plain.link = a.link.Credential()
+	}
+	if a.spare != nil {
+		plain.spare = a.spare.Credential()
+	}
+	return plain
+}
+
+// redacted returns the status without credentials.
+func (p plainStatus) redacted(redact func(string) string) state.Status {
+	info := p.Status
+	info.Modules = slices.Clone(info.Modules)
+	info.Redact(redact)
+	return info
+}
+
+func (a *Actor) describePlain(now time.Time) state.Status {
 	info := a.machine.Status(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
@@ -43,7 +78,6 @@ func (a *Actor) describe(now time.Time) state.Status {
 	if e := a.epochs[a.machine.App.Epoch]; e != nil && a.machine.App.Lent() {
 		e.NoteStale(&info, now)
 	}
-	info.Redact(a.redactor())
 	return info
 }
 
@@ -83,19 +117,24 @@ func (a *Actor) noteUnknownModules(info *state.Status) {
 
 // publish replaces the snapshot if anything in it has changed, and publishes an event to the subscribers.
 func (a *Actor) publish(now time.Time, over bool) {
-	before := a.current.Load()
-	info := a.describe(now)
-	info.Since = before.Status.Since
+	before, plain := a.current.Load(), a.plain(now)
+	plain.Since = before.Status.Since
 	if over {
-		info.State = state.StateStopped
+		plain.State = state.StateStopped
 	}
-	if info.State != before.Status.State {
-		info.Since = now
+	if plain.State != before.Status.State {
+		plain.Since = now
 	}
+	if reflect.DeepEqual(plain, a.published) {
+		return
+	}
+	a.published = plain
+	redact := a.redactor()
+	info := plain.redacted(redact)
 	if reflect.DeepEqual(info, before.Status) {
 		return
 	}
-	after := &Snapshot{Status: info, Changed: make(chan struct{}), Redact: a.redactor()}
+	after := &Snapshot{Status: info, Changed: make(chan struct{}), Redact: redact}
 	if info.State == state.StateReady {
 		after.Epoch = a.epochs[a.machine.App.Epoch]
 	}

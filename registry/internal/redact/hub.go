@@ -33,16 +33,17 @@ const maxAge = 5 * time.Second
 
 // Follow gives the credential, now and after each change, to the Redactor.
 func (h *Hub) Follow() {
-	h.secrets.Refresh(func() { h.credential() })
-	h.credential()
+	h.secrets.Refresh(func() { h.Credential() })
+	h.Credential()
 }
 
 // Redact replaces each part of the credential, and of more credentials, in a text.
 func (h *Hub) Redact(text string, more ...kubeconfig.Credential) string {
-	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.credential()})...)
+	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-func (h *Hub) credential() kubeconfig.Credential {
+// Credential returns the credential, which is read again while it is in use.
+func (h *Hub) Credential() kubeconfig.Credential {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := time.Now(); h.read.IsZero() || now.Sub(h.read) > maxAge {
