@@ -4,9 +4,12 @@ package kubeconfig
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -41,8 +44,10 @@ type Credential struct {
 type secret struct {
 	kind  CredentialType
 	token string
-	chain []byte   // client certificate and intermediates, PEM
-	key   []byte   // PEM
+	chain []byte // client certificate and intermediates, PEM
+	key   []byte // PEM
+	// pair is the chain and the key, parsed, of a ClientCertificate.
+	pair  tls.Certificate
 	parts []string // see texts
 	// issued and expires are its life; each is zero if it is not known.
 	issued, expires time.Time
@@ -173,9 +178,18 @@ func (i identity) certificateCredential() (Credential, error) {
 		return Credential{}, i.inKey.invalid("the private key does not belong to the client certificate; store the two that were issued together")
 	}
 	return newCredential(&secret{
-		kind: ClientCertificate, chain: encodeCertificates(chain), key: key,
+		kind: ClientCertificate, chain: encodeCertificates(chain), key: key, pair: pairOf(chain, signer),
 		issued: chain[0].NotBefore, expires: chain[0].NotAfter,
 	}), nil
+}
+
+// pairOf returns a certificate, with the certificates that follow it in a chain, and its key, as TLS uses them.
+func pairOf(chain []*x509.Certificate, key crypto.Signer) tls.Certificate {
+	pair := tls.Certificate{PrivateKey: key, Leaf: chain[0]}
+	for _, certificate := range chain {
+		pair.Certificate = append(pair.Certificate, certificate.Raw)
+	}
+	return pair
 }
 
 // check refuses a credential that cannot be used now.

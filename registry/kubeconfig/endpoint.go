@@ -5,6 +5,7 @@ package kubeconfig
 import (
 	"cmp"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
@@ -65,36 +66,42 @@ type source struct{ server, serverName, proxy, ca, insecure place }
 // normalize checks everything about an endpoint except its addresses, and writes it in the one form
 // that is compared and hashed.
 func (e *Endpoint) normalize(from source, p Policy) error {
+	_, err := e.authorities(from, p)
+	return err
+}
+
+// authorities is normalize, and returns the certificates of CAData.
+func (e *Endpoint) authorities(from source, p Policy) ([]*x509.Certificate, error) {
 	server, err := parseServer(e.Server, from.server)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e.Server = strings.TrimRight(server.String(), "/")
 	e.CAKey = cmp.Or(e.CAKey, from.ca.name())
 	if e.TLSServerName != "" && !isHost(e.TLSServerName) {
-		return from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
+		return nil, from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
 	}
 	if e.ProxyURL != "" {
 		if _, err := parseProxy(e.ProxyURL, from.proxy, p); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if e.Insecure && !p.AllowInsecureTLS {
-		return from.insecure.refuse(ReasonInsecureTLSNotAllowed,
+		return nil, from.insecure.refuse(ReasonInsecureTLSNotAllowed,
 			"the server's certificate would not be verified; put the certificate of its CA here instead")
 	}
 	if len(e.CAData) == 0 {
-		return nil
+		return nil, nil
 	}
 	if e.Insecure {
-		return from.insecure.invalid("verification of the server's certificate is turned off, but there is a CA to verify it with; remove one of them")
+		return nil, from.insecure.invalid("verification of the server's certificate is turned off, but there is a CA to verify it with; remove one of them")
 	}
 	chain, err := parseCertificates(e.CAData, from.ca)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e.CAData = encodeCertificates(chain)
-	return nil
+	return chain, nil
 }
 
 // checkAddresses judges the hosts that are IP addresses. Names are judged when they are dialled.

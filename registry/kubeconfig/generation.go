@@ -43,7 +43,7 @@ type generation struct {
 	closed bool
 }
 
-func newGeneration(w wiring, c Credential, lost func()) (*generation, error) {
+func newGeneration(w wiring, c Credential, lost func()) *generation {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		RootCAs:            w.roots,
@@ -51,11 +51,7 @@ func newGeneration(w wiring, c Credential, lost func()) (*generation, error) {
 		InsecureSkipVerify: w.endpoint.Insecure, // checked against the Policy
 	}
 	if c.Type() == ClientCertificate {
-		certificate, err := tls.X509KeyPair(c.secret().chain, c.secret().key)
-		if err != nil { // cannot be: Parse has checked it
-			return nil, place{}.invalid("the client certificate and its key cannot be used; issue new ones and store them in the Secret")
-		}
-		config.Certificates = []tls.Certificate{certificate}
+		config.Certificates = []tls.Certificate{c.secret().pair}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: w.policy.guard}
 	g := &generation{lost: lost, dial: dialer.DialContext, open: make(map[int]func())}
@@ -72,7 +68,7 @@ func newGeneration(w wiring, c Credential, lost func()) (*generation, error) {
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	return g, nil
+	return g
 }
 
 // proxyFunc returns a function that returns the only proxy, or nil: net/http then uses no proxy.

@@ -187,9 +187,8 @@ func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 		next.generation = old.generation
 		return next, nil
 	}
-	var err error
-	next.generation, err = newGeneration(t.wiring, c, t.lost)
-	return next, err
+	next.generation = newGeneration(t.wiring, c, t.lost)
+	return next, nil
 }
 
 // retire ends a generation after Drain. mu is held.
@@ -227,14 +226,14 @@ func newWiring(e Endpoint, p Policy) (wiring, error) {
 		server: place{field: "server"}, serverName: place{field: "tlsServerName"}, proxy: place{field: "proxyURL"},
 		ca: place{field: "caData"}, insecure: place{field: "insecure"},
 	}
-	if err := e.normalize(from, p); err != nil {
+	authorities, err := e.authorities(from, p)
+	if err != nil {
 		return wiring{}, err
 	}
 	if err := e.checkAddresses(from, p); err != nil {
 		return wiring{}, err
 	}
 	w := wiring{endpoint: e, policy: p}
-	var err error
 	if w.server, err = parseServer(e.Server, from.server); err != nil {
 		return wiring{}, err
 	}
@@ -243,9 +242,11 @@ func newWiring(e Endpoint, p Policy) (wiring, error) {
 			return wiring{}, err
 		}
 	}
-	if len(e.CAData) > 0 {
+	if len(authorities) > 0 {
 		w.roots = x509.NewCertPool()
-		w.roots.AppendCertsFromPEM(e.CAData)
+		for _, authority := range authorities {
+			w.roots.AddCert(authority)
+		}
 	}
 	return w, nil
 }
