@@ -13,10 +13,12 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -160,5 +162,68 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	again := expectControllers(t, r, "deaf", "deaf", words, want)
 	if got := again.Modules[0].State; got != state.ModuleFailed {
 		t.Errorf("the module is %s during the next start, want it to stay Failed", got)
+	}
+}
+
+// released is a source that has its initial objects when release is closed.
+type released struct {
+	deaf
+	release <-chan struct{}
+}
+
+func (s released) WaitForSync(ctx context.Context) error {
+	select {
+	case <-s.release:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A controller that a module adds while it runs has its own state. The remote stays Ready and the module Running, until the
+// controller has waited longer than a start may; leases continue then, too.
+func TestControllers_AddedLater(t *testing.T) {
+	t.Parallel()
+	release, ready := make(chan struct{}), make(chan struct{})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Limits = registry.Limits{SyncTimeout: 4 * time.Second}
+		o.Modules = []registry.Module{watchingModule("growing", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
+			if err := watchEach(&corev1.Node{})(mgr, nothing); err != nil {
+				return err
+			}
+			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				select {
+				case <-ready:
+				case <-ctx.Done():
+					return nil
+				}
+				return ctrl.NewControllerManagedBy(mgr).Named("late").WatchesRawSource(released{release: release}).Complete(nothing)
+			}))
+		})}
+	})
+	_, config := remote(t, "one")
+	config.Probe.Period = 200 * time.Millisecond // Each probe updates the states of the controllers.
+	if err := r.Ensure("growing", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "growing", state.StateReady, state.ReasonReady)
+	close(ready)
+	info := expectControllers(t, r, "growing", "growing", nil, []string{"node Running ", "late Starting Starting"})
+	if m := info.Modules[0]; info.App.Status != metav1.ConditionTrue || m.State != state.ModuleRunning {
+		t.Errorf("got App %+v and module %+v, want them to stay as they were", info.App, m)
+	}
+	info = expectState(t, r, "growing", state.StateReady, state.ReasonCacheSyncTimedOut)
+	m := info.Modules[0]
+	if info.App.Status != metav1.ConditionFalse || m.State != state.ModuleStarting || m.Reason != state.ReasonCacheSyncTimedOut ||
+		!strings.Contains(info.Message, `module "growing"`) || !strings.Contains(info.Message, "late waits for a source of its own") {
+		t.Errorf("got %+v, want the module that has waited too long", info)
+	}
+	if err := r.WithClient(t.Context(), "growing", func(context.Context, client.Client) error { return nil }); err != nil {
+		t.Errorf("WithClient: %v", err)
+	}
+	close(release)
+	info = expectState(t, r, "growing", state.StateReady, state.ReasonReady)
+	if m := info.Modules[0]; m.State != state.ModuleRunning || info.App.Status != metav1.ConditionTrue {
+		t.Errorf("got App %+v and module %+v, want both to run", info.App, m)
 	}
 }

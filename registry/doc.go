@@ -82,7 +82,9 @@ In a hub's fx App, FX provides the Registry, and Module.Option adds a module.
 	Unreachable ──back──────┘  Failed ──retry──> Starting
 
 Every state can change to Paused, Stopping and Stopped. WithClient lends only the client of a Ready remote. A remote is
-Ready when every hook of every module has run and every controller has seen its initial objects.
+Ready when every hook of every module has run and every controller has seen its initial objects. A controller that a
+running module adds later does not change that, unless it waits for its initial objects for longer than Limits.SyncTimeout:
+then the App condition is False, and the modules and leases continue.
 
 At the first contact the registry asks for the identity, the version, the results of the preflight and the discovery documents at
 the same time. Only the identity decides whether the others are used: until it is known, claimed and the expected one, there is no

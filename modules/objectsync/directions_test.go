@@ -5,6 +5,7 @@ package objectsync_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // hubWith starts a hub with one remote, a, and a configuration of the module.
@@ -302,6 +304,23 @@ func TestStatus(t *testing.T) {
 	hub.WaitGone(original)
 	hasEvent(t, &hub.Server, original, rules.ReasonCopyLeftBehind)
 	exists(a, copied)
+}
+
+// A remote that is Ready has the controller of each rule whose kind the hub serves, with its objects, also if the definition of the
+// kind is brought to the remote first.
+func TestReady_HasAllRules(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", widgets), hubtest.DeclaredHubRights(),
+		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
+	hub.InstallCRDs(widgetCRD())
+	hub.AddRemote("a").WaitReady()
+	info, _ := hub.Registry().Status("a")
+	for _, m := range info.Modules {
+		i := slices.IndexFunc(m.Controllers, func(c state.ControllerStatus) bool { return c.Name == "sync-widgets-copies" })
+		if i < 0 || m.Controllers[i].State != state.ModuleRunning || m.State != state.ModuleRunning {
+			t.Errorf("got module %+v, want it with the controller of the rule", m)
+		}
+	}
 }
 
 func widget(namespace string) *unstructured.Unstructured {

@@ -86,7 +86,7 @@ func (r *ruleInApp) setUp() (err error) {
 	if rules.IsServedByKubernetes(r.GVK().Group) {
 		return r.register(pair)
 	}
-	return p.Manager.Add(&waiter{pair: pair, rule: r})
+	return p.Manager.Add(&waiter{Name: "kind-of-" + r.Name, pair: pair, rule: r})
 }
 
 // checkNamespaces refuses a namespace that only the name of the cluster makes known: that of the credentials in the hub, too.

@@ -5,6 +5,7 @@ package objectsync
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,19 +22,38 @@ const kindAgain = 10 * time.Second
 // so.
 const crdTimeout = 30 * time.Second
 
+// firstTry is for how long the start of an app waits for the first try of a waiter.
+const firstTry = 10 * time.Second
+
 // waiter adds the controller of a rule for a kind with a CustomResourceDefinition when both clusters serve the kind. Until then
 // the other rules work.
+//
+// Its first try is a part of the start of the app: an app that is Ready has the controllers of all rules whose kinds are served,
+// and their objects. For that the waiter has a Warmup like a controller, and counts as one of the module, with its Name.
 type waiter struct {
-	pair *syncer.Pair
-	rule *ruleInApp
-	told bool // what the rule waits for is logged
+	Name  string
+	pair  *syncer.Pair
+	rule  *ruleInApp
+	told  bool // what the rule waits for is logged
+	first sync.Once
+	added bool // the controller is added; set by the first try, and by Start after it
 }
+
+// Warmup returns after the first try.
+func (w *waiter) Warmup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstTry)
+	defer cancel()
+	w.tryFirst(ctx)
+	return nil
+}
+
+func (w *waiter) tryFirst(ctx context.Context) { w.first.Do(func() { w.added = w.tried(ctx) }) }
 
 // Start waits until the remote and the hub serve the kind.
 func (w *waiter) Start(ctx context.Context) error {
 	ticker := time.NewTicker(kindAgain)
 	defer ticker.Stop()
-	for !w.tried(ctx) {
+	for w.tryFirst(ctx); !w.added; w.added = w.tried(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil

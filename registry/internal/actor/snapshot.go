@@ -77,6 +77,7 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 	a.noteUnknownModules(&info)
 	if e := a.epochs[a.machine.App.Epoch]; e != nil && a.machine.App.Lent() {
 		e.NoteStale(&info, now)
+		app.NoteOverdue(&info)
 	}
 	return info
 }

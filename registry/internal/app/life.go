@@ -101,7 +101,7 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 	l.Log = logsink.QuietAfter(l.permission.Ended, l.Log, ErrStopped, context.Canceled)
 	l.graph.log = l.Log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.Log, host.Limits.StopTimeout
-	l.tracker = newTracker(o.ModuleNames, o.Changed)
+	l.tracker = newTracker(o.ModuleNames, host.Limits.SyncTimeout, o.Changed)
 	l.intake = meter.NewLimiter(host.Schemas, int64(host.Limits.MaxCacheBytes))
 	l.contained = &contain.App{
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: l.permission, Labels: l.labels,

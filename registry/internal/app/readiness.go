@@ -20,7 +20,8 @@ import (
 
 // tracker records the progress of the modules of one app.
 type tracker struct {
-	changed func() // called without the lock after every change
+	changed  func()        // called without the lock after every change
+	patience time.Duration // for the initial objects of a controller
 
 	mu      sync.Mutex // protects the fields
 	modules map[string]*progress
@@ -38,13 +39,14 @@ type progress struct {
 	failed      *ModuleError
 }
 
-func newTracker(modules []string, changed func()) *tracker {
+func newTracker(modules []string, patience time.Duration, changed func()) *tracker {
 	t := &tracker{
-		changed: changed,
-		modules: map[string]*progress{},
-		synced:  make(chan struct{}),
-		blocks:  map[string]boundcache.Block{},
-		broken:  make(chan struct{}),
+		changed:  changed,
+		patience: patience,
+		modules:  map[string]*progress{},
+		synced:   make(chan struct{}),
+		blocks:   map[string]boundcache.Block{},
+		broken:   make(chan struct{}),
 	}
 	for _, name := range modules {
 		t.modules[name] = &progress{}
@@ -73,7 +75,7 @@ func (t *tracker) update(change func()) {
 
 // controllerAdded records a controller, and returns its record, in which the wrappers note its progress.
 func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
-	w := &contain.Controller{Supervised: supervised}
+	w := &contain.Controller{Supervised: supervised, Added: time.Now()}
 	t.update(func() {
 		p := t.modules[module]
 		w.Name = uniqueName(r, p.controllers)
@@ -150,7 +152,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
-			why := "a controller did not get its initial objects within " + after.String() + t.modules[name].awaited()
+			why := unsynced(after, t.modules[name].controllers)
 			var problem state.Problem
 			if len(t.blocks) > 0 {
 				worst := t.worstFor(t.modules[name])
@@ -162,15 +164,15 @@ func (t *tracker) timedOut(after time.Duration) error {
 	return nil
 }
 
-// awaited names the controllers that wait for their initial objects, and the kinds of these.
-func (p *progress) awaited() string {
+// unsynced says that controllers have waited too long for their initial objects, and names those that wait and the kinds.
+func unsynced(after time.Duration, controllers []*contain.Controller) string {
 	var all []string
-	for _, w := range p.controllers {
+	for _, w := range controllers {
 		if one := controllerInfo(w, nil); one.State != state.ModuleRunning {
 			all = append(all, one.Name+" "+one.Message)
 		}
 	}
-	return " (" + strings.Join(all, "; ") + ")"
+	return "a controller did not get its initial objects within " + after.String() + " (" + strings.Join(all, "; ") + ")"
 }
 
 func (t *tracker) allMissing() bool {
@@ -287,8 +289,11 @@ func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 		worst := t.worstFor(p)
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
 		one.Problem = worst.Problem
-	case p.pending > 0 || !t.started:
+	case t.isStarting(p):
 		one.State, one.Reason = state.ModuleStarting, state.ReasonStarting
+	case len(t.overdue(p)) > 0:
+		one.State, one.Reason = state.ModuleStarting, state.ReasonCacheSyncTimedOut
+		one.Message = state.Sanitize(unsynced(t.patience, t.overdue(p)))
 	default:
 		one.State, one.Reason = state.ModuleRunning, state.ReasonRunning
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -15,6 +16,7 @@ import (
 type Controller struct {
 	Name       string
 	Supervised bool
+	Added      time.Time
 
 	mu     sync.Mutex // protects the fields; held for a few instructions
 	begun  bool       // its sources were started

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// A module may add a controller while it runs, such as for a kind that the remote serves later. The App stays ready, and the
+// module Running, while the controller waits for its initial objects: the work of the others does not depend on it. The
+// status has the controller as Starting. If that takes longer than a start may take, the module counts as Starting, too.
+
+// isStarting reports whether the App waits for a module. The caller holds the lock.
+func (t *tracker) isStarting(p *progress) bool {
+	select {
+	case <-t.synced:
+		return false
+	default:
+		return p.pending > 0 || !t.started
+	}
+}
+
+// overdue returns the controllers of a module that have waited too long for their initial objects. The caller holds the
+// lock.
+func (t *tracker) overdue(p *progress) []*contain.Controller {
+	if p.pending == 0 {
+		return nil
+	}
+	var all []*contain.Controller
+	for _, w := range p.controllers {
+		if _, synced := w.Progress(); !synced && time.Since(w.Added) >= t.patience {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// NoteOverdue adds the controllers of a running App that have waited too long for their initial objects to its status. The
+// other controllers and the leases continue, so the remote stays in its state.
+func NoteOverdue(info *state.Status) {
+	i := slices.IndexFunc(info.Modules, func(m state.ModuleStatus) bool {
+		return m.State == state.ModuleStarting && m.Reason == state.ReasonCacheSyncTimedOut
+	})
+	if i < 0 || info.App.Status != metav1.ConditionTrue {
+		return
+	}
+	info.App = state.Condition{
+		Status: metav1.ConditionFalse, Reason: state.ReasonCacheSyncTimedOut,
+		Message: state.Sanitize("module " + strconv.Quote(info.Modules[i].Name) + ": " + info.Modules[i].Message),
+	}
+	info.Summarize()
+}
