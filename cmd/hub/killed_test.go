@@ -90,13 +90,18 @@ func (k *killer) leaveAlone(i int) time.Duration {
 
 // suspects returns an error while the hub suspects an app.
 func (k *killer) suspects() error {
-	var journal corev1.ConfigMap
-	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}
-	err := client.IgnoreNotFound(k.c.Get(k.t.Context(), key, &journal))
-	if err == nil && len(journal.Data) > 0 {
-		err = fmt.Errorf("the journal has %v, want it empty", journal.Data)
+	for _, name := range cluster.JournalNames() {
+		var journal corev1.ConfigMap
+		key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: name}
+		err := client.IgnoreNotFound(k.c.Get(k.t.Context(), key, &journal))
+		if err == nil && len(journal.Data) > 0 {
+			err = fmt.Errorf("the journal %s has %v, want it empty", name, journal.Data)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func clusterNamed(name string) client.Object {

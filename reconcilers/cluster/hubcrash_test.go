@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -188,10 +189,14 @@ func (h *hub) expectQuarantine(name string) *hubv1.Cluster {
 	return c
 }
 
-// record returns the data of the journal's ConfigMap.
+// record returns the data of the journal's ConfigMaps.
 func (h *hub) record() map[string]string {
 	h.t.Helper()
-	var found corev1.ConfigMap
-	h.must(h.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: cluster.JournalName}, &found))
-	return found.Data
+	all := map[string]string{}
+	for _, name := range cluster.JournalNames() {
+		var found corev1.ConfigMap
+		h.must(client.IgnoreNotFound(h.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &found)))
+		maps.Copy(all, found.Data)
+	}
+	return all
 }

@@ -17,9 +17,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub
-// records which apps are being started, and with which apps it has crashed.
+// JournalName is the prefix of JournalNames. The ConfigMap of that name, in which earlier versions of the hub kept the journal,
+// is read and deleted.
 const JournalName = "clusterfx-starting"
+
+// JournalNames returns the names of the ConfigMaps, in the credentials namespace, in which the hub records which apps are being
+// started, and with which apps it has crashed. Each has a part of the fleet.
+func JournalNames() []string { return journal.Names(JournalName) }
 
 // Journal records which apps are being started, and with which apps the hub has crashed.
 type Journal = journal.Journal

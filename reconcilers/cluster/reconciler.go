@@ -36,7 +36,7 @@ type remotes interface {
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update;patch
+// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {

@@ -8,7 +8,10 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-const verbPatch = "patch"
+const (
+	verbPatch  = "patch"
+	configMaps = "configmaps"
+)
 
 // Rules returns the permissions on Clusters that the controllers of this package and of package registration need.
 func Rules() []rbacv1.PolicyRule {
@@ -29,13 +32,17 @@ const HoldsName = "clusterfx-deletes"
 func CredentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"create"}},
 		{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{JournalName},
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: JournalNames(),
 			Verbs: []string{"get", "update"},
 		},
 		{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{HoldsName},
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{JournalName},
+			Verbs: []string{"get", "delete"},
+		},
+		{
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{HoldsName},
 			Verbs: []string{"get", verbPatch},
 		},
 	}

@@ -137,7 +137,13 @@ func TestRBAC_IsEnough(t *testing.T) {
 		return nil
 	})
 	eventually(t, func() error { // The hub records the starts of apps in its journal.
-		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
+		var err error
+		for _, name := range cluster.JournalNames() {
+			if err = h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: name}, &corev1.ConfigMap{}); err == nil {
+				return nil
+			}
+		}
+		return err
 	})
 	h.expectEvent(metav1.NamespaceDefault, &found, hubv1.ReasonReady)
 	h.expectRefusal("exactly")
@@ -197,7 +203,7 @@ func (h *hub) expectGone(object client.Object) {
 	})
 }
 
-// expectByName fails the test unless the user may read and write the hub's own ConfigMap and Lease, may write but not
+// expectByName fails the test unless the user may read and write the hub's own ConfigMaps and Lease, may write but not
 // read its report, and is denied other ConfigMaps and Leases of the credentials namespace.
 func (h *hub) expectByName(config *rest.Config) {
 	h.t.Helper()
@@ -221,9 +227,17 @@ func (h *hub) expectByName(config *rest.Config) {
 		}
 		h.must(h.Delete(h.t.Context(), other))
 	}
-	for _, own := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: key(cluster.JournalName)}, &coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")},
-	} {
+	all := []client.Object{&coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")}}
+	for _, name := range cluster.JournalNames() {
+		part := &corev1.ConfigMap{ObjectMeta: key(name)}
+		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
+		all = append(all, part)
+	}
+	former := &corev1.ConfigMap{ObjectMeta: key(cluster.JournalName)}
+	h.must(h.Create(h.t.Context(), former))
+	h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(former), former))
+	h.must(c.Delete(h.t.Context(), former))
+	for _, own := range all {
 		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
 		h.must(c.Update(h.t.Context(), own, client.DryRunAll))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// configMap keeps records in a ConfigMap, with one key for each Cluster. One goroutine uses it.
+// configMap keeps records in a ConfigMap, with one key for each Cluster. One goroutine at a time uses it.
 //
 // Every write carries the version that it replaces. The API server rejects a delayed write of a paused process that
 // arrives after the write of the next leader.
@@ -81,4 +81,13 @@ func (s *configMap) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 		return s.writer.Create(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
 	}
 	return s.writer.Update(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
+}
+
+// remove deletes the ConfigMap.
+func (s *configMap) remove(ctx context.Context) error {
+	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
+	if err := client.IgnoreNotFound(s.writer.Delete(ctx, found)); err != nil {
+		return fmt.Errorf("delete ConfigMap %s: %w", s.key, err)
+	}
+	return nil
 }

@@ -75,9 +75,11 @@ func (l records) acquit(name string) bool {
 	return true
 }
 
+func (e entry) isEmpty() bool { return e.Starting == nil && e.Crashes == 0 }
+
 // put stores an entry unless it is empty.
 func (l records) put(name string, e entry) {
-	if e.Starting == nil && e.Crashes == 0 {
+	if e.isEmpty() {
 		delete(l, name)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -22,8 +21,8 @@ import (
 // Journal records which apps are being started. The apps that it finds recorded when a hub starts were
 // being started when the last process ended.
 //
-// It keeps the records in memory and has one goroutine, Start, that writes them: the changes of many apps
-// at the same time are one write. The records are written whole, and again until that succeeds. While
+// It keeps the records in memory and has one goroutine, Start, that writes the parts that have changed: the changes
+// of many apps at the same time are one write of each part. A part is written whole, and again until that succeeds. While
 // writes fail, no app waits: a hub must not stop starting apps because its API server is unavailable.
 type Journal struct {
 	log     logr.Logger
@@ -32,16 +31,15 @@ type Journal struct {
 	wake    chan struct{} // capacity 1: due may have changed
 
 	// Used by the writer's goroutine only.
-	store     configMap
+	before    configMap // of all Clusters, as earlier versions of the hub wrote it
 	loaded    bool
 	notBefore time.Time // earliest time of the next write
 
-	mu       sync.Mutex // protects the fields below; held for map operations only
+	mu       sync.Mutex // protects the fields below, and those of the parts; held for map operations only
+	parts    []*part
 	records  records
 	attempts map[string]Attempt // digests of what would be started, by Cluster
-	changes  int64              // counts the changes of the records
-	kept     int64              // as of which change the records are written
-	due      time.Time          // when the records are to be written; zero for never
+	due      time.Time          // when changed parts are to be written; zero for never
 	failure  error              // of the last attempt to write
 	turn     chan struct{}      // closed when an attempt has ended
 	over     bool               // the hub is ending
@@ -53,12 +51,13 @@ const (
 	defaultJournalTimeout = 3 * time.Second
 	// journalRetry is the time between attempts that fail.
 	journalRetry = 2 * time.Second
-	// journalSpacing is the least time between two writes.
-	journalSpacing = 50 * time.Millisecond
+	// journalSpacing is the least time between two rounds of writes, while a fleet starts. An app that waits for the next
+	// round takes no processor time, and many more may start at the same time than there are processors.
+	journalSpacing = partCount * 50 * time.Millisecond
 	// soon is the delay of the write for a start, in which other starts join it; later is the delay of writes
 	// that no app waits for.
 	soon, later = 10 * time.Millisecond, time.Second
-	// maxEntries keeps the ConfigMap below its limit of 1 MiB.
+	// maxEntries keeps the ConfigMap of a part below its limit of 1 MiB.
 	maxEntries = 2500
 )
 
@@ -72,19 +71,28 @@ var (
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
 )
 
-// New returns a journal that is kept in a ConfigMap, and adds it to the hub's manager. It sends no
-// requests. A hub has one journal for its whole fleet; journals of parts of a fleet need different keys.
+// New returns a journal that is kept in the ConfigMaps with the Names of a key, and adds it to the hub's manager. It sends no
+// requests. It takes over the records in the ConfigMap of the key itself, in which earlier versions kept them, and
+// deletes it.
 func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
+	in := func(name string) configMap {
+		return configMap{
+			writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: client.ObjectKey{Namespace: key.Namespace, Name: name},
+		}
+	}
 	j := &Journal{
 		log:      mgr.GetLogger().WithName("journal"),
 		timeout:  defaultJournalTimeout,
 		ready:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
-		store:    configMap{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+		before:   in(key.Name),
 		records:  records{},
 		attempts: map[string]Attempt{},
 		due:      time.Now(), // to be read
 		turn:     make(chan struct{}),
+	}
+	for _, name := range Names(key.Name) {
+		j.parts = append(j.parts, &part{store: in(name)})
 	}
 	if err := mgr.Add(j); err != nil {
 		return nil, fmt.Errorf("add the journal to the manager: %w", err)
@@ -102,10 +110,10 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
-	change, err := j.begin(string(name))
+	in, change, err := j.begin(string(name))
 	for done := false; err == nil && !done; {
 		var turn <-chan struct{}
-		if done, turn, err = j.outcome(change); turn != nil {
+		if done, turn, err = j.outcome(in, change); turn != nil {
 			select {
 			case <-turn:
 			case <-ctx.Done():
@@ -119,26 +127,28 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
 	return nil
 }
 
-func (j *Journal) begin(name string) (change int64, err error) {
+func (j *Journal) begin(name string) (in *part, change int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.over {
-		return 0, errJournalOver
+	a, open := j.attempts[name], j.records[name]
+	in = j.partOf(name, entry{Starting: &a, Tried: open.Tried})
+	switch {
+	case j.over:
+		return in, 0, errJournalOver
+	case !open.isEmpty():
+	case in.entries >= maxEntries:
+		return in, 0, fmt.Errorf("ConfigMap %s: %w", in.store.key, errJournalFull)
 	}
-	if _, known := j.records[name]; !known && len(j.records) >= maxEntries {
-		return 0, fmt.Errorf("ConfigMap %s: %w", j.store.key, errJournalFull)
-	}
-	j.records.begin(name, j.attempts[name])
-	j.changed(soon)
-	return j.changes, nil
+	j.update(name, soon, func() { j.records.begin(name, a) })
+	return in, in.changes, nil
 }
 
 // outcome reports whether a change is written, or why it is not, or returns the channel to wait for.
-func (j *Journal) outcome(change int64) (done bool, turn <-chan struct{}, err error) {
+func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct{}, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case j.kept >= change:
+	case in.kept >= change:
 		return true, nil, nil
 	case j.failure != nil:
 		return false, nil, j.failure
@@ -152,9 +162,7 @@ func (j *Journal) outcome(change int64) (done bool, turn <-chan struct{}, err er
 func (j *Journal) End(name registry.ClusterName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.records.end(string(name)) {
-		j.changed(later)
-	}
+	j.update(string(name), later, func() { j.records.end(string(name)) })
 }
 
 // Suspicion returns the recorded crashes of an app that would be started now. It waits until the
@@ -164,15 +172,14 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
-		return state.CrashRecord{}, fmt.Errorf("wait for ConfigMap %s: %w", j.store.key, context.Cause(ctx))
+		return state.CrashRecord{}, fmt.Errorf("wait for the start journal: %w", context.Cause(ctx))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.attempts[name] = a
 	e := j.records[name]
 	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // Only the name is the same.
-		j.records.acquit(name)
-		j.changed(later)
+		j.update(name, later, func() { j.records.acquit(name) })
 		return state.CrashRecord{}, nil
 	}
 	return e.suspicion(a), nil
@@ -182,9 +189,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.
 func (j *Journal) Acquit(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.records.acquit(name) {
-		j.changed(later)
-	}
+	j.update(name, later, func() { j.records.acquit(name) })
 }
 
 // Forget removes the record of a Cluster.
@@ -192,166 +197,5 @@ func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.attempts, name)
-	if _, known := j.records[name]; known {
-		delete(j.records, name)
-		j.changed(later)
-	}
-}
-
-// changed schedules a write of the records within some time. The caller holds mu.
-func (j *Journal) changed(within time.Duration) {
-	j.changes++
-	at := time.Now().Add(within)
-	if j.due.IsZero() || at.Before(j.due) {
-		j.due = at
-	}
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
-// crashed the hub, so that no app is recorded as being started when Start returns, if the API server is available.
-func (j *Journal) Start(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			j.close(context.WithoutCancel(ctx))
-			return nil
-		case <-j.wake:
-		case <-timer.C:
-		}
-		if j.pause() <= 0 {
-			j.keep(ctx)
-		}
-		timer.Reset(j.pause())
-	}
-}
-
-// idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
-const idle = time.Hour
-
-// pause returns the time until the next write.
-func (j *Journal) pause() time.Duration {
-	j.mu.Lock()
-	due := j.due
-	j.mu.Unlock()
-	if due.IsZero() {
-		return idle
-	}
-	if due.Before(j.notBefore) {
-		due = j.notBefore
-	}
-	return time.Until(due)
-}
-
-// keep reads the records of the last process, if it has not read them yet, and writes the records.
-func (j *Journal) keep(ctx context.Context) {
-	trying, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
-	err := j.load(trying)
-	change, copied := j.snapshot()
-	if err == nil && !j.isKept(change) {
-		err = j.store.write(trying, copied)
-		if errors.Is(err, errOvertaken) { // This hub is the leader, so its records win.
-			err = j.store.write(trying, copied)
-		}
-	}
-	if ctx.Err() == nil {
-		j.tell(j.settle(change, err), err)
-	}
-}
-
-// load takes over the records of the last process, once.
-func (j *Journal) load(ctx context.Context) error {
-	if j.loaded {
-		return nil
-	}
-	last, err := j.store.read(ctx)
-	if err != nil {
-		return err
-	}
-	j.loaded = true
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.records.inherit(last, time.Now().UTC().Truncate(time.Second))
-	if !maps.Equal(j.records, last) {
-		j.changed(0)
-	}
-	return nil
-}
-
-func (j *Journal) snapshot() (change int64, copied records) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.changes, maps.Clone(j.records)
-}
-
-func (j *Journal) isKept(change int64) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.kept >= change
-}
-
-// settle publishes the result of an attempt to the callers that wait. It returns the error of the previous attempt.
-func (j *Journal) settle(change int64, err error) (before error) {
-	pause := journalSpacing
-	if err != nil {
-		pause = journalRetry
-	}
-	j.notBefore = time.Now().Add(pause)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before, j.failure = j.failure, err
-	if err == nil {
-		j.kept = change
-	}
-	if j.kept == j.changes {
-		j.due = time.Time{}
-	}
-	close(j.turn)
-	j.turn = make(chan struct{})
-	select {
-	case <-j.ready:
-	default:
-		close(j.ready)
-	}
-	return before
-}
-
-// tell logs the first of several failures, and the recovery.
-func (j *Journal) tell(before, now error) {
-	switch {
-	case before == nil && now != nil:
-		j.log.Error(now, "Failed to write the start journal; apps start without it")
-	case before != nil && now == nil:
-		j.log.Info("The start journal is written again")
-	}
-}
-
-// close records that no app is being started. It tries once: another process may have written since, if this process has
-// lost its lease.
-func (j *Journal) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
-	j.mu.Lock()
-	j.over = true
-	for name := range j.records {
-		if j.records.end(name) {
-			j.changes++
-		}
-	}
-	j.mu.Unlock()
-	change, copied := j.snapshot()
-	var err error
-	if j.loaded && !j.isKept(change) {
-		err = j.store.write(ctx, copied)
-	}
-	if err != nil {
-		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub starts the current apps last and alone")
-	}
-	_ = j.settle(change, err) // It wakes the callers that wait.
+	j.update(name, later, func() { delete(j.records, name) })
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -112,10 +113,14 @@ func journaling(t *testing.T) (start func() *process, record func() records) {
 	}
 	record = func() records {
 		t.Helper()
-		s := configMap{live: direct, key: key}
-		kept, err := s.read(t.Context())
-		must(t, err)
-		return kept
+		all := records{}
+		for _, name := range Names(key.Name) {
+			s := configMap{live: direct, key: client.ObjectKey{Namespace: key.Namespace, Name: name}}
+			kept, err := s.read(t.Context())
+			must(t, err)
+			maps.Copy(all, kept)
+		}
+		return all
 	}
 	return start, record
 }
@@ -224,7 +229,7 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 	})
 	writes := p.line.writes.Load()
 	t.Logf("%d starts within %s: %d writes", count, took, writes)
-	if most := int64(took/journalSpacing) + 5; writes > most {
+	if most := partCount * (int64(took/journalSpacing) + 5); writes > most {
 		t.Errorf("%d starts within %s: %d writes, want at most %d", count, took, writes, most)
 	}
 }
@@ -267,8 +272,9 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			}
 		})
 	}
+	key := p.partOf("deleted", entry{}).store.key // of a Cluster without a UID
 	t.Run("when its ConfigMap is away", func(t *testing.T) {
-		must(t, deleteConfigMap(t, p))
+		must(t, deleteConfigMap(t, key))
 		must(t, p.Begin(t.Context(), "deleted"))
 		if record()["deleted"].Starting == nil {
 			t.Error("the start is not in the journal")
@@ -279,7 +285,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
 		must(t, err)
 		var found corev1.ConfigMap
-		must(t, direct.Get(t.Context(), p.store.key, &found))
+		must(t, direct.Get(t.Context(), key, &found))
 		found.Data["nonsense"] = strings.Repeat("?", 100)
 		must(t, direct.Update(t.Context(), &found))
 		next := start()
@@ -290,11 +296,11 @@ func TestJournal_IsNoGuard(t *testing.T) {
 	})
 }
 
-func deleteConfigMap(t *testing.T, p *process) error {
+func deleteConfigMap(t *testing.T, key client.ObjectKey) error {
 	t.Helper()
 	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
 	must(t, err)
-	return direct.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.store.key.Namespace, Name: p.store.key.Name}})
+	return direct.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
 func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
@@ -313,15 +319,15 @@ func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
 	}
 }
 
-func TestJournal_FitsIntoAConfigMap(t *testing.T) {
+func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 	t.Parallel()
-	j := &Journal{wake: make(chan struct{}, 1), records: records{}, attempts: map[string]Attempt{}}
+	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), records: records{}, attempts: map[string]Attempt{}}
 	name := func(i int) string { return fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i) }
-	long := Attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: Digest("a"), Secret: Digest("b")}
+	long := Attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: Digest("a"), Secret: Digest("b")} // all in one part
 	size := 0
 	for i := range maxEntries {
 		j.attempts[name(i)] = long
-		if _, err := j.begin(name(i)); err != nil {
+		if _, _, err := j.begin(name(i)); err != nil {
 			t.Fatal(err)
 		}
 		e := j.records[name(i)]
@@ -330,14 +336,27 @@ func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 		must(t, err)
 		size += len(name(i)) + len(text)
 	}
-	t.Logf("a full journal has %d bytes", size)
+	t.Logf("a full part has %d bytes", size)
 	if size > 1<<20-1<<12 {
-		t.Errorf("a full journal has %d bytes, want fewer than a ConfigMap holds", size)
+		t.Errorf("a full part has %d bytes, want fewer than a ConfigMap holds", size)
 	}
-	if _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
+	j.attempts["one-more"] = long
+	if _, _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
 		t.Errorf("got error %v, want errJournalFull", err)
 	}
-	if _, err := j.begin(name(0)); err != nil {
+	if _, _, err := j.begin(name(0)); err != nil {
 		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
+	j.Forget(name(1))
+	if _, _, err := j.begin("one-more"); err != nil {
+		t.Errorf("in place of an entry that is gone: got error %v, want no error", err)
+	}
+}
+
+func newParts() []*part {
+	var all []*part
+	for range partCount {
+		all = append(all, &part{})
+	}
+	return all
 }

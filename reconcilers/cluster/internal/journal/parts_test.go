@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// The UIDs of Clusters spread over the parts, and the parts of known UIDs never change: a hub of a later version must find the
+// records of an earlier one.
+func TestIndexOf(t *testing.T) {
+	t.Parallel()
+	const count = 10000
+	in := make([]int, partCount)
+	for range count {
+		in[indexOf(string(uuid.NewUUID()))]++
+	}
+	for i, n := range in {
+		if n < count/partCount*9/10 {
+			t.Errorf("part %d has %d of %d UIDs: %v", i, n, count, in)
+		}
+	}
+	for uid, want := range map[string]int{
+		"":                                     3,
+		"0c5b5d3a-7a04-4e5c-8a2b-3a0f7a1b9c01": 1,
+		"5f0e2c1d-93b7-4f66-b0f4-6f7d2f5b8e02": 3,
+		"a8d4f6b2-1c3e-4a5b-9d7f-8e6c4b2a0d03": 0,
+	} {
+		if got := indexOf(uid); got != want {
+			t.Errorf("UID %q: got part %d, want %d", uid, got, want)
+		}
+	}
+}
+
+// uidIn returns a UID in a part.
+func uidIn(part int) types.UID {
+	for {
+		if uid := uuid.NewUUID(); indexOf(string(uid)) == part {
+			return uid
+		}
+	}
+}
+
+// A change is a write of the ConfigMap with the part of the Cluster. A Cluster of the same name with another UID may be in
+// another part, and its record is in one part only.
+func TestJournal_WritesWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	p := start()
+	begin := func(name string, in int) {
+		t.Helper()
+		_, err := p.Suspicion(t.Context(), name, Attempt{UID: uidIn(in), Spec: "1"})
+		must(t, err)
+		before := p.line.writes.Load()
+		must(t, p.Begin(t.Context(), "a"))
+		if n := p.line.writes.Load() - before; n != 1 {
+			t.Errorf("got %d writes for a start, want 1", n)
+		}
+	}
+	begin("a", 0)
+	p.crash()
+	p = start()
+	other := Attempt{UID: uidIn(1), Spec: "1"}
+	s, err := p.Suspicion(t.Context(), "a", other)
+	if err != nil || s.Crashes != 0 {
+		t.Errorf("got %+v and error %v for another Cluster of the name, want no crashes", s, err)
+	}
+	must(t, p.Begin(t.Context(), "a"))
+	if got := record()["a"]; got.Starting == nil || *got.Starting != other || got.Crashes != 0 {
+		t.Errorf("got record %+v, want the start of the other Cluster", got)
+	}
+	eventually(t, func() error { return p.hasIn(t, 0, 0) })
+	eventually(t, func() error { return p.hasIn(t, 1, 1) })
+}
+
+// hasIn returns an error unless the ConfigMap of a part has a number of entries.
+func (p *process) hasIn(t *testing.T, part, want int) error {
+	t.Helper()
+	s := p.parts[part].store
+	kept, err := (&configMap{live: s.live, key: s.key}).read(t.Context())
+	if err == nil && len(kept) != want {
+		err = fmt.Errorf("part %d has %+v, want %d entries", part, kept, want)
+	}
+	return err
+}
+
+// A hub takes over the journal of an earlier version, which is one ConfigMap, and removes it.
+func TestJournal_TakesOverThatOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	old := start()
+	key := old.before.key
+	old.end()
+	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
+	must(t, err)
+	data := map[string]string{}
+	for i := range partCount {
+		text, err := json.Marshal(entry{Starting: &Attempt{UID: uidIn(i), Spec: "1"}})
+		must(t, err)
+		data[fmt.Sprintf("c%d", i)] = string(text)
+	}
+	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data}
+	must(t, direct.Create(t.Context(), former))
+	for crashes := range 2 { // The second process finds the records in the parts.
+		p := start()
+		_ = p.suspect(t, "none")
+		kept := record()
+		for name := range data {
+			if e := kept[name]; e.Crashes != 1 || e.Starting != nil {
+				t.Errorf("process %d: got %+v for %s, want one crash", crashes, e, name)
+			}
+		}
+		if err := direct.Get(t.Context(), key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("process %d: got error %v for the former ConfigMap, want that it is gone", crashes, err)
+		}
+		for i := range partCount {
+			must(t, p.hasIn(t, i, 1))
+		}
+		p.end()
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
+// crashed the hub, so that no app is recorded as being started when Start returns, if the API server is available.
+func (j *Journal) Start(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			j.close(context.WithoutCancel(ctx))
+			return nil
+		case <-j.wake:
+		case <-timer.C:
+		}
+		if j.pause() <= 0 {
+			j.keep(ctx)
+		}
+		timer.Reset(j.pause())
+	}
+}
+
+// idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
+const idle = time.Hour
+
+// pause returns the time until the next write.
+func (j *Journal) pause() time.Duration {
+	j.mu.Lock()
+	due := j.due
+	j.mu.Unlock()
+	if due.IsZero() {
+		return idle
+	}
+	if due.Before(j.notBefore) {
+		due = j.notBefore
+	}
+	return time.Until(due)
+}
+
+// keep reads the records of the last process, if it has not read them yet, and writes the parts that have changed.
+func (j *Journal) keep(ctx context.Context) {
+	trying, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	err := j.load(trying)
+	writes := j.pending()
+	if err == nil {
+		err = each(writes, func(w *write) error {
+			err := w.store.write(trying, w.records)
+			if errors.Is(err, errOvertaken) { // This hub is the leader, so its records win.
+				err = w.store.write(trying, w.records)
+			}
+			w.done = err == nil
+			return err
+		})
+	}
+	if err == nil {
+		j.dropBefore(trying)
+	}
+	if ctx.Err() == nil {
+		j.tell(j.settle(writes, err), err)
+	}
+}
+
+// each calls f for all writes at the same time.
+func each(writes []*write, f func(*write) error) error {
+	errs := make([]error, len(writes))
+	var group sync.WaitGroup
+	for i, w := range writes {
+		group.Go(func() { errs[i] = f(w) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// load takes over the records of the last process, once.
+func (j *Journal) load(ctx context.Context) error {
+	if j.loaded {
+		return nil
+	}
+	stores := []*configMap{&j.before}
+	for _, p := range j.parts {
+		stores = append(stores, &p.store)
+	}
+	found, errs := make([]records, len(stores)), make([]error, len(stores))
+	var reads sync.WaitGroup
+	for i, s := range stores {
+		reads.Go(func() { found[i], errs[i] = s.read(ctx) })
+	}
+	reads.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	j.loaded = true
+	j.takeOver(found[0], found[1:], time.Now().UTC().Truncate(time.Second))
+	return nil
+}
+
+// takeOver adds the records that the last process has left: those in the parts, and older ones of an earlier version.
+func (j *Journal) takeOver(before records, inParts []records, now time.Time) {
+	last := maps.Clone(before)
+	for _, one := range inParts {
+		maps.Copy(last, one)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.records.inherit(last, now)
+	for i, p := range j.parts {
+		wanted := j.recordsOf(p)
+		p.entries = len(wanted)
+		if !maps.Equal(wanted, inParts[i]) {
+			p.changes++
+			j.wakeWithin(0)
+		}
+	}
+}
+
+// dropBefore deletes the ConfigMap of earlier versions, whose records are in the parts now. It tries again with the next write.
+func (j *Journal) dropBefore(ctx context.Context) {
+	if j.before.version == "" {
+		return
+	}
+	if err := j.before.remove(ctx); err != nil {
+		j.log.Error(err, "Failed to delete the start journal of an earlier version of the hub")
+		return
+	}
+	j.before.version = ""
+}
+
+// settle publishes the results of an attempt to the callers that wait. It returns the error of the previous attempt.
+func (j *Journal) settle(writes []*write, err error) (before error) {
+	pause := journalSpacing
+	if err != nil {
+		pause = journalRetry
+	}
+	j.notBefore = time.Now().Add(pause)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before, j.failure = j.failure, err
+	for _, w := range writes {
+		if w.done {
+			w.kept = w.change
+		}
+	}
+	if !slices.ContainsFunc(j.parts, (*part).isChanged) {
+		j.due = time.Time{}
+	}
+	close(j.turn)
+	j.turn = make(chan struct{})
+	select {
+	case <-j.ready:
+	default:
+		close(j.ready)
+	}
+	return before
+}
+
+// tell logs the first of several failures, and the recovery.
+func (j *Journal) tell(before, now error) {
+	switch {
+	case before == nil && now != nil:
+		j.log.Error(now, "Failed to write the start journal; apps start without it")
+	case before != nil && now == nil:
+		j.log.Info("The start journal is written again")
+	}
+}
+
+// close records that no app is being started. It tries once: another process may have written since, if this process has
+// lost its lease.
+func (j *Journal) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	j.mu.Lock()
+	j.over = true
+	for _, name := range slices.Collect(maps.Keys(j.records)) {
+		j.update(name, 0, func() { j.records.end(name) })
+	}
+	j.mu.Unlock()
+	writes := j.pending()
+	var err error
+	if j.loaded {
+		err = each(writes, func(w *write) error {
+			err := w.store.write(ctx, w.records)
+			w.done = err == nil
+			return err
+		})
+	}
+	if err != nil {
+		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub starts the current apps last and alone")
+	}
+	_ = j.settle(writes, err) // It wakes the callers that wait.
+}
