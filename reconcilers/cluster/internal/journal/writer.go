@@ -152,7 +152,7 @@ func (j *Journal) settle(writes []*write, err error) (before error) {
 			w.kept = w.change
 		}
 	}
-	if !slices.ContainsFunc(j.parts, (*part).isChanged) {
+	if err == nil && !slices.ContainsFunc(j.parts, (*part).isChanged) { // Records that could not be read are read later.
 		j.due = time.Time{}
 	}
 	close(j.turn)
