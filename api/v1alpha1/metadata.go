@@ -103,6 +103,6 @@ const (
 	AnnotationSecretMissingSince = "clusterfx.dev/secret-missing-since"
 )
 
-// FinalizerCluster keeps a Cluster until its app has been stopped. The hub adds it alone, before the first side effect,
-// and removes it alone. Its removal needs neither the Secret nor a response of the remote.
+// FinalizerCluster keeps a Cluster until its app has been stopped. The hub adds it before the first side effect, alone or
+// to a Cluster that it makes from a Secret, and removes it alone. Its removal needs neither the Secret nor a response of the remote.
 const FinalizerCluster = "clusterfx.dev/cluster"

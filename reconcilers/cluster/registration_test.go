@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,22 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 func (h *hub) expectReason(name, reason string) {
 	h.t.Helper()
 	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, reason)
+}
+
+// A Cluster that the hub makes has its finalizer from the beginning. The only other write before it is Ready, except for those
+// of the status, is that of its identity.
+func TestRegistration_NeedsOneWriteLess(t *testing.T) {
+	t.Parallel()
+	h, traffic := newTrafficHub(t, func(o *hubOptions) { o.remotes = nil }) // Clusters are made from Secrets, too.
+	name := h.name("a")
+	h.register(name, nil)
+	h.expectCluster(name, anyCluster)
+	c := h.expectReady(name)
+	traffic.mu.Lock()
+	defer traffic.mu.Unlock()
+	if n := traffic.patched[name]; n != 1 || !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
+		t.Errorf("got %d writes and the finalizers %v, want one write of the identity and the finalizer", n, c.Finalizers)
+	}
 }
 
 func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {

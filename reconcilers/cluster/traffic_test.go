@@ -23,6 +23,7 @@ type traffic struct {
 	reads   map[string]int // of Secrets, live, by name
 	ensured map[registry.ClusterName]int
 	applied map[string]int // writes of the status of a Cluster, by name
+	patched map[string]int // other writes of a Cluster that exists, by name
 	pages   int            // of Secrets that were read together
 	writes  int            // of any object but Leases
 	held    chan struct{}  // closed when watches of Secrets may continue; nil if they are not held
@@ -31,7 +32,7 @@ type traffic struct {
 // newTrafficHub returns a hub and its traffic.
 func newTrafficHub(t testing.TB, change func(*hubOptions)) (*hub, *traffic) {
 	t.Helper()
-	w := &traffic{reads: map[string]int{}, ensured: map[registry.ClusterName]int{}, applied: map[string]int{}}
+	w := &traffic{reads: map[string]int{}, ensured: map[registry.ClusterName]int{}, applied: map[string]int{}, patched: map[string]int{}}
 	h := newHub(t, func(o *hubOptions) {
 		o.wrap = func(base http.RoundTripper) http.RoundTripper {
 			w.base = base
@@ -65,9 +66,13 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	w.count(request, isSecret && name == "")
 	_, of, isCluster := strings.Cut(request.URL.Path, "/clusters/")
-	if name, isStatus := strings.CutSuffix(of, "/status"); isCluster && isStatus && request.Method == http.MethodPatch {
+	if name, isStatus := strings.CutSuffix(of, "/status"); isCluster && request.Method == http.MethodPatch {
 		w.mu.Lock()
-		w.applied[name]++
+		if isStatus {
+			w.applied[name]++
+		} else {
+			w.patched[name]++
+		}
 		w.mu.Unlock()
 	}
 	response, err := w.base.RoundTrip(request)

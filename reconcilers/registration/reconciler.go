@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
@@ -102,9 +103,11 @@ func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, 
 	return cluster, nil
 }
 
-// create creates the Cluster that a Secret asks for. If the API server rejects it, the Secret must change first.
+// create creates the Cluster that a Secret asks for. If the API server rejects it, the Secret must change first. The Cluster has
+// the finalizer from the beginning: otherwise the controller of Clusters would add it with another write before the start.
 func (m *reconciler) create(ctx context.Context, request registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Cluster}}
+	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
 	refused, err := stamp(cluster, secret)
 	if err == nil {
 		err = m.Create(ctx, cluster, client.FieldOwner(hubcontroller.FieldManager))
