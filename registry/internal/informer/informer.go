@@ -94,12 +94,16 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	defer i.Stop()
 	delay := backoff()
 	pause := delay.DelayWithReset(clock.RealClock{}, backoffReset)
-	_ = pause.Until(inner, true, true, func(ctx context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-			failed(ctx, reflector, err)
+	// The goroutine waits in the watch, with the stack that it has there. wait.Until would add as much to it as doubles it.
+	for inner.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(inner); err != nil {
+			failed(inner, reflector, err)
 		}
-		return false, nil
-	})
+		select {
+		case <-time.After(pause()):
+		case <-inner.Done():
+		}
+	}
 }
 
 // backoff returns the pauses between failures, which are those of client-go.
