@@ -94,7 +94,7 @@ type Options struct {
 	// of it, and no Secrets at all if it is not known. Default "": not known.
 	CredentialsNamespace string
 	// PackCaches keeps the objects in the caches of apps as protobuf messages, of which each read makes an object. Objects
-	// such as Pods take a fifth of the memory then, and a read takes two to four times as long; objects without a protobuf
+	// such as Pods take a fifth of the memory then, and a read takes two to three times as long; objects without a protobuf
 	// message, such as custom resources, stay as they are. Code that reads without copies (client.UnsafeDisableDeepCopy)
 	// gets copies. Default: caches keep decoded objects, and a read copies them.
 	PackCaches bool

@@ -29,7 +29,8 @@ const firstTry = 10 * time.Second
 // the other rules work.
 //
 // Its first try is a part of the start of the app: an app that is Ready has the controllers of all rules whose kinds are served,
-// and their objects. For that the waiter has a Warmup like a controller, and counts as one of the module, with its Name.
+// and their objects. In a handover the try may create the definition in the remote while the app before still works. For all
+// that the waiter has a Warmup like a controller, and counts as one of the module, with its Name.
 type waiter struct {
 	Name  string
 	pair  *syncer.Pair

@@ -39,7 +39,8 @@ func CredentialsRules() []rbacv1.PolicyRule {
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{JournalName},
-			Verbs: []string{"get", "delete"},
+			// The leader before an upgrade writes its end there, so that its starts do not count as crashes.
+			Verbs: []string{"get", "update", "delete"},
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{HoldsName},

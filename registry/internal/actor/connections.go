@@ -66,12 +66,11 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 // earlyRequests are the requests for discovery documents that a connection sends when it meets its remote, for the next app on
 // the connection.
 type earlyRequests struct {
-	prepare func() *app.Early // nil if nothing is requested early
+	prepare func() *app.Early // returns nil if nothing may be requested early
 	current func() string     // returns the credential in use
 
-	first  earlyDocuments
-	asked  atomic.Bool // the first documents
-	latest atomic.Pointer[earlyDocuments]
+	first  *earlyDocuments                // until they are requested; used by the connection only, once it runs
+	latest atomic.Pointer[earlyDocuments] // until they are taken
 }
 
 // earlyDocuments are discovery documents, and the credential with which they are requested.
@@ -80,30 +79,38 @@ type earlyDocuments struct {
 	credential string
 }
 
-// newEarly returns the early requests of a new connection. There are none with a middleware, which would change the requests,
-// and may not see a remote whose identity is not known.
+// newEarly returns the early requests of a new connection. There are none while a middleware is selected, which would change
+// the requests, and may not see a remote whose identity is not known.
 func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
-	if a.host.Middleware.Wraps(a.name, &a.applied) {
-		return &earlyRequests{}
+	remote := app.EarlyRemote{
+		Name: a.name, Endpoint: a.applied.Endpoint, Timeout: a.applied.WithDefaults().Client.Timeout, Base: transport,
 	}
-	remote := app.EarlyRemote{Name: a.name, Desired: a.applied.WithDefaults(), Base: transport}
-	e := &earlyRequests{prepare: func() *app.Early { return a.host.Apps.NewEarly(remote) }}
-	e.first = earlyDocuments{e.prepare(), a.wants.Credential}
-	e.latest.Store(&e.first)
+	e := &earlyRequests{prepare: func() *app.Early {
+		if a.host.Middleware.Wraps(a.name, a.latest.Load()) {
+			return nil
+		}
+		return a.host.Apps.NewEarly(remote)
+	}}
+	if first := e.prepare(); first != nil {
+		e.first = &earlyDocuments{first, a.wants.Credential}
+		e.latest.Store(e.first)
+	}
 	return e
 }
 
 // send requests documents. The first call completes those that the first app waits for.
 func (e *earlyRequests) send(ctx context.Context) {
-	switch {
-	case e.prepare == nil:
-	case e.asked.CompareAndSwap(false, true):
-		e.first.Request(ctx)
-	default:
-		next := &earlyDocuments{e.prepare(), e.current()}
+	next := e.first
+	e.first = nil
+	if next == nil {
+		documents := e.prepare()
+		if documents == nil {
+			return
+		}
+		next = &earlyDocuments{documents, e.current()}
 		e.latest.Store(next)
-		next.Request(ctx)
 	}
+	next.Request(ctx)
 }
 
 // take returns the latest documents, once, or nil if there are none for a credential.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -24,9 +25,10 @@ type Early struct {
 
 // EarlyRemote is a remote whose app has not started.
 type EarlyRemote struct {
-	Name    state.ClusterName
-	Desired state.Desired     // with its defaults
-	Base    http.RoundTripper // the connection to the remote
+	Name     state.ClusterName
+	Endpoint kubeconfig.Endpoint
+	Timeout  time.Duration     // of a request
+	Base     http.RoundTripper // the connection to the remote
 }
 
 // NewEarly returns Early that Request completes.
@@ -37,13 +39,17 @@ func (h *Host) NewEarly(r EarlyRemote) *Early {
 // Request requests the documents with the limits that the app will have, until ctx ends. No middleware sees the requests.
 func (e *Early) Request(ctx context.Context) {
 	h, r := e.host, e.remote
+	if ctx.Err() != nil { // The remote may be gone, with its metrics.
+		e.documents.Request(ctx, "", nil)
+		return
+	}
 	chain := &transport.Chain{
 		Base: r.Base, Fence: ctx, UserAgent: fmt.Sprintf("clusterfx/%s/%s/discovery", h.Replica, r.Name),
-		Timeout: r.Desired.Client.Timeout, Meter: meter.NewLimiter(h.Schemas, int64(h.Limits.MaxCacheBytes)),
+		Timeout: r.Timeout, Meter: meter.NewLimiter(h.Schemas, int64(h.Limits.MaxCacheBytes)),
 		Traffic:   h.Metrics.Traffic(string(r.Name)),
 		Intercept: h.Tracer.Requests(string(r.Name), telemetry.ToRemote),
 	}
-	config := kubeconfig.RESTConfig(r.Desired.Endpoint, chain)
+	config := kubeconfig.RESTConfig(r.Endpoint, chain)
 	e.documents.Request(ctx, config.Host, &http.Client{Transport: config.Transport})
 }
 

@@ -251,6 +251,14 @@ func reasonFor(b boundcache.Block) string {
 // worstFor returns the block of a waiting module: of a kind that one of its controllers watches, or, if that is not
 // known, of any kind.
 func (t *tracker) worstFor(p *progress) boundcache.Block {
+	if own := t.blocksOf(p); len(own) > 0 {
+		return worstOf(own)
+	}
+	return t.worst()
+}
+
+// blocksOf returns the blocks of the kinds that the controllers of a module wait for.
+func (t *tracker) blocksOf(p *progress) map[string]boundcache.Block {
 	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {
 		for _, k := range w.Missing() {
@@ -259,10 +267,16 @@ func (t *tracker) worstFor(p *progress) boundcache.Block {
 			}
 		}
 	}
-	if len(own) == 0 {
-		return t.worst()
+	return own
+}
+
+// isBlocked reports whether a module waits for a kind that is blocked, as far as that is known during a start. A controller
+// that is added later does not wait for the kinds of other modules.
+func (t *tracker) isBlocked(p *progress) bool {
+	if t.isStarting(p) {
+		return len(t.blocks) > 0
 	}
-	return worstOf(own)
+	return len(t.blocksOf(p)) > 0
 }
 
 // list returns the state of every module, sorted by name.
@@ -285,7 +299,7 @@ func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 	case p.failed != nil:
 		one.State, one.Reason, one.Message = state.ModuleFailed, p.failed.Reason, state.Sanitize(p.failed.Err.Error())
 		one.Problem = p.failed.Problem
-	case p.pending > 0 && len(t.blocks) > 0:
+	case p.pending > 0 && t.isBlocked(p):
 		worst := t.worstFor(p)
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
 		one.Problem = worst.Problem

@@ -74,7 +74,7 @@ type Options struct {
 	Limits  Limits
 	// Timeout limits how long a read waits for an informer.
 	Timeout time.Duration
-	// Packing is how the cache keeps objects that are not read; nil to keep them decoded.
+	// Packing packs the objects of the cache; nil to keep them decoded.
 	Packing *compact.Types
 	// Meter estimates the memory for the responses of the app.
 	Meter *meter.Limiter

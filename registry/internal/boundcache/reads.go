@@ -32,8 +32,8 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
 }
 
-// copying is the option of a read from a cache of packed objects. A reader that does without copies gets them from there
-// as well, since there is nothing else to give to it.
+// copying is the option of a read from a cache of packed objects, which have no decoded object that a reader could get
+// without a copy.
 const copying = client.UnsafeDisableDeepCopyOption(false)
 
 // NoteReader notes that a module reads objects: the first read starts their informer.

@@ -12,16 +12,18 @@ import (
 
 // Numbers of fields: the metadata of an object, and fields of the metadata.
 const (
-	fieldMetadata  protowire.Number = 1
-	fieldName      protowire.Number = 1
-	fieldNamespace protowire.Number = 3
-	fieldLabels    protowire.Number = 11
-	fieldKey       protowire.Number = 1 // of an entry of labels
-	fieldValue     protowire.Number = 2
+	fieldMetadata        protowire.Number = 1
+	fieldName            protowire.Number = 1
+	fieldNamespace       protowire.Number = 3
+	fieldResourceVersion protowire.Number = 6
+	fieldLabels          protowire.Number = 11
+	fieldKey             protowire.Number = 1 // of an entry of labels
+	fieldValue           protowire.Number = 2
 )
 
-// GetObjectMeta returns the metadata. Its setters panic, because an Object never changes. A cache asks for the name, the
-// namespace and the labels of each object, so these are read from the message; the other getters decode all metadata.
+// GetObjectMeta returns the metadata. Its setters panic, because an Object never changes. A cache needs the name, the
+// namespace, the labels and the resource version of each object, so these are read from the message; the other getters decode
+// all metadata.
 func (o *Object) GetObjectMeta() metav1.Object { return (*metadata)(o) }
 
 // metadata is the metadata of an Object.
@@ -78,6 +80,9 @@ func (m *metadata) decoded() *metav1.ObjectMeta {
 func (m *metadata) GetName() string      { return m.text(fieldName) }
 func (m *metadata) GetNamespace() string { return m.text(fieldNamespace) }
 
+// GetResourceVersion is called by the store of client-go with each update.
+func (m *metadata) GetResourceVersion() string { return m.text(fieldResourceVersion) }
+
 func (m *metadata) GetLabels() map[string]string {
 	var labels map[string]string
 	each(m.bytes(), func(number protowire.Number, content []byte) bool {
@@ -105,7 +110,6 @@ func (m *metadata) GetLabels() map[string]string {
 
 func (m *metadata) GetGenerateName() string            { return m.decoded().GenerateName }
 func (m *metadata) GetUID() types.UID                  { return m.decoded().UID }
-func (m *metadata) GetResourceVersion() string         { return m.decoded().ResourceVersion }
 func (m *metadata) GetGeneration() int64               { return m.decoded().Generation }
 func (m *metadata) GetSelfLink() string                { return m.decoded().SelfLink } //nolint:staticcheck // It is deprecated, and the interface has it.
 func (m *metadata) GetCreationTimestamp() metav1.Time  { return m.decoded().CreationTimestamp }

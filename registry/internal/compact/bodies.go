@@ -8,13 +8,14 @@ import (
 	"unique"
 )
 
-// bodies finds the messages, without their metadata, that several objects have. What one chart puts into many remotes
-// differs in its metadata only.
+// bodies finds the messages, without their metadata, that several objects have. Objects of one chart often differ between
+// remotes only in their metadata.
 //
-// A body that is seen for the first time belongs to its object. From the second time on it is shared, so bodies that are
-// all different cost nothing more. What was seen is a table of hashes of a fixed size, in which a hash takes the place of
-// an older one: a body may be seen twice for the first time. The hashes have a random key, so an object cannot be made to
-// take the place of another one, and the package unique compares the bodies themselves.
+// A body that is packed for the first time belongs to its object. From the second time on it is shared, so a body that is
+// packed once costs nothing more. An object that is packed again with the same body, such as after another list, shares it,
+// too, which costs some 200 bytes. A table of hashes of a fixed size has what was packed. A new hash replaces an older one in
+// its slot, so a body may be packed for the first time twice. The hashes have a random key, so a remote cannot choose which
+// hash it replaces, and the package unique compares the bodies themselves.
 type bodies struct {
 	seed maphash.Seed
 	seen [seenBodies]atomic.Uint64 // hashes

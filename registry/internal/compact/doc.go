@@ -6,7 +6,7 @@ most of it for fields that are not set.
 
 Types packs objects: an object becomes an Object, which a cache keeps and reads like any other. Its DeepCopyObject decodes
 the message, so each reader gets an object of its own, as from a cache of decoded objects. Decoding takes two to four times
-as long as a deep copy; docs/performance.md has the figures. That is why a hub does this only if it is told to.
+as long as a deep copy; docs/performance.md has the figures. So it is an option of a hub.
 
 Messages are encoded and decoded by the generated methods of the types of k8s.io/api. They are made in this process, after
 the transforms of the cache, so no bytes of a remote are kept or decoded here. Objects whose types have no such methods stay

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
@@ -190,6 +191,8 @@ func (h *handler) call(c *change) (ok bool) {
 	if ended {
 		return false
 	}
+	ok = true // also after a panic: the next changes are delivered
+	defer utilruntime.HandleCrash()
 	switch c.kind {
 	case added:
 		h.OnAdd(h.informer.unpack(c.after), c.initial)
@@ -200,5 +203,5 @@ func (h *handler) call(c *change) (ok bool) {
 	case complete:
 		h.synced.raise()
 	}
-	return true
+	return ok
 }

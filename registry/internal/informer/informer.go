@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -94,15 +95,21 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	defer i.Stop()
 	delay := backoff()
 	pause := delay.DelayWithReset(clock.RealClock{}, backoffReset)
-	// The goroutine waits in the watch, with the stack that it has there. wait.Until would add as much to it as doubles it.
+	// The goroutine waits in the watch, with the stack that it has there. The frames of wait.Until would double that stack.
 	for inner.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(inner); err != nil {
-			failed(inner, reflector, err)
-		}
+		round(inner, reflector, failed)
 		select {
 		case <-time.After(pause()):
 		case <-inner.Done():
 		}
+	}
+}
+
+// round lists and watches once. A panic counts as a failure where the program wants that, see runtime.ReallyCrash.
+func round(ctx context.Context, reflector *toolscache.Reflector, failed toolscache.WatchErrorHandlerWithContext) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+		failed(ctx, reflector, err)
 	}
 }
 
@@ -186,10 +193,10 @@ func (i *Informer) LastSyncResourceVersion() string {
 	return ""
 }
 
-// GetStore returns the objects, packed.
+// GetStore returns the objects, as the Packing keeps them.
 func (i *Informer) GetStore() toolscache.Store { return i.store }
 
-// GetIndexer returns the objects, packed.
+// GetIndexer returns the objects, as the Packing keeps them.
 func (i *Informer) GetIndexer() toolscache.Indexer { return i.store }
 
 // AddIndexers adds indexes, also of objects that are in the store already.

@@ -13,7 +13,7 @@ type Packing interface {
 	Unpack(packed any) any
 }
 
-// SetPacking sets how the store keeps objects. Transforms, handlers and the functions of indexes receive the objects
+// SetPacking sets how the store keeps objects. Changes that wait for a handler hold the objects themselves. Transforms, handlers and the functions of indexes receive the objects
 // themselves; readers of the store receive what Pack has returned. It returns an error after the start.
 func (i *Informer) SetPacking(p Packing) error {
 	return i.change(func() { i.packing = p })

@@ -31,6 +31,8 @@ const (
 	maxEarlyAge = time.Minute
 )
 
+var errUsed = errors.New("the documents were used")
+
 var errEarlyTooLarge = errors.New("the discovery documents are too large to be kept for an app that has not started")
 
 // NewEarly returns Early that Request completes.
@@ -46,6 +48,9 @@ func (e *Early) Request(ctx context.Context, host string, client *http.Client) {
 }
 
 func (e *Early) request(ctx context.Context, host string, client *http.Client) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	e.known = e.mappings.latest()
 	left := newAllowance()
 	left.bytes = maxEarly
@@ -65,7 +70,7 @@ func (e *Early) request(ctx context.Context, host string, client *http.Client) (
 
 // await waits for the documents, and returns them with the mapping whose documents they may leave out. It returns nil if
 // there are no usable documents, so that they must be requested again, and an error if they could not be requested while
-// await waited for them.
+// await waited for them. One goroutine calls it.
 func (e *Early) await(ctx context.Context) (*documents, *mapping, error) {
 	if e == nil {
 		return nil, nil, nil
@@ -83,8 +88,10 @@ func (e *Early) await(ctx context.Context) (*documents, *mapping, error) {
 	}
 	switch {
 	case e.err == nil && time.Since(e.ended) < maxEarlyAge:
-		return &e.found, e.known, nil
-	case waited && e.err != nil && !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, errEarlyTooLarge):
+		found, known := e.found, e.known
+		e.found, e.known, e.err = documents{}, nil, errUsed // The app may keep e for as long as it runs.
+		return &found, known, nil
+	case waited && !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, errEarlyTooLarge):
 		return nil, nil, e.err
 	}
 	return nil, nil, nil

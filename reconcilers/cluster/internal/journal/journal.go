@@ -40,7 +40,8 @@ type Journal struct {
 	records  records
 	attempts map[string]Attempt // digests of what would be started, by Cluster
 	due      time.Time          // when changed parts are to be written; zero for never
-	failure  error              // of the last attempt to write
+	unread   error              // of the last attempt to read; nil once the records were read
+	failure  error              // of the last attempt, for the log
 	turn     chan struct{}      // closed when an attempt has ended
 	over     bool               // the hub is ending
 }
@@ -150,8 +151,10 @@ func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct
 	switch {
 	case in.kept >= change:
 		return true, nil, nil
-	case j.failure != nil:
-		return false, nil, j.failure
+	case j.unread != nil:
+		return false, nil, j.unread
+	case in.failure != nil:
+		return false, nil, in.failure
 	case j.over:
 		return false, nil, errJournalOver
 	}

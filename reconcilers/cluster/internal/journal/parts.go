@@ -29,10 +29,11 @@ type part struct {
 	entries int
 	changes int64 // counts the changes of the records
 	kept    int64 // as of which change the records are written
+	failure error // of the last write
 }
 
 // indexOf returns the index of the part of a Cluster with a UID. A part is a range of the hashes by which Kubernetes shards
-// objects, so that hubs that share a fleet by such ranges can share its journal.
+// objects.
 func indexOf(uid string) int {
 	hash, err := strconv.ParseUint(sharding.HashField(uid), 16, 64)
 	if err != nil {
@@ -103,7 +104,7 @@ type write struct {
 	*part
 	change  int64
 	records records
-	done    bool
+	err     error
 }
 
 // pending returns the writes of the parts that have changed.

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -128,5 +129,28 @@ func TestJournal_TakesOverThatOfEarlierVersions(t *testing.T) {
 			must(t, p.hasIn(t, i, 1))
 		}
 		p.end()
+	}
+}
+
+// A part that cannot be written makes no start wait less for its own part.
+func TestJournal_FailuresOfAPart(t *testing.T) {
+	t.Parallel()
+	j := &Journal{turn: make(chan struct{}), ready: make(chan struct{})}
+	for range partCount {
+		j.parts = append(j.parts, &part{changes: 1})
+	}
+	_ = j.settle([]*write{{part: j.parts[0], change: 1, err: errCut}, {part: j.parts[1], change: 1}}, nil)
+	if _, _, err := j.outcome(j.parts[0], 1); !errors.Is(err, errCut) {
+		t.Errorf("got error %v for the part that failed", err)
+	}
+	if done, _, err := j.outcome(j.parts[1], 1); !done || err != nil {
+		t.Errorf("the part that was written: done is %t, the error %v", done, err)
+	}
+	if _, turn, err := j.outcome(j.parts[2], 1); turn == nil || err != nil {
+		t.Errorf("the part that was not written yet does not wait: error %v", err)
+	}
+	_ = j.settle(nil, errCut)
+	if _, _, err := j.outcome(j.parts[2], 1); !errors.Is(err, errCut) {
+		t.Errorf("got error %v while the journal cannot be read", err)
 	}
 }

@@ -3,12 +3,15 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
@@ -52,15 +55,15 @@ func (j *Journal) pause() time.Duration {
 func (j *Journal) keep(ctx context.Context) {
 	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
-	err := j.load(trying)
+	unread := j.load(trying)
 	writes := j.pending()
-	if err == nil {
+	err := unread
+	if unread == nil {
 		err = each(writes, func(w *write) error {
 			err := w.store.write(trying, w.records)
 			if errors.Is(err, errOvertaken) { // This hub is the leader, so its records win.
 				err = w.store.write(trying, w.records)
 			}
-			w.done = err == nil
 			return err
 		})
 	}
@@ -68,18 +71,21 @@ func (j *Journal) keep(ctx context.Context) {
 		j.dropBefore(trying)
 	}
 	if ctx.Err() == nil {
-		j.tell(j.settle(writes, err), err)
+		j.tell(j.settle(writes, unread), err)
 	}
 }
 
-// each calls f for all writes at the same time.
+// each calls f for all writes at the same time, and notes their errors.
 func each(writes []*write, f func(*write) error) error {
-	errs := make([]error, len(writes))
 	var group sync.WaitGroup
-	for i, w := range writes {
-		group.Go(func() { errs[i] = f(w) })
+	for _, w := range writes {
+		group.Go(func() { w.err = f(w) })
 	}
 	group.Wait()
+	var errs []error
+	for _, w := range writes {
+		errs = append(errs, w.err)
+	}
 	return errors.Join(errs...)
 }
 
@@ -98,6 +104,10 @@ func (j *Journal) load(ctx context.Context) error {
 		reads.Go(func() { found[i], errs[i] = s.read(ctx) })
 	}
 	reads.Wait()
+	if apierrors.IsForbidden(errs[0]) { // An operator may have removed the permission, which only an upgrade needs.
+		j.log.Error(errs[0], "Failed to read the start journal of an earlier version of the hub; it is ignored")
+		errs[0] = nil
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -108,9 +118,13 @@ func (j *Journal) load(ctx context.Context) error {
 
 // takeOver adds the records that the last process has left: those in the parts, and older ones of an earlier version.
 func (j *Journal) takeOver(before records, inParts []records, now time.Time) {
-	last := maps.Clone(before)
-	for _, one := range inParts {
-		maps.Copy(last, one)
+	last := records{}
+	for _, all := range append([]records{before}, inParts...) {
+		for name, e := range all {
+			if last[name].Starting == nil || e.Starting != nil { // A Cluster that was created again may have two records.
+				last[name] = e
+			}
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -137,22 +151,27 @@ func (j *Journal) dropBefore(ctx context.Context) {
 	j.before.version = ""
 }
 
-// settle publishes the results of an attempt to the callers that wait. It returns the error of the previous attempt.
-func (j *Journal) settle(writes []*write, err error) (before error) {
+// settle publishes the results of an attempt to the callers that wait. unread is the error of the attempt to read; without it
+// the writes were tried. It returns the error of the attempt before.
+func (j *Journal) settle(writes []*write, unread error) (before error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before, j.failure, j.unread = j.failure, unread, unread
+	for _, w := range writes {
+		switch {
+		case unread != nil:
+		case w.err == nil:
+			w.kept, w.failure = w.change, nil
+		default:
+			w.failure, j.failure = w.err, errors.Join(j.failure, w.err)
+		}
+	}
 	pause := journalSpacing
-	if err != nil {
+	if j.failure != nil {
 		pause = journalRetry
 	}
 	j.notBefore = time.Now().Add(pause)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before, j.failure = j.failure, err
-	for _, w := range writes {
-		if w.done {
-			w.kept = w.change
-		}
-	}
-	if err == nil && !slices.ContainsFunc(j.parts, (*part).isChanged) { // Records that could not be read are read later.
+	if j.failure == nil && !slices.ContainsFunc(j.parts, (*part).isChanged) {
 		j.due = time.Time{}
 	}
 	close(j.turn)
@@ -188,15 +207,13 @@ func (j *Journal) close(ctx context.Context) {
 	j.mu.Unlock()
 	writes := j.pending()
 	var err error
-	if j.loaded {
-		err = each(writes, func(w *write) error {
-			err := w.store.write(ctx, w.records)
-			w.done = err == nil
-			return err
-		})
+	if !j.loaded {
+		j.unread = cmp.Or(j.unread, errJournalOver)
+	} else {
+		err = each(writes, func(w *write) error { return w.store.write(ctx, w.records) })
 	}
 	if err != nil {
 		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub starts the current apps last and alone")
 	}
-	_ = j.settle(writes, err) // It wakes the callers that wait.
+	_ = j.settle(writes, j.unread) // It wakes the callers that wait.
 }
