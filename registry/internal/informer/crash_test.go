@@ -4,7 +4,6 @@ package informer_test
 
 import (
 	"context"
-	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,7 +21,7 @@ import (
 // The programs of this repository continue after a panic that Kubernetes' libraries handle.
 func TestMain(m *testing.M) {
 	utilruntime.ReallyCrash = false
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // A panic of a list counts as its failure. A panic of a handler loses the change, and the handler hears the next one.
