@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -42,13 +45,51 @@ type Part struct {
 
 // StatusStore has the status of the entities of a bucket in a bucket of its own, under the same keys: so the writers of values and
 // of the status never conflict, and need different permissions.
-type StatusStore struct{ bucket *bucket.Bucket }
+type StatusStore struct {
+	bucket *bucket.Bucket
+
+	mu sync.Mutex // protects ahead; held for a few instructions
+	// ahead has the revisions of own writes that the copy of the bucket in memory may not have yet, by key.
+	ahead map[string]bucket.Revision
+}
 
 // StatusBucket returns the name of the bucket with the status of the entities in a bucket.
 func StatusBucket(name string) string { return name + "-status" }
 
 // NewStatusStore returns the store of a bucket, which StatusBucket names.
-func NewStatusStore(b *bucket.Bucket) *StatusStore { return &StatusStore{bucket: b} }
+func NewStatusStore(b *bucket.Bucket) *StatusStore {
+	return &StatusStore{bucket: b, ahead: map[string]bucket.Revision{}}
+}
+
+// wrote notes the revision of an own write; 0 for a deletion.
+func (s *StatusStore) wrote(key string, at bucket.Revision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at == 0 {
+		delete(s.ahead, key)
+		return
+	}
+	s.ahead[key] = at
+}
+
+// isBehind reports whether the copy of a status in memory, of a revision, is older than the last own write.
+func (s *StatusStore) isBehind(key string, at bucket.Revision) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, ok := s.ahead[key]
+	if ok && at >= last {
+		delete(s.ahead, key)
+	}
+	return ok && at < last
+}
+
+// keys returns the keys that have a status, also those of own writes that the copy in memory does not have yet.
+func (s *StatusStore) keys() []string {
+	all := s.bucket.Keys()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append(all, slices.Collect(maps.Keys(s.ahead))...)
+}
 
 // statusTries bounds the tries of one change. Another try follows with the next reconcile.
 const statusTries = 10
@@ -111,16 +152,15 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 }
 
 // RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. The
-// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then. A part that was written a moment ago
-// may stay, too.
+// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then.
 func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
 	if !s.bucket.Health().Complete {
 		return fmt.Errorf("remove the status of cluster %s from bucket %s: %w", cluster, s.bucket.Name(), bucket.ErrNotComplete)
 	}
 	var errs []error
-	for _, key := range s.bucket.Keys() {
+	for _, key := range s.keys() {
 		e, _ := s.bucket.Get(key)
-		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok {
+		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok || s.isBehind(key, e.Revision) {
 			errs = append(errs, s.remove(ctx, key, cluster))
 		}
 	}
@@ -150,13 +190,14 @@ func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	complete := s.bucket.Health().Complete
 	e, known := s.bucket.Get(key)
-	if _, changed := f(DecodeStatus(e.Value)); !changed && (known || complete) {
+	behind := s.isBehind(key, e.Revision)
+	if _, changed := f(DecodeStatus(e.Value)); !changed && !behind && (known || complete) {
 		return nil // Also while NATS is away.
 	}
 	var err error
 	for try := range statusTries {
 		all, at := DecodeStatus(e.Value), e.Revision
-		if try > 0 || !complete {
+		if try > 0 || !complete || behind {
 			if all, at, err = s.read(ctx, key); err != nil {
 				return err
 			}
@@ -177,13 +218,20 @@ func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (St
 
 func (s *StatusStore) write(ctx context.Context, key string, all Status, at bucket.Revision) error {
 	if len(all.Clusters) == 0 {
-		return s.bucket.Delete(ctx, key, at)
+		err := s.bucket.Delete(ctx, key, at)
+		if err == nil {
+			s.wrote(key, 0)
+		}
+		return err
 	}
 	data, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	_, err = s.bucket.Put(ctx, key, data, at)
+	written, err := s.bucket.Put(ctx, key, data, at)
+	if err == nil {
+		s.wrote(key, written)
+	}
 	return err
 }
 
