@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"testing"
+	"time"
+)
+
+// allFaults has every fault that a protocol with all rules survives, the frequent ones more than once.
+func allFaults() []fault {
+	return []fault{
+		faultFreeze, faultFreeze, faultSuspend, faultKill, faultKill, faultTwin, faultCut, faultCut, faultStall, faultStall,
+		faultHang, faultOutage, faultLoss, faultWish, faultWish, faultLeave, faultJoin, faultTidy,
+	}
+}
+
+// With all rules, no history has two writers of a Cluster, and after the faults every Cluster has a writer in time.
+func TestModel_AllRules(t *testing.T) {
+	t.Parallel()
+	var late, writes, moves int
+	faults := map[fault]int{}
+	var worst time.Duration
+	for seed := range seeds(60) {
+		o := run(t, history{seed: seed, faults: allFaults(), length: 90 * time.Second, replicas: 3, settle: true})
+		if o.violation != "" {
+			t.Errorf("seed %d: %s", seed, o.violation)
+		}
+		if o.unserved > patience {
+			t.Errorf("seed %d: a Cluster has no writer for %s", seed, o.unserved)
+		}
+		late, writes, moves, worst = late+o.late, writes+o.writes, moves+o.moves, max(worst, o.unserved)
+		for f, n := range o.faults {
+			faults[f] += n
+		}
+	}
+	t.Logf("%d writes, %d moves of shards, faults %v", writes, moves, faults)
+	t.Logf("%d writes had passed the gate before a freeze; longest time without a writer %s", late, worst)
+}
+
+// seeds are the seeds of n histories.
+func seeds(n uint64) func(yield func(uint64) bool) {
+	return func(yield func(uint64) bool) {
+		for seed := uint64(1); seed <= n; seed++ {
+			if !yield(seed) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	shardsOfModel   = 4
+	clustersOfModel = 6
+	// patience is the time within which every Cluster has a writer again, after the last fault.
+	patience = 30 * time.Second
+)
+
+// timing has the durations of leader mode.
+func timing() Timing {
+	return Timing{Duration: 10 * time.Second, Deadline: 7 * time.Second, Retry: 1500 * time.Millisecond}
+}
+
+// cluster is a remote that one replica writes to.
+type cluster struct{ uid types.UID }
+
+// term identifies a writer: the shard and the epoch of a write, as in a user agent, and who sent it.
+type term struct {
+	shard       int
+	epoch       int64
+	incarnation string
+	process     int
+}
+
+// write is a write to a remote.
+type write struct {
+	cluster types.UID
+	term    term
+	left    bool // it had passed the gate before its process was frozen
+}
+
+// fault is a kind of fault.
+type fault string
+
+// The faults. Each has a duration of its own.
+const (
+	faultFreeze  fault = "freeze"  // SIGSTOP, and resume
+	faultSuspend fault = "suspend" // as freeze, and the monotonic clock stands still
+	faultKill    fault = "kill"    // kill -9, and a new process of the same name or of another
+	faultTwin    fault = "twin"    // a second process of the same name
+	faultCut     fault = "cut"     // no contact with the hub's API server; remotes respond
+	faultStall   fault = "stall"   // a watch delivers nothing
+	faultHang    fault = "hang"    // the reconcilers stand still
+	faultOutage  fault = "outage"  // the hub's API server is away
+	faultLoss    fault = "loss"    // requests and responses are lost
+	faultWish    fault = "wish"    // somebody writes an arbitrary assignment
+	faultLeave   fault = "leave"   // an orderly end, and a new process
+	faultJoin    fault = "join"    // one process more
+	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
+	faultDelete  fault = "delete"  // somebody deletes a record
+)
+
+// history says what a run of the model does.
+type history struct {
+	seed     uint64
+	omit     rules
+	faults   []fault // drawn at random; one of them more often if it is in the list more often
+	length   time.Duration
+	replicas int
+	odd      bool // one replica has another number of shards
+	settle   bool // check that every Cluster has a writer again
+}
+
+// outcome is what a run has found.
+type outcome struct {
+	violation string         // two writers, or an epoch that went back
+	unserved  time.Duration  // the longest time without a write to a Cluster after the faults
+	late      int            // tolerated writes: they had passed the gate before a freeze
+	writes    int            // to remotes
+	faults    map[fault]int  // how often each fault came
+	moves     int            // changes of the holder of a shard
+	epochs    map[string]any // the records at the end
+}
+
+// world is the environment of the replicas.
+type world struct {
+	history
+	server   *apiServer
+	clusters []cluster
+	began    time.Time
+	running  sync.WaitGroup
+
+	mu        sync.Mutex
+	rng       *rand.Rand
+	processes []*process
+	started   int
+	names     int
+	downUntil time.Time
+	lossUntil time.Time
+	current   map[types.UID]term
+	seen      map[types.UID]map[term]bool
+	last      map[types.UID]time.Time
+	settling  time.Time // zero while there are faults
+	outcome
+}
+
+// run runs a history.
+func run(t *testing.T, h history) outcome {
+	t.Helper()
+	var result outcome
+	synctest.Test(t, func(*testing.T) {
+		w := &world{
+			history: h, server: newAPIServer(), began: time.Now(), rng: rand.New(rand.NewPCG(h.seed, 0)),
+			current: map[types.UID]term{}, seen: map[types.UID]map[term]bool{}, last: map[types.UID]time.Time{},
+		}
+		w.outcome.faults = map[fault]int{}
+		w.play()
+		result = w.outcome
+		if broken := w.server.violation(); broken != "" && result.violation == "" {
+			result.violation = broken
+		}
+	})
+	return result
+}
+
+// play installs, starts the replicas, draws faults, ends them, and waits.
+func (w *world) play() {
+	for c := range clustersOfModel {
+		w.clusters = append(w.clusters, cluster{types.UID(fmt.Sprintf("%d-of-%d", c, w.seed))})
+	}
+	for i := range shardsOfModel {
+		_, _ = w.server.write(kindRecord+strconv.Itoa(i), Record{}, "")
+	}
+	for range w.replicas {
+		w.start(w.freshName(), shardsOfModel)
+	}
+	if w.odd && w.omit[ruleOneNumber] {
+		w.start(w.freshName(), shardsOfModel-1)
+	}
+	<-time.After(15 * time.Second)
+	for time.Since(w.began) < w.length && w.violation() == "" {
+		if len(w.history.faults) > 0 {
+			w.draw()
+		}
+		<-time.After(w.random(4 * time.Second))
+	}
+	w.endFaults()
+	if w.settle && w.violation() == "" {
+		<-time.After(patience + 5*time.Second)
+		w.checkServed()
+	}
+	w.moves = w.countMoves()
+	for _, p := range w.all() {
+		p.kill()
+	}
+	w.running.Wait()
+}
+
+func (w *world) freshName() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names++
+	return "replica-" + strconv.Itoa(w.names)
+}
+
+func (w *world) random(limit time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.rng.Int64N(int64(limit)))
+}
+
+func (w *world) pick(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.IntN(n)
+}
+
+func (w *world) violation() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outcome.violation
+}
+
+func (w *world) all() []*process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*process(nil), w.processes...)
+}
+
+// alive returns the processes that run.
+func (w *world) alive() (running []*process) {
+	for _, p := range w.all() {
+		if p.isRunning() {
+			running = append(running, p)
+		}
+	}
+	return running
+}
+
+// loss is the probability that a request, or a response, is lost.
+func (w *world) loss() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case time.Now().Before(w.lossUntil):
+		return 0.3
+	case w.settling.IsZero() && len(w.history.faults) > 0:
+		return 0.01
+	}
+	return 0
+}
+
+func (w *world) isDown() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.downUntil)
+}
+
+// draw lets one fault happen.
+func (w *world) draw() {
+	f := w.history.faults[w.pick(len(w.history.faults))]
+	w.outcome.faults[f]++
+	length := time.Second + w.random(25*time.Second)
+	switch f {
+	case faultOutage:
+		w.set(func() { w.downUntil = time.Now().Add(length) })
+	case faultLoss:
+		w.set(func() { w.lossUntil = time.Now().Add(length) })
+	case faultWish:
+		names := make([]string, shardsOfModel)
+		for i := range names {
+			names[i] = w.anyName()
+		}
+		_, _ = w.server.write(kindWish, wish{names: names}, anyVersion)
+	case faultTidy:
+		for key, value := range w.server.all() {
+			if l, isLease := value.(Lease); isLease && l.Incarnation == "" && strings.HasPrefix(key, kindLease) {
+				w.server.remove(key, l.Version)
+			}
+		}
+	case faultDelete:
+		key := kindRecord + strconv.Itoa(w.pick(shardsOfModel))
+		w.server.remove(key, versionOf(w.server.get(key)))
+	default:
+		if running := w.alive(); len(running) > 0 {
+			w.hit(running[w.pick(len(running))], f, length)
+		}
+	}
+}
+
+func (w *world) anyName() string {
+	all := w.all()
+	return all[w.pick(len(all))].name
+}
+
+// hit lets a fault happen to one process.
+func (w *world) hit(p *process, f fault, length time.Duration) {
+	until := time.Now().Add(length)
+	set := func(change func()) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		change()
+	}
+	switch f {
+	case faultFreeze, faultSuspend:
+		<-time.After(w.random(5 * time.Millisecond)) // anywhere between the steps of the process
+		p.freeze(f == faultSuspend)
+		w.running.Go(func() {
+			<-time.After(length)
+			p.thaw()
+		})
+	case faultKill:
+		name := p.name
+		if w.pick(2) == 0 {
+			name = w.freshName()
+		}
+		p.kill()
+		<-time.After(w.random(3 * time.Second))
+		w.start(name, p.count)
+	case faultTwin:
+		w.start(p.name, p.count)
+	case faultLeave:
+		set(func() { p.machine.Leave(p.now().Monotonic.Add(10 * time.Second)) })
+		w.start(w.freshName(), p.count)
+	case faultJoin:
+		w.start(w.freshName(), p.count)
+	case faultCut:
+		set(func() { p.cutUntil = until })
+	case faultHang:
+		set(func() { p.hungUntil = until })
+	case faultStall:
+		kind := []string{kindLease, kindRecord, kindWish}[w.pick(3)]
+		set(func() { p.stalled[kind] = until })
+	default:
+	}
+	if running := w.alive(); len(running) > 5 { // Histories stay small.
+		running[w.pick(len(running))].kill()
+	}
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// endFaults ends all faults but the hang of reconcilers, which the replica itself has to deal with.
+func (w *world) endFaults() {
+	w.set(func() { w.downUntil, w.lossUntil, w.settling = time.Time{}, time.Time{}, time.Now() })
+	for _, p := range w.all() {
+		p.thaw()
+		p.mu.Lock()
+		p.cutUntil, p.stalled = time.Time{}, map[string]time.Time{}
+		if time.Now().Before(p.hungUntil) {
+			p.hungUntil = time.Now().Add(time.Hour)
+		}
+		p.mu.Unlock()
+	}
+	if len(w.alive()) == 0 || w.allHang() {
+		w.start(w.freshName(), shardsOfModel)
+	}
+}
+
+func (w *world) allHang() bool {
+	for _, p := range w.alive() {
+		p.mu.Lock()
+		works := time.Now().After(p.hungUntil) && !p.machine.leaving
+		p.mu.Unlock()
+		if works {
+			return false
+		}
+	}
+	return true
+}
+
+// arrive is the remote: it receives a write and checks that the writer is not one of the past.
+func (w *world) arrive(x write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes++
+	now, current := w.current[x.cluster], x.term
+	seen := w.seen[x.cluster]
+	if seen == nil {
+		seen = map[term]bool{}
+		w.seen[x.cluster] = seen
+	}
+	isOld := seen[current] || current.shard == now.shard && current.epoch <= now.epoch
+	switch {
+	case current == now:
+	case len(seen) > 0 && isOld && x.left:
+		w.late++
+		return
+	case len(seen) > 0 && isOld:
+		w.outcome.violation = fmt.Sprintf("after %s, %s: a write of %+v after a write of %+v",
+			time.Since(w.began).Round(time.Millisecond), x.cluster, current, now)
+	}
+	w.noteWrite(x)
+}
+
+// noteWrite makes the writer the current one. The caller holds w.mu.
+func (w *world) noteWrite(x write) {
+	w.current[x.cluster], w.seen[x.cluster][x.term] = x.term, true
+	if !w.settling.IsZero() {
+		from := w.settling
+		if last := w.last[x.cluster]; last.After(from) {
+			from = last
+		}
+		w.unserved = max(w.unserved, time.Since(from))
+	}
+	w.last[x.cluster] = time.Now()
+}
+
+// checkServed adds the time since the last write to each Cluster.
+func (w *world) checkServed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.clusters {
+		from := w.settling
+		if last := w.last[c.uid]; last.After(from) {
+			from = last
+		}
+		if gap := time.Since(from); gap > 5*time.Second {
+			w.unserved = max(w.unserved, gap)
+		}
+	}
+}
+
+// countMoves counts how often a shard that had a holder got another one.
+func (w *world) countMoves() (moves int) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	last := map[string]string{}
+	for _, c := range w.server.history {
+		r, isRecord := c.value.(Record)
+		if !isRecord || r.Holder.isZero() {
+			continue
+		}
+		if before, had := last[c.key]; had && before != r.Holder.Name {
+			moves++
+		}
+		last[c.key] = r.Holder.Name
+	}
+	return moves
+}
