@@ -93,6 +93,9 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	switch {
 	case m.own.lost || s.draining || s.record.Version == "" && !m.omit[ruleRecordsRemain]:
 		return Action{}, false
+	case isMine && s.held == 0 && s.wish == m.me.Name && m.omit[ruleStaysReleased]:
+		s.held = s.record.Epoch
+		return Action{}, false
 	case isMine && s.held == 0: // Drained. Nothing reopens it.
 		return m.release(s), true
 	case isMine:

@@ -29,13 +29,33 @@ func TestModel_AllRules(t *testing.T) {
 		if o.unserved > patience {
 			t.Errorf("seed %d: a Cluster has no writer for %s", seed, o.unserved)
 		}
-		late, writes, moves, worst = late+o.late, writes+o.writes, moves+o.moves, max(worst, o.unserved)
+		late, writes, moves, worst = late+len(o.lates), writes+o.writes, moves+o.moves, max(worst, o.unserved)
 		for f, n := range o.faults {
 			faults[f] += n
 		}
 	}
 	t.Logf("%d writes, %d moves of shards, faults %v", writes, moves, faults)
 	t.Logf("%d writes had passed the gate before a freeze; longest time without a writer %s", late, worst)
+}
+
+// A process that is frozen between the gate and the wire sends one write after it resumes, and no more: the tolerated
+// exception exists, and the gate stops the second write.
+func TestModel_OneLateWrite(t *testing.T) {
+	t.Parallel()
+	late := 0
+	for seed := range seeds(60) {
+		o := run(t, history{
+			seed: seed, faults: []fault{faultFreeze}, length: 120 * time.Second, between: 20 * time.Second, replicas: 3,
+		})
+		if o.violation != "" {
+			t.Errorf("seed %d: %s", seed, o.violation)
+		}
+		late += len(o.lates)
+	}
+	if late == 0 {
+		t.Error("no history has a late write")
+	}
+	t.Logf("%d late writes", late)
 }
 
 // seeds are the seeds of n histories.

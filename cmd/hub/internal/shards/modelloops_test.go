@@ -162,7 +162,7 @@ func (p *process) begin(m *Machine, a Action) {
 func (p *process) carryOut(m *Machine, a Action, key string) {
 	switch a.Kind {
 	case WarmUp:
-		p.wait(500*time.Millisecond + p.random(2*time.Second))
+		p.wait(p.w.build/4 + p.random(p.w.build))
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		m.Warmed(a.Shard)
@@ -228,7 +228,7 @@ func (p *process) work(c cluster) {
 		}
 		if !built {
 			p.mu.Unlock()
-			p.wait(500*time.Millisecond + p.random(2*time.Second))
+			p.wait(p.w.build/4 + p.random(p.w.build))
 			p.mu.Lock()
 			if m == p.machine {
 				p.built[shard] = true
@@ -239,11 +239,15 @@ func (p *process) work(c cluster) {
 		p.inFlight[shard]++
 		freezes := p.freezes
 		p.mu.Unlock()
-		p.wait(p.random(4 * time.Millisecond)) // A freeze between the gate and the wire.
+		p.wait(p.random(30 * time.Millisecond)) // A freeze between the gate and the wire.
 		p.mu.Lock()
 		held := p.freezes != freezes
 		p.mu.Unlock()
-		p.send(write{cluster: c.uid, term: term{shard, epoch, m.me.Incarnation, p.id}, left: held})
+		x := write{cluster: c.uid, term: term{shard, epoch, m.me.Incarnation, p.id}}
+		if held {
+			x.late = late{p.id, freezes, c.uid}
+		}
+		p.send(x)
 		p.mu.Lock()
 		p.inFlight[shard]--
 		p.mu.Unlock()
@@ -279,6 +283,9 @@ func (p *process) send(x write) {
 func (p *process) lead() {
 	for {
 		p.wait(900*time.Millisecond + p.random(200*time.Millisecond))
+		if p.hangs() {
+			continue
+		}
 		value, err := p.call(func() (any, error) { return p.w.server.get(kindLeader), nil })
 		if err != nil {
 			continue

@@ -206,7 +206,7 @@ func (p *process) call(request func() (any, error)) (any, error) {
 
 // latency is mostly short, sometimes close to the timeout and sometimes longer.
 func (p *process) latency() time.Duration {
-	if p.chance(0.03) {
+	if p.chance(0.03) && !p.w.settles() {
 		return p.random(5 * time.Second)
 	}
 	return time.Millisecond + p.random(40*time.Millisecond)
@@ -221,7 +221,7 @@ func (p *process) isCut() bool {
 // watch returns the changes of a kind that have arrived since the last call. Watches of two kinds are not in step.
 func (p *process) watch(kind string) []change {
 	lag := p.random(150 * time.Millisecond)
-	if p.chance(0.05) {
+	if p.chance(0.05) && !p.w.settles() {
 		lag = p.random(3 * time.Second)
 	}
 	if p.isCut() {
@@ -278,6 +278,13 @@ func (p *process) kill() {
 		p.isDead = true
 		close(p.dead)
 	}
+}
+
+// hangs reports whether the reconcilers of the process stand still.
+func (p *process) hangs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Before(p.hungUntil)
 }
 
 func (p *process) isRunning() bool {

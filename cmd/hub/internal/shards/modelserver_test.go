@@ -43,7 +43,9 @@ type apiServer struct {
 	broken  string           // an invariant that a write broke
 }
 
-func newAPIServer() *apiServer { return &apiServer{objects: map[string]any{}, epochs: map[string]int64{}} }
+func newAPIServer() *apiServer {
+	return &apiServer{objects: map[string]any{}, epochs: map[string]int64{}}
+}
 
 func (s *apiServer) get(key string) any {
 	s.mu.Lock()

@@ -42,7 +42,13 @@ type term struct {
 type write struct {
 	cluster types.UID
 	term    term
-	left    bool // it had passed the gate before its process was frozen
+	late    late // set if it had passed the gate before its process was frozen
+}
+
+// late identifies the writes to one Cluster that had passed the gate before one freeze of a process.
+type late struct {
+	process, freeze int
+	cluster         types.UID
 }
 
 // fault is a kind of fault.
@@ -73,19 +79,21 @@ type history struct {
 	faults   []fault // drawn at random; one of them more often if it is in the list more often
 	length   time.Duration
 	replicas int
-	odd      bool // one replica has another number of shards
-	settle   bool // check that every Cluster has a writer again
+	odd      bool          // one replica has another number of shards
+	settle   bool          // check that every Cluster has a writer again
+	between  time.Duration // the longest time between two faults; default 4 s
+	build    time.Duration // how long apps take to be built; default 2 s
 }
 
 // outcome is what a run has found.
 type outcome struct {
-	violation string         // two writers, or an epoch that went back
-	unserved  time.Duration  // the longest time without a write to a Cluster after the faults
-	late      int            // tolerated writes: they had passed the gate before a freeze
-	writes    int            // to remotes
-	faults    map[fault]int  // how often each fault came
-	moves     int            // changes of the holder of a shard
-	epochs    map[string]any // the records at the end
+	violation string        // two writers, or an epoch that went back
+	unserved  time.Duration // the longest time without a write to a Cluster after the faults
+	lates     map[late]int  // tolerated writes: they had passed the gate before a freeze
+	gap       time.Duration // the longest time between two writes to a Cluster
+	writes    int           // to remotes
+	faults    map[fault]int // how often each fault came
+	moves     int           // changes of the holder of a shard
 }
 
 // world is the environment of the replicas.
@@ -119,7 +127,8 @@ func run(t *testing.T, h history) outcome {
 			history: h, server: newAPIServer(), began: time.Now(), rng: rand.New(rand.NewPCG(h.seed, 0)),
 			current: map[types.UID]term{}, seen: map[types.UID]map[term]bool{}, last: map[types.UID]time.Time{},
 		}
-		w.outcome.faults = map[fault]int{}
+		w.outcome.faults, w.lates = map[fault]int{}, map[late]int{}
+		w.between, w.build = max(w.between, 4*time.Second), max(w.build, 2*time.Second)
 		w.play()
 		result = w.outcome
 		if broken := w.server.violation(); broken != "" && result.violation == "" {
@@ -148,7 +157,7 @@ func (w *world) play() {
 		if len(w.history.faults) > 0 {
 			w.draw()
 		}
-		<-time.After(w.random(4 * time.Second))
+		<-time.After(w.random(w.between))
 	}
 	w.endFaults()
 	if w.settle && w.violation() == "" {
@@ -214,6 +223,13 @@ func (w *world) loss() float64 {
 		return 0.01
 	}
 	return 0
+}
+
+// settles reports whether the faults have ended.
+func (w *world) settles() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.settling.IsZero()
 }
 
 func (w *world) isDown() bool {
@@ -353,8 +369,8 @@ func (w *world) arrive(x write) {
 	isOld := seen[current] || current.shard == now.shard && current.epoch <= now.epoch
 	switch {
 	case current == now:
-	case len(seen) > 0 && isOld && x.left:
-		w.late++
+	case len(seen) > 0 && isOld && x.late != late{} && w.lates[x.late] == 0:
+		w.lates[x.late]++
 		return
 	case len(seen) > 0 && isOld:
 		w.outcome.violation = fmt.Sprintf("after %s, %s: a write of %+v after a write of %+v",
@@ -372,6 +388,9 @@ func (w *world) noteWrite(x write) {
 			from = last
 		}
 		w.unserved = max(w.unserved, time.Since(from))
+	}
+	if last, written := w.last[x.cluster]; written {
+		w.gap = max(w.gap, time.Since(last))
 	}
 	w.last[x.cluster] = time.Now()
 }
