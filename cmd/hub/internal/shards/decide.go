@@ -29,10 +29,10 @@ const (
 	Fence                          // overwrite the Lease of another replica, whose incarnation ends
 	WarmUp                         // build the apps of a shard, without the permission to write
 	Cool                           // end the apps of a shard that another replica shall hold
-	Announce                       // write into the record that the apps are warm
+	Announce                       // write into the record that the apps are warm, or are no longer
 	Take                           // write this incarnation into the record
 	Drain                          // end leases and runnables of a shard, and wait for its writes in flight
-	Release                        // remove this incarnation from the record
+	Release                        // give the shard to the warm replica, or to none
 )
 
 // MayTake reports whether a shard may be taken from a holder, given the Lease of the holder. The read of the Lease began
@@ -97,7 +97,7 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 		s.held = s.record.Epoch
 		return Action{}, false
 	case isMine && s.held == 0: // Drained. Nothing reopens it.
-		return m.release(s), true
+		return m.release(s, now), true
 	case isMine:
 		if !m.isToHandOver(s, now) {
 			return Action{}, false
@@ -106,6 +106,8 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 		return Action{Kind: Drain}, true
 	case s.wish == m.me.Name && !m.leaving && m.isFresh(now):
 		return m.acquire(s, now)
+	case s.record.Warm == m.me: // Withdrawn first, or the holder would release the shard to a cold replica.
+		return m.announce(s, Holder{}), true
 	case s.warmth != cold:
 		s.warmth = cold
 		return Action{Kind: Cool}, true
@@ -113,11 +115,36 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	return Action{}, false
 }
 
-// release removes this incarnation from the record. The epoch and the warm replica stay.
-func (m *Machine) release(s *shard) Action {
+// announce writes the warm replica into the record.
+func (m *Machine) announce(s *shard, warm Holder) Action {
 	next := s.record
-	next.Holder = Holder{}
+	next.Warm = warm
+	return Action{Kind: Announce, Record: next}
+}
+
+// release gives a drained shard to the replica that is warm, or to none. The replica is in the record itself, so that the
+// shard cannot go to a replica that has withdrawn.
+func (m *Machine) release(s *shard, now Instant) Action {
+	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Version: s.record.Version}
+	if heir := s.record.Warm; m.isLive(heir, now) {
+		next = m.hold(heir, s.record)
+	}
 	return Action{Kind: Release, Record: next}
+}
+
+// hold returns the record with its next holder.
+func (m *Machine) hold(by Holder, before Record) Record {
+	next := Record{Holder: by, Epoch: before.Epoch + 1, Version: before.Version}
+	if m.omit[ruleEpochGrows] {
+		next.Epoch = max(1, before.Epoch)
+	}
+	return next
+}
+
+// isLive reports whether another replica renews its Lease with this incarnation, as far as this replica sees.
+func (m *Machine) isLive(h Holder, now Instant) bool {
+	seen := m.others[h.Name]
+	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
 }
 
 // isToHandOver reports whether a shard that this replica holds shall go to another replica, which is ready for it.
@@ -128,10 +155,8 @@ func (m *Machine) isToHandOver(s *shard, now Instant) bool {
 	if s.wish == m.me.Name || s.wish == "" {
 		return false
 	}
-	heir := m.others[s.wish]
-	isLive := heir.lease.Incarnation != "" && !m.isExpired(heir, now)
-	isWarm := s.record.Warm == Holder{Name: s.wish, Incarnation: heir.lease.Incarnation}
-	return isLive && (isWarm || m.omit[ruleWarm])
+	heir := Holder{Name: s.wish, Incarnation: m.others[s.wish].lease.Incarnation}
+	return m.isLive(heir, now) && (s.record.Warm == heir || m.omit[ruleWarm])
 }
 
 // acquire returns the next step towards a shard that this replica shall hold.
@@ -155,19 +180,14 @@ func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 		s.warmth = warming
 		return Action{Kind: WarmUp}, true
 	case s.warmth == warm && s.record.Warm != m.me:
-		next := s.record
-		next.Warm = m.me
-		return Action{Kind: Announce, Record: next}, true
+		return m.announce(s, m.me), true
 	}
 	return Action{}, false
 }
 
 // take writes this incarnation into a record, from a holder that is verified to have ended.
 func (m *Machine) take(s *shard) Action {
-	next := Record{Holder: m.me, Epoch: s.record.Epoch + 1, Version: s.record.Version}
-	if m.omit[ruleEpochGrows] {
-		next.Epoch = max(1, s.record.Epoch)
-	}
+	next := m.hold(m.me, s.record)
 	if m.omit[ruleLiveRead] || m.omit[ruleOverwrite] {
 		return Action{Kind: Take, Record: next}
 	}

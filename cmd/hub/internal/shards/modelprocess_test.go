@@ -23,8 +23,8 @@ const (
 
 const (
 	requestTimeout = 3500 * time.Millisecond // of the hub's API server: half of the deadline
-	writeTimeout   = 1500 * time.Millisecond // of a remote
-	writeLatency   = time.Second             // the longest way of a write to a remote
+	writeTimeout   = 2200 * time.Millisecond // of a remote
+	writeLatency   = 2 * time.Second         // the longest way of a write to a remote
 	resync         = 300 * time.Millisecond
 )
 
@@ -206,7 +206,7 @@ func (p *process) call(request func() (any, error)) (any, error) {
 
 // latency is mostly short, sometimes close to the timeout and sometimes longer.
 func (p *process) latency() time.Duration {
-	if p.chance(0.03) && !p.w.settles() {
+	if p.chance(0.03) && !p.w.isCalm() {
 		return p.random(5 * time.Second)
 	}
 	return time.Millisecond + p.random(40*time.Millisecond)
@@ -221,7 +221,7 @@ func (p *process) isCut() bool {
 // watch returns the changes of a kind that have arrived since the last call. Watches of two kinds are not in step.
 func (p *process) watch(kind string) []change {
 	lag := p.random(150 * time.Millisecond)
-	if p.chance(0.05) && !p.w.settles() {
+	if p.chance(0.05) && !p.w.isCalm() {
 		lag = p.random(3 * time.Second)
 	}
 	if p.isCut() {

@@ -3,6 +3,7 @@
 package shards
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -18,6 +19,8 @@ import (
 const (
 	shardsOfModel   = 4
 	clustersOfModel = 6
+	// startup is the time until the first fault.
+	startup = 20 * time.Second
 	// patience is the time within which every Cluster has a writer again, after the last fault.
 	patience = 30 * time.Second
 )
@@ -80,6 +83,7 @@ type history struct {
 	length   time.Duration
 	replicas int
 	odd      bool          // one replica has another number of shards
+	calm     bool          // the network is fast and loses nothing but in faults
 	settle   bool          // check that every Cluster has a writer again
 	between  time.Duration // the longest time between two faults; default 4 s
 	build    time.Duration // how long apps take to be built; default 2 s
@@ -128,7 +132,7 @@ func run(t *testing.T, h history) outcome {
 			current: map[types.UID]term{}, seen: map[types.UID]map[term]bool{}, last: map[types.UID]time.Time{},
 		}
 		w.outcome.faults, w.lates = map[fault]int{}, map[late]int{}
-		w.between, w.build = max(w.between, 4*time.Second), max(w.build, 2*time.Second)
+		w.between, w.build = cmp.Or(w.between, 4*time.Second), cmp.Or(w.build, 2*time.Second)
 		w.play()
 		result = w.outcome
 		if broken := w.server.violation(); broken != "" && result.violation == "" {
@@ -152,12 +156,12 @@ func (w *world) play() {
 	if w.odd && w.omit[ruleOneNumber] {
 		w.start(w.freshName(), shardsOfModel-1)
 	}
-	<-time.After(15 * time.Second)
+	<-time.After(startup)
 	for time.Since(w.began) < w.length && w.violation() == "" {
 		if len(w.history.faults) > 0 {
 			w.draw()
 		}
-		<-time.After(w.random(w.between))
+		<-time.After(w.between/4 + w.random(w.between*3/4))
 	}
 	w.endFaults()
 	if w.settle && w.violation() == "" {
@@ -219,17 +223,17 @@ func (w *world) loss() float64 {
 	switch {
 	case time.Now().Before(w.lossUntil):
 		return 0.3
-	case w.settling.IsZero() && len(w.history.faults) > 0:
+	case w.settling.IsZero() && !w.calm:
 		return 0.01
 	}
 	return 0
 }
 
-// settles reports whether the faults have ended.
-func (w *world) settles() bool {
+// isCalm reports whether the network is fast and loses nothing.
+func (w *world) isCalm() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.settling.IsZero()
+	return w.calm || !w.settling.IsZero()
 }
 
 func (w *world) isDown() bool {
@@ -410,7 +414,7 @@ func (w *world) checkServed() {
 	}
 }
 
-// countMoves counts how often a shard that had a holder got another one.
+// countMoves counts how often a shard that had a holder got another one, after the startup.
 func (w *world) countMoves() (moves int) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -420,7 +424,7 @@ func (w *world) countMoves() (moves int) {
 		if !isRecord || r.Holder.isZero() {
 			continue
 		}
-		if before, had := last[c.key]; had && before != r.Holder.Name {
+		if before, had := last[c.key]; had && before != r.Holder.Name && c.at.Sub(w.began) > startup {
 			moves++
 		}
 		last[c.key] = r.Holder.Name

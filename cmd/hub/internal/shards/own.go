@@ -31,7 +31,8 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 	if o.lost {
 		return
 	}
-	if gap := began.longestSince(o.renewed); o.claimed && gap > m.timing.Deadline && !m.omit[ruleObserverContact] {
+	lull := m.timing.Duration - m.timing.Deadline
+	if o.claimed && began.longestSince(o.renewed) > lull && !m.omit[ruleObserverContact] {
 		m.observeAnew(began)
 	}
 	o.seen, o.known, o.claimed = sighting{lease: l, since: began}, true, true

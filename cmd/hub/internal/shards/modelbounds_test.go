@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"testing"
+	"time"
+)
+
+// worst runs histories and returns the worst outcomes of all of them.
+func worst(t *testing.T, h history, n uint64) (result outcome) {
+	t.Helper()
+	for h.seed = range seeds(n) {
+		o := run(t, h)
+		if o.gap > 60*time.Second || o.moves > 0 && h.faults[0] == faultOutage {
+			t.Logf("seed %d omit %v: gap %s, moves %d", h.seed, h.omit, o.gap, o.moves)
+		}
+		if o.violation != "" {
+			t.Errorf("seed %d: %s", h.seed, o.violation)
+		}
+		result.unserved = max(result.unserved, o.unserved)
+		result.gap = max(result.gap, o.gap)
+		result.moves = max(result.moves, o.moves)
+	}
+	return result
+}
+
+// A replica whose reconcilers stand still loses its shards, because it does not renew its Lease.
+func TestModel_ProgressIsNeeded(t *testing.T) {
+	t.Parallel()
+	h := history{faults: []fault{faultHang}, length: 40 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
+	with := worst(t, h, 15)
+	h.omit = rules{ruleProgress: true}
+	without := worst(t, h, 15)
+	if with.unserved > patience || without.unserved <= patience {
+		t.Errorf("a Cluster has no writer for %s with the rule, and for %s without it", with.unserved, without.unserved)
+	}
+	t.Logf("with the rule %s, without it %s", with.unserved, without.unserved)
+}
+
+// No shard moves because the hub's API server was away, although all Leases were unchanged for longer than the duration.
+func TestModel_ObserverContactIsNeeded(t *testing.T) {
+	t.Parallel()
+	h := history{faults: []fault{faultOutage}, length: 120 * time.Second, between: 60 * time.Second, replicas: 3, calm: true, settle: true}
+	with := worst(t, h, 30)
+	h.omit = rules{ruleObserverContact: true}
+	without := worst(t, h, 30)
+	if with.moves != 0 || without.moves == 0 {
+		t.Errorf("%d shards move with the rule, %d without it", with.moves, without.moves)
+	}
+	t.Logf("with the rule %d moves, without it %d", with.moves, without.moves)
+}
+
+// A hand-over leaves a Cluster without a writer for less time than its app takes to be built.
+func TestModel_WarmIsNeeded(t *testing.T) {
+	t.Parallel()
+	h := history{
+		faults: []fault{faultWish}, length: 120 * time.Second, between: 60 * time.Second, replicas: 3,
+		build: 20 * time.Second, calm: true, settle: true,
+	}
+	with := worst(t, h, 15)
+	h.omit = rules{ruleWarm: true}
+	without := worst(t, h, 15)
+	if limit := h.build / 2; with.gap > limit || without.gap <= limit {
+		t.Errorf("the longest time between two writes is %s with the rule, and %s without it", with.gap, without.gap)
+	}
+	t.Logf("with the rule %s, without it %s", with.gap, without.gap)
+}
+
+// A crash, also of the leader, leaves no Cluster without a writer for longer than 20 s, apart from the time that its app
+// takes to be built.
+func TestModel_Crash(t *testing.T) {
+	t.Parallel()
+	h := history{faults: []fault{faultKill}, length: 200 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
+	if o := worst(t, h, 30); o.gap > 20*time.Second+5*h.build/4 {
+		t.Errorf("the longest time between two writes is %s", o.gap)
+	} else {
+		t.Logf("the longest time between two writes is %s", o.gap)
+	}
+}
