@@ -29,7 +29,7 @@ const (
 	Fence                          // overwrite the Lease of another replica, whose incarnation ends
 	WarmUp                         // build the apps of a shard, without the permission to write
 	Cool                           // end the apps of a shard that another replica shall hold
-	Announce                       // write into the record that the apps are warm, or are no longer
+	Announce                       // write into the record that the apps are warm, or that the holder promises the shard to them
 	Take                           // write this incarnation into the record
 	Drain                          // end leases and runnables of a shard, and wait for its writes in flight
 	Release                        // give the shard to the warm replica, or to none
@@ -99,15 +99,11 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	case isMine && s.held == 0: // Drained. Nothing reopens it.
 		return m.release(s, now), true
 	case isMine:
-		if !m.isToHandOver(s, now) {
-			return Action{}, false
-		}
-		s.draining = true
-		return Action{Kind: Drain}, true
+		return m.handOver(s, now)
 	case s.wish == m.me.Name && !m.leaving && m.isFresh(now):
 		return m.acquire(s, now)
 	case s.record.Warm == m.me: // Withdrawn first, or the holder would release the shard to a cold replica.
-		return m.announce(s, Holder{}), true
+		return m.announce(s, Holder{}, false), !s.record.Promised
 	case s.warmth != cold:
 		s.warmth = cold
 		return Action{Kind: Cool}, true
@@ -116,9 +112,9 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 }
 
 // announce writes the warm replica into the record.
-func (m *Machine) announce(s *shard, warm Holder) Action {
+func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 	next := s.record
-	next.Warm = warm
+	next.Warm, next.Promised = warm, promised
 	return Action{Kind: Announce, Record: next}
 }
 
@@ -147,11 +143,22 @@ func (m *Machine) isLive(h Holder, now Instant) bool {
 	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
 }
 
+// handOver returns the next step with which this replica gives a shard away, if it shall.
+func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
+	isLate := m.leaving && !now.Monotonic.Before(m.leaveBy)
+	isDue := m.isToHandOver(s, now)
+	switch {
+	case isLate, isDue && (s.record.Promised || m.omit[ruleWarm]):
+		s.draining = true
+		return Action{Kind: Drain}, true
+	case isDue != s.record.Promised:
+		return m.announce(s, s.record.Warm, isDue), true
+	}
+	return Action{}, false
+}
+
 // isToHandOver reports whether a shard that this replica holds shall go to another replica, which is ready for it.
 func (m *Machine) isToHandOver(s *shard, now Instant) bool {
-	if m.leaving && !now.Monotonic.Before(m.leaveBy) {
-		return true
-	}
 	if s.wish == m.me.Name || s.wish == "" {
 		return false
 	}
@@ -180,7 +187,7 @@ func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 		s.warmth = warming
 		return Action{Kind: WarmUp}, true
 	case s.warmth == warm && s.record.Warm != m.me:
-		return m.announce(s, m.me), true
+		return m.announce(s, m.me, false), true
 	}
 	return Action{}, false
 }

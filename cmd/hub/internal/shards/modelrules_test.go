@@ -36,7 +36,7 @@ func safetyRules() []needed {
 		{rule: ruleRenewCAS, faults: []fault{faultFreeze, faultCut, faultTidy}},
 		{rule: ruleNewIncarnation, faults: []fault{faultFreeze, faultStall}},
 		{rule: ruleOwnNameWaits, faults: []fault{faultTwin}},
-		{rule: ruleLiveRead, faults: []fault{faultWish, faultStall, faultJoin, faultKill}},
+		{rule: ruleLiveRead, faults: []fault{faultWish, faultWish, faultBlind, faultJoin}, between: 6 * time.Second, build: 400 * time.Millisecond},
 		{rule: ruleDrain, faults: []fault{faultWish}},
 		{rule: ruleStaysReleased, faults: []fault{faultWish, faultWish, faultWish, faultStall}, between: 1500 * time.Millisecond, build: 200 * time.Millisecond},
 	}

@@ -65,6 +65,7 @@ const (
 	faultTwin    fault = "twin"    // a second process of the same name
 	faultCut     fault = "cut"     // no contact with the hub's API server; remotes respond
 	faultStall   fault = "stall"   // a watch delivers nothing
+	faultBlind   fault = "blind"   // the watch of the Leases delivers nothing for long
 	faultHang    fault = "hang"    // the reconcilers stand still
 	faultOutage  fault = "outage"  // the hub's API server is away
 	faultLoss    fault = "loss"    // requests and responses are lost
@@ -314,6 +315,8 @@ func (w *world) hit(p *process, f fault, length time.Duration) {
 		set(func() { p.cutUntil = until })
 	case faultHang:
 		set(func() { p.hungUntil = until })
+	case faultBlind:
+		set(func() { p.stalled[kindLease] = until.Add(30 * time.Second) })
 	case faultStall:
 		kind := []string{kindLease, kindRecord, kindWish}[w.pick(3)]
 		set(func() { p.stalled[kind] = until })

@@ -24,6 +24,8 @@ type Record struct {
 	Epoch int64
 	// Warm is the replica that has built the apps of the shard and waits for the holder to release it.
 	Warm Holder
+	// Promised says that the holder is about to release the shard to Warm, which stays warm until then.
+	Promised bool
 	// Version is the resourceVersion. It is empty if the object does not exist.
 	Version string
 }
