@@ -148,7 +148,7 @@ func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
 	isLate := m.leaving && !now.Monotonic.Before(m.leaveBy)
 	isDue := m.isToHandOver(s, now)
 	switch {
-	case isLate, isDue && (s.record.Promised || m.omit[ruleWarm]):
+	case isLate, isDue && (s.record.Promised || m.omit[ruleWarm] || m.omit[rulePromise]):
 		s.draining = true
 		return Action{Kind: Drain}, true
 	case isDue != s.record.Promised:

@@ -33,15 +33,15 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 	}
 	lull := m.timing.Duration - m.timing.Deadline
 	if o.claimed && began.longestSince(o.renewed) > lull && !m.omit[ruleObserverContact] {
-		m.observeAnew(began)
+		m.restartObservation(began)
 	}
 	o.seen, o.known, o.claimed = sighting{lease: l, since: began}, true, true
 	o.renewed = began
 }
 
-// observeAnew ends the observation of all other Leases. After a time without contact an unchanged Lease is no evidence:
+// restartObservation begins the observation of all other Leases again. After a time without contact an unchanged Lease is no evidence:
 // its replica may have had no contact, either.
-func (m *Machine) observeAnew(now Instant) {
+func (m *Machine) restartObservation(now Instant) {
 	for name, s := range m.others {
 		s.since = now
 		m.others[name] = s

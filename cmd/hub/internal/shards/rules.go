@@ -22,6 +22,7 @@ const (
 	ruleRecordsRemain   rule = "records-remain"   // a missing record is not created again
 	ruleProgress        rule = "progress"         // a replica without progress does not renew
 	ruleObserverContact rule = "observer-contact" // a replica observes only while it renews its own Lease
+	rulePromise         rule = "promise"          // a holder promises a shard to a warm replica before it drains it
 	ruleWarm            rule = "warm"             // a live holder releases a shard when the next holder is warm
 )
 
