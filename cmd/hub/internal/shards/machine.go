@@ -107,7 +107,7 @@ func (m *Machine) Warmed(number int) {
 	}
 }
 
-// Drained records that no write to a Cluster of a draining shard is in flight: each was answered or has timed out.
+// Drained records that no write to a Cluster of a draining shard is in flight: each has a response or has timed out.
 func (m *Machine) Drained(number int) {
 	if s := &m.shards[number]; s.draining {
 		m.endShard(s)

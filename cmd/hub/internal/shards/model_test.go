@@ -18,7 +18,7 @@ func allFaults() []fault {
 // With all rules, no history has two writers of a Cluster, and after the faults every Cluster has a writer in time.
 func TestModel_AllRules(t *testing.T) {
 	t.Parallel()
-	var late, writes, moves int
+	var late, writes, moves, reopened int
 	faults := map[fault]int{}
 	var worst time.Duration
 	for seed := range seeds(60) {
@@ -30,11 +30,16 @@ func TestModel_AllRules(t *testing.T) {
 			t.Errorf("seed %d: a Cluster has no writer for %s", seed, o.unserved)
 		}
 		late, writes, moves, worst = late+len(o.lates), writes+o.writes, moves+o.moves, max(worst, o.unserved)
+		reopened += o.reopened
 		for f, n := range o.faults {
 			faults[f] += n
 		}
 	}
 	t.Logf("%d writes, %d moves of shards, faults %v", writes, moves, faults)
+	if reopened == 0 {
+		t.Error("no replica renews its Lease after the deadline")
+	}
+	t.Logf("%d renewals after the deadline", reopened)
 	t.Logf("%d writes had passed the gate before a freeze; longest time without a writer %s", late, worst)
 }
 

@@ -66,6 +66,9 @@ func (p *process) renewOnce(mustRead bool) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if m.own.claimed && began.longestSince(m.own.renewed) > timing().Deadline {
+		p.w.noteReopened()
+	}
 	if p.w.omit[ruleFromBegin] {
 		began = p.now()
 	}
@@ -254,7 +257,7 @@ func (p *process) work(c cluster) {
 	}
 }
 
-// send sends a write to a remote and waits until it was answered or has timed out.
+// send sends a write to a remote and waits until it has a response or has timed out.
 func (p *process) send(x write) {
 	latency := time.Millisecond + p.random(20*time.Millisecond)
 	if p.chance(0.2) {

@@ -60,7 +60,6 @@ type process struct {
 	busy      map[string]bool
 	wished    wish
 	leader    sighting
-	leads     bool
 }
 
 func (w *world) start(name string, count int) *process {
@@ -157,7 +156,7 @@ func (p *process) reincarnate() {
 	p.machine.omit = p.w.omit
 	p.built, p.busy = map[int]bool{}, map[string]bool{}
 	p.seen, p.wished = map[string]int{}, wish{}
-	if before != nil && p.w.omit[ruleNewIncarnation] { // It continues with what it has.
+	if before != nil && p.w.omit[ruleNewIncarnation] { // It keeps its shards.
 		p.machine.shards = before.shards
 		for i := range p.machine.shards {
 			s := &p.machine.shards[i]
@@ -254,7 +253,7 @@ func (p *process) freeze(suspends bool) {
 func (p *process) thaw() {
 	backlog := map[string]time.Duration{}
 	for _, kind := range []string{kindLease, kindRecord, kindWish} {
-		backlog[kind] = p.random(2 * time.Second)
+		backlog[kind] = p.random(6 * time.Second)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

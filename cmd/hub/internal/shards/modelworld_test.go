@@ -69,18 +69,18 @@ const (
 	faultHang    fault = "hang"    // the reconcilers stand still
 	faultOutage  fault = "outage"  // the hub's API server is away
 	faultLoss    fault = "loss"    // requests and responses are lost
-	faultWish    fault = "wish"    // somebody writes an arbitrary assignment
+	faultWish    fault = "wish"    // an arbitrary assignment is written
 	faultLeave   fault = "leave"   // an orderly end, and a new process
 	faultJoin    fault = "join"    // one process more
 	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
-	faultDelete  fault = "delete"  // somebody deletes a record
+	faultDelete  fault = "delete"  // a record is deleted
 )
 
-// history says what a run of the model does.
+// history describes a run of the model.
 type history struct {
 	seed     uint64
 	omit     rules
-	faults   []fault // drawn at random; one of them more often if it is in the list more often
+	faults   []fault // drawn at random; a fault that is in the list twice comes twice as often
 	length   time.Duration
 	replicas int
 	odd      bool          // one replica has another number of shards
@@ -90,7 +90,7 @@ type history struct {
 	build    time.Duration // how long apps take to be built; default 2 s
 }
 
-// outcome is what a run has found.
+// outcome is the result of a run.
 type outcome struct {
 	violation string        // two writers, or an epoch that went back
 	unserved  time.Duration // the longest time without a write to a Cluster after the faults
@@ -99,6 +99,7 @@ type outcome struct {
 	writes    int           // to remotes
 	faults    map[fault]int // how often each fault came
 	moves     int           // changes of the holder of a shard
+	reopened  int           // renewals after the deadline, which open the gate again
 }
 
 // world is the environment of the replicas.
@@ -416,6 +417,9 @@ func (w *world) checkServed() {
 		}
 	}
 }
+
+// noteReopened counts a renewal after the deadline.
+func (w *world) noteReopened() { w.set(func() { w.reopened++ }) }
 
 // countMoves counts how often a shard that had a holder got another one, after the startup.
 func (w *world) countMoves() (moves int) {
