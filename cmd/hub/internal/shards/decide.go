@@ -36,9 +36,16 @@ const (
 )
 
 // MayTake reports whether a shard may be taken from a holder, given the Lease of the holder. The read of the Lease began
-// after the record was read, and so after the holder had written the Lease: a Lease without the incarnation, or no Lease,
-// shows that the incarnation has ended.
-func MayTake(from Holder, l Lease) bool { return from.isZero() || l.Incarnation != from.Incarnation }
+// after the record was read, and so after the holder had written the Lease: a Lease without the incarnation shows that
+// the incarnation has ended. A missing Lease was deleted, perhaps by an administrator. It shows that when it has been
+// missing for the duration, because its replica cannot renew it.
+func (m *Machine) MayTake(from Holder, l Lease, now Instant) bool {
+	if from.isZero() || l.Version != "" || m.omit[ruleMissing] {
+		return l.Incarnation != from.Incarnation
+	}
+	m.SeeLease(from.Name, l, now)
+	return m.isExpired(m.others[from.Name], now)
+}
 
 // Live returns the names of the replicas that may get shards: their Leases are neither released nor expired, and they
 // are not leaving.

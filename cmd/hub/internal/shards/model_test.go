@@ -12,6 +12,7 @@ func allFaults() []fault {
 	return []fault{
 		faultFreeze, faultFreeze, faultSuspend, faultKill, faultKill, faultTwin, faultCut, faultCut, faultStall, faultStall,
 		faultHang, faultOutage, faultLoss, faultWish, faultWish, faultLeave, faultJoin, faultTidy,
+		faultErase,
 	}
 }
 
@@ -22,7 +23,7 @@ func TestModel_AllRules(t *testing.T) {
 	faults := map[fault]int{}
 	var worst time.Duration
 	for seed := range seeds(60) {
-		o := run(t, history{seed: seed, faults: allFaults(), length: 90 * time.Second, replicas: 3, settle: true})
+		o := run(t, history{seed: seed, faults: allFaults(), length: 100 * time.Second, replicas: 3, settle: true})
 		if o.violation != "" {
 			t.Errorf("seed %d: %s", seed, o.violation)
 		}
@@ -50,7 +51,7 @@ func TestModel_OneLateWrite(t *testing.T) {
 	late := 0
 	for seed := range seeds(60) {
 		o := run(t, history{
-			seed: seed, faults: []fault{faultFreeze}, length: 120 * time.Second, between: 20 * time.Second, replicas: 3,
+			seed: seed, faults: []fault{faultFreeze}, length: 130 * time.Second, between: 20 * time.Second, replicas: 3,
 		})
 		if o.violation != "" {
 			t.Errorf("seed %d: %s", seed, o.violation)

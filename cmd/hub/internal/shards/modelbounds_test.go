@@ -25,7 +25,7 @@ func worst(t *testing.T, h history, n uint64) (result outcome) {
 // A replica whose reconcilers stand still loses its shards, because it does not renew its Lease.
 func TestModel_ProgressIsNeeded(t *testing.T) {
 	t.Parallel()
-	h := history{faults: []fault{faultHang}, length: 40 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
+	h := history{faults: []fault{faultHang}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
 	with := worst(t, h, 15)
 	h.omit = rules{ruleProgress: true}
 	without := worst(t, h, 15)
@@ -38,7 +38,7 @@ func TestModel_ProgressIsNeeded(t *testing.T) {
 // No shard moves because the hub's API server was away, although all Leases were unchanged for longer than the duration.
 func TestModel_ObserverContactIsNeeded(t *testing.T) {
 	t.Parallel()
-	h := history{faults: []fault{faultOutage}, length: 120 * time.Second, between: 60 * time.Second, replicas: 3, calm: true, settle: true}
+	h := history{faults: []fault{faultOutage}, length: 130 * time.Second, between: 60 * time.Second, replicas: 3, calm: true, settle: true}
 	with := worst(t, h, 30)
 	h.omit = rules{ruleObserverContact: true}
 	without := worst(t, h, 30)
@@ -53,7 +53,7 @@ func TestModel_ObserverContactIsNeeded(t *testing.T) {
 func TestModel_WarmAndPromiseAreNeeded(t *testing.T) {
 	t.Parallel()
 	h := history{
-		faults: []fault{faultWish}, length: 120 * time.Second, between: 60 * time.Second, replicas: 3,
+		faults: []fault{faultWish}, length: 160 * time.Second, between: 40 * time.Second, replicas: 3,
 		build: 20 * time.Second, calm: true, settle: true,
 	}
 	const limit = 6 * time.Second // It includes a write that is given up after 2.2 s.
@@ -64,19 +64,30 @@ func TestModel_WarmAndPromiseAreNeeded(t *testing.T) {
 	}
 	for _, r := range []rule{ruleWarm, rulePromise} {
 		h.omit = rules{r: true}
-		without := worst(t, h, 30)
-		if without.gap <= limit {
-			t.Errorf("without %s, the longest time between two writes is %s", r, without.gap)
+		if gap := exceeds(t, h, limit); gap <= limit {
+			t.Errorf("without %s, the longest time between two writes is %s", r, gap)
+		} else {
+			t.Logf("without %s %s", r, gap)
 		}
-		t.Logf("without %s %s", r, without.gap)
 	}
+}
+
+// exceeds runs histories until the time between two writes exceeds a limit, and returns the longest one.
+func exceeds(t *testing.T, h history, limit time.Duration) (gap time.Duration) {
+	t.Helper()
+	for h.seed = range seeds(400) {
+		if gap = max(gap, run(t, h).gap); gap > limit {
+			break
+		}
+	}
+	return gap
 }
 
 // A crash, also of the leader, leaves no Cluster without a writer for longer than 20 s, apart from the time that its app
 // takes to be built.
 func TestModel_Crash(t *testing.T) {
 	t.Parallel()
-	h := history{faults: []fault{faultKill}, length: 200 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
+	h := history{faults: []fault{faultKill}, length: 210 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
 	if o := worst(t, h, 30); o.gap > 20*time.Second+5*h.build/4 {
 		t.Errorf("the longest time between two writes is %s", o.gap)
 	} else {

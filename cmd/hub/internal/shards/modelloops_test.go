@@ -183,7 +183,11 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 	case Take:
 		if !a.Verify.isZero() {
 			lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + a.Verify.Name), nil })
-			if l, _ := lease.(Lease); err != nil || !MayTake(a.Verify, l) {
+			l, _ := lease.(Lease)
+			p.mu.Lock()
+			permitted := m.MayTake(a.Verify, l, p.now())
+			p.mu.Unlock()
+			if err != nil || !permitted {
 				return
 			}
 		}

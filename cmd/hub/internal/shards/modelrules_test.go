@@ -36,6 +36,7 @@ func safetyRules() []needed {
 		{rule: ruleRenewCAS, faults: []fault{faultFreeze, faultCut, faultTidy}},
 		{rule: ruleNewIncarnation, faults: []fault{faultFreeze, faultStall}},
 		{rule: ruleOwnNameWaits, faults: []fault{faultTwin}},
+		{rule: ruleMissing, faults: []fault{faultErase, faultErase, faultWish}},
 		{rule: ruleLiveRead, faults: []fault{faultWish, faultWish, faultBlind, faultJoin}, between: 6 * time.Second, build: 400 * time.Millisecond},
 		{rule: ruleDrain, faults: []fault{faultWish}},
 		{rule: ruleStaysReleased, faults: []fault{faultWish, faultWish, faultWish, faultStall}, between: 1500 * time.Millisecond, build: 200 * time.Millisecond},
@@ -48,7 +49,7 @@ func TestModel_EachSafetyRuleIsNeeded(t *testing.T) {
 	for _, n := range safetyRules() {
 		t.Run(string(n.rule), func(t *testing.T) {
 			t.Parallel()
-			for seed := range seeds(150) {
+			for seed := range seeds(400) {
 				h := n.history(seed)
 				o := run(t, h)
 				if o.violation == "" {
@@ -68,6 +69,6 @@ func TestModel_EachSafetyRuleIsNeeded(t *testing.T) {
 
 func (n needed) history(seed uint64) history {
 	return history{
-		seed: seed, omit: rules{n.rule: true}, faults: n.faults, odd: n.odd, between: n.between, build: n.build, length: 90 * time.Second, replicas: 3,
+		seed: seed, omit: rules{n.rule: true}, faults: n.faults, odd: n.odd, between: n.between, build: n.build, length: 100 * time.Second, replicas: 3,
 	}
 }

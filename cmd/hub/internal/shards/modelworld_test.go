@@ -20,7 +20,7 @@ const (
 	shardsOfModel   = 4
 	clustersOfModel = 6
 	// startup is the time until the first fault.
-	startup = 20 * time.Second
+	startup = 30 * time.Second
 	// patience is the time within which every Cluster has a writer again, after the last fault.
 	patience = 30 * time.Second
 )
@@ -73,6 +73,7 @@ const (
 	faultLeave   fault = "leave"   // an orderly end, and a new process
 	faultJoin    fault = "join"    // one process more
 	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
+	faultErase   fault = "erase"   // the Lease of a replica is deleted
 	faultDelete  fault = "delete"  // a record is deleted
 )
 
@@ -310,6 +311,8 @@ func (w *world) hit(p *process, f fault, length time.Duration) {
 	case faultLeave:
 		set(func() { p.machine.Leave(p.now().Monotonic.Add(10 * time.Second)) })
 		w.start(w.freshName(), p.count)
+	case faultErase:
+		w.server.remove(kindLease+p.name, versionOf(w.server.get(kindLease+p.name)))
 	case faultJoin:
 		w.start(w.freshName(), p.count)
 	case faultCut:

@@ -95,8 +95,8 @@ func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool)
 	case m.leaving:
 		return Action{}, false
 	}
-	isFree := o.seen.lease.Incarnation == "" || o.seen.lease.Incarnation == m.me.Incarnation
-	if !isFree && !m.isExpired(o.seen, now) && !m.omit[ruleOwnNameWaits] {
+	isReleased := o.seen.lease.Incarnation == "" && (o.seen.lease.Version != "" || m.omit[ruleMissing])
+	if !isReleased && o.seen.lease.Incarnation != m.me.Incarnation && !m.isExpired(o.seen, now) && !m.omit[ruleOwnNameWaits] {
 		return Action{}, false
 	}
 	return Action{Kind: Renew, Lease: next}, true

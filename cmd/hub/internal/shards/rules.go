@@ -15,6 +15,7 @@ const (
 	ruleOwnClock        rule = "own-clock"        // the observer measures that by its own clock
 	ruleOverwrite       rule = "overwrite"        // a shard is taken after the Lease of its holder has been overwritten
 	ruleOwnNameWaits    rule = "own-name-waits"   // a process waits for the Lease of its own name, too
+	ruleMissing         rule = "missing"          // a missing Lease counts as unchanged, like any other
 	ruleLiveRead        rule = "live-read"        // the Lease of the holder is read from the API server before the take
 	ruleDrain           rule = "drain"            // a shard is released when no write is in flight
 	ruleStaysReleased   rule = "stays-released"   // an epoch that was released is never held again
