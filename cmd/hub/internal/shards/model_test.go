@@ -22,7 +22,7 @@ func TestModel_AllRules(t *testing.T) {
 	var late, writes, moves, reopened int
 	faults := map[fault]int{}
 	var worst time.Duration
-	for seed := range seeds(60) {
+	for seed := range seeds(40) {
 		o := run(t, history{seed: seed, faults: allFaults(), length: 100 * time.Second, replicas: 3, settle: true})
 		if o.violation != "" {
 			t.Errorf("seed %d: %s", seed, o.violation)
@@ -49,9 +49,10 @@ func TestModel_AllRules(t *testing.T) {
 func TestModel_OneLateWrite(t *testing.T) {
 	t.Parallel()
 	late := 0
-	for seed := range seeds(60) {
+	for seed := range seeds(20) {
 		o := run(t, history{
-			seed: seed, faults: []fault{faultFreeze}, length: 130 * time.Second, between: 20 * time.Second, replicas: 3,
+			hesitate: 200 * time.Millisecond,
+			seed:     seed, faults: []fault{faultFreeze}, length: 130 * time.Second, between: 20 * time.Second, replicas: 3,
 		})
 		if o.violation != "" {
 			t.Errorf("seed %d: %s", seed, o.violation)

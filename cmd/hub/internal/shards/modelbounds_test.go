@@ -39,9 +39,9 @@ func TestModel_ProgressIsNeeded(t *testing.T) {
 func TestModel_ObserverContactIsNeeded(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultOutage}, length: 130 * time.Second, between: 60 * time.Second, replicas: 3, calm: true, settle: true}
-	with := worst(t, h, 30)
+	with := worst(t, h, 15)
 	h.omit = rules{ruleObserverContact: true}
-	without := worst(t, h, 30)
+	without := worst(t, h, 15)
 	if with.moves != 0 || without.moves == 0 {
 		t.Errorf("%d shards move with the rule, %d without it", with.moves, without.moves)
 	}
@@ -57,7 +57,7 @@ func TestModel_WarmAndPromiseAreNeeded(t *testing.T) {
 		build: 20 * time.Second, calm: true, settle: true,
 	}
 	const limit = 6 * time.Second // It includes a write that is given up after 2.2 s.
-	if with := worst(t, h, 30); with.gap > limit {
+	if with := worst(t, h, 15); with.gap > limit {
 		t.Errorf("the longest time between two writes is %s", with.gap)
 	} else {
 		t.Logf("with the rules %s", with.gap)
@@ -88,7 +88,7 @@ func exceeds(t *testing.T, h history, limit time.Duration) (gap time.Duration) {
 func TestModel_Crash(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultKill}, length: 210 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
-	if o := worst(t, h, 30); o.gap > 20*time.Second+5*h.build/4 {
+	if o := worst(t, h, 15); o.gap > 20*time.Second+5*h.build/4 {
 		t.Errorf("the longest time between two writes is %s", o.gap)
 	} else {
 		t.Logf("the longest time between two writes is %s", o.gap)

@@ -246,7 +246,7 @@ func (p *process) work(c cluster) {
 		p.inFlight[shard]++
 		freezes := p.freezes
 		p.mu.Unlock()
-		p.wait(p.random(30 * time.Millisecond)) // A freeze between the gate and the wire.
+		p.wait(p.random(p.w.hesitate)) // A freeze between the gate and the wire.
 		p.mu.Lock()
 		held := p.freezes != freezes
 		p.mu.Unlock()
