@@ -22,7 +22,7 @@ func TestModel_AllRules(t *testing.T) {
 	var late, writes, moves, reopened int
 	faults := map[fault]int{}
 	var worst time.Duration
-	for seed := range seeds(40) {
+	for seed := range seeds(25) {
 		o := run(t, history{seed: seed, faults: allFaults(), length: 100 * time.Second, replicas: 3, settle: true})
 		if o.violation != "" {
 			t.Errorf("seed %d: %s", seed, o.violation)

@@ -88,7 +88,7 @@ func exceeds(t *testing.T, h history, limit time.Duration) (gap time.Duration) {
 func TestModel_Crash(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultKill}, length: 210 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
-	if o := worst(t, h, 15); o.gap > 20*time.Second+5*h.build/4 {
+	if o := worst(t, h, 8); o.gap > 20*time.Second+5*h.build/4 {
 		t.Errorf("the longest time between two writes is %s", o.gap)
 	} else {
 		t.Logf("the longest time between two writes is %s", o.gap)

@@ -27,7 +27,7 @@ func safetyRules() []needed {
 		{rule: ruleGate, faults: []fault{faultFreeze, faultCut}},
 		{rule: ruleGateClock, faults: []fault{faultFreeze, faultCut}},
 		{rule: ruleMargin, faults: []fault{faultWish, faultWish, faultCut}, between: 8 * time.Second},
-		{rule: ruleFromBegin, faults: []fault{faultFreeze}, between: 20 * time.Second},
+		{rule: ruleFromBegin, faults: []fault{faultFreeze, faultLoss}, between: 12 * time.Second},
 		{rule: ruleLongerClock, faults: []fault{faultSuspend}, between: 20 * time.Second},
 		{rule: ruleWait, faults: []fault{faultWish, faultCut}},
 		{rule: ruleOwnClock, faults: []fault{faultWish, faultCut}},
@@ -43,7 +43,7 @@ func safetyRules() []needed {
 	}
 }
 
-// Without a rule the model finds two writers, or an epoch that goes back; with the rule, the same histories have neither.
+// Without a rule the model finds two writers, or an epoch that goes back; with the rule, the same history has neither.
 func TestModel_EachSafetyRuleIsNeeded(t *testing.T) {
 	t.Parallel()
 	for _, n := range safetyRules() {
