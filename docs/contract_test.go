@@ -15,6 +15,7 @@ func TestDocs_Contracts(t *testing.T) {
 	t.Parallel()
 	for page, folder := range map[string]string{
 		"docs/syncing-contract.md": "reconcilers/syncer", "docs/entities-contract.md": "reconcilers/entity",
+		"docs/design/runners.md": "cmd/hub/internal/shards",
 	} {
 		text, ok := pages(t)[page]
 		if !ok {

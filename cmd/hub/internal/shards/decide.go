@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import "slices"
+
+// Action is an action that is due. The replica carries it out and feeds the result back.
+type Action struct {
+	Kind  ActionKind
+	Shard int
+	// Name is the name of the Lease of Fence.
+	Name string
+	// Lease is the Lease to write if the object still has its Version; without a Version the object is created.
+	Lease Lease
+	// Record is the record to write if the object still has its Version.
+	Record Record
+	// Verify is the holder from which Take takes the shard; zero if the shard is free. Take first reads its Lease from the
+	// API server, and continues if MayTake permits it.
+	Verify Holder
+}
+
+// ActionKind is the kind of an Action.
+type ActionKind int
+
+// The actions on the own Lease, on the Leases of others, on apps and on records.
+const (
+	Renew    ActionKind = iota + 1 // write the own Lease
+	GiveBack                       // release the own Lease, as the last step of an orderly end
+	Fence                          // overwrite the Lease of another replica, whose incarnation ends
+	WarmUp                         // build the apps of a shard, without the permission to write
+	Cool                           // end the apps of a shard that another replica shall hold
+	Announce                       // write into the record that the apps are warm, or that the holder promises the shard to them
+	Take                           // write this incarnation into the record
+	Drain                          // end leases and runnables of a shard, and wait for its writes in flight
+	Release                        // give the shard to the warm replica, or to none
+)
+
+// MayTake reports whether a shard may be taken from a holder, given the Lease of the holder. The read of the Lease began
+// after the record was read, and so after the holder had written the Lease: a Lease without the incarnation shows that
+// the incarnation has ended. A missing Lease was deleted, perhaps by an administrator. It shows that when it has been
+// missing for the duration, because its replica cannot renew it.
+func (m *Machine) MayTake(from Holder, l Lease, now Instant) bool {
+	if from.isZero() || l.Version != "" || m.omit[ruleMissing] {
+		return l.Incarnation != from.Incarnation
+	}
+	m.SeeLease(from.Name, l, now)
+	return m.isExpired(m.others[from.Name], now)
+}
+
+// Live returns the names of the replicas that may get shards: their Leases are neither released nor expired, and they
+// are not leaving.
+func (m *Machine) Live(now Instant) []string {
+	var names []string
+	if m.isFresh(now) && !m.leaving {
+		names = append(names, m.me.Name)
+	}
+	for name, s := range m.others {
+		if s.lease.Incarnation != "" && !s.lease.Leaving && now.Monotonic.Sub(s.since.Monotonic) < m.timing.Duration {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Current returns the replica of each shard for Assign: the replica that shall hold it, or the holder if that replica is
+// not live.
+func (m *Machine) Current(now Instant) []string {
+	live := m.Live(now)
+	current := make([]string, len(m.shards))
+	for i := range m.shards {
+		s := &m.shards[i]
+		if current[i] = s.wish; !slices.Contains(live, s.wish) {
+			current[i] = s.record.Holder.Name
+		}
+	}
+	return current
+}
+
+// Decide returns the actions on shards and on the Leases of others that are due. An action whose result is not known yet
+// is returned again.
+func (m *Machine) Decide(now Instant) []Action {
+	var actions []Action
+	fenced := map[string]bool{}
+	for i := range m.shards {
+		a, due := m.decideShard(i, now)
+		if !due || a.Kind == Fence && fenced[a.Name] {
+			continue
+		}
+		fenced[a.Name] = true
+		a.Shard = i
+		actions = append(actions, a)
+	}
+	return actions
+}
+
+func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
+	s := &m.shards[i]
+	isMine := s.record.Holder == m.me
+	switch {
+	case m.own.lost || s.draining || s.record.Version == "" && !m.omit[ruleRecordsRemain]:
+		return Action{}, false
+	case isMine && s.held == 0 && s.wish == m.me.Name && m.omit[ruleStaysReleased]:
+		s.held = s.record.Epoch
+		return Action{}, false
+	case isMine && s.held == 0: // Drained. Nothing reopens it.
+		return m.release(s, now), true
+	case isMine:
+		return m.handOver(s, now)
+	case s.wish == m.me.Name && !m.leaving && m.isFresh(now):
+		return m.acquire(s, now)
+	case s.record.Warm == m.me: // Withdrawn first, or the holder would release the shard to a cold replica.
+		return m.announce(s, Holder{}, false), !s.record.Promised
+	case s.warmth != cold:
+		s.warmth = cold
+		return Action{Kind: Cool}, true
+	}
+	return Action{}, false
+}
+
+// announce writes the warm replica into the record.
+func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
+	next := s.record
+	next.Warm, next.Promised = warm, promised
+	return Action{Kind: Announce, Record: next}
+}
+
+// release gives a drained shard to the replica that is warm, or to none. The replica is in the record itself, so that the
+// shard cannot go to a replica that has withdrawn.
+func (m *Machine) release(s *shard, now Instant) Action {
+	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Version: s.record.Version}
+	if heir := s.record.Warm; m.isLive(heir, now) {
+		next = m.hold(heir, s.record)
+	}
+	return Action{Kind: Release, Record: next}
+}
+
+// hold returns the record with its next holder.
+func (m *Machine) hold(by Holder, before Record) Record {
+	next := Record{Holder: by, Epoch: before.Epoch + 1, Version: before.Version}
+	if m.omit[ruleEpochGrows] {
+		next.Epoch = max(1, before.Epoch)
+	}
+	return next
+}
+
+// isLive reports whether another replica renews its Lease with this incarnation, as far as this replica sees.
+func (m *Machine) isLive(h Holder, now Instant) bool {
+	seen := m.others[h.Name]
+	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
+}
+
+// handOver returns the next step with which this replica gives a shard away, if it shall.
+func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
+	isLate := m.leaving && !now.Monotonic.Before(m.leaveBy)
+	isDue := m.isToHandOver(s, now)
+	switch {
+	case isLate, isDue && (s.record.Promised || m.omit[ruleWarm] || m.omit[rulePromise]):
+		s.draining = true
+		return Action{Kind: Drain}, true
+	case isDue != s.record.Promised:
+		return m.announce(s, s.record.Warm, isDue), true
+	}
+	return Action{}, false
+}
+
+// isToHandOver reports whether a shard that this replica holds shall go to another replica, which is ready for it.
+func (m *Machine) isToHandOver(s *shard, now Instant) bool {
+	if s.wish == m.me.Name || s.wish == "" {
+		return false
+	}
+	heir := Holder{Name: s.wish, Incarnation: m.others[s.wish].lease.Incarnation}
+	return m.isLive(heir, now) && (s.record.Warm == heir || m.omit[ruleWarm])
+}
+
+// acquire returns the next step towards a shard that this replica shall hold.
+func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
+	holder := s.record.Holder
+	seen, known := m.others[holder.Name]
+	switch {
+	case holder.isZero():
+		return m.take(s), true
+	case holder.Name == m.me.Name: // An incarnation of this replica before this one, which has lost its Lease.
+		return m.take(s), true
+	case !known || seen.lease.Incarnation != holder.Incarnation:
+		return m.take(s), true // MayTake decides: the watch of the Leases may be behind the watch of the records.
+	case m.isExpired(seen, now):
+		if m.omit[ruleOverwrite] {
+			return m.take(s), true
+		}
+		fence := Lease{Renewed: seen.lease.Renewed, Version: seen.lease.Version}
+		return Action{Kind: Fence, Name: holder.Name, Lease: fence}, true
+	case s.warmth == cold:
+		s.warmth = warming
+		return Action{Kind: WarmUp}, true
+	case s.warmth == warm && s.record.Warm != m.me:
+		return m.announce(s, m.me, false), true
+	}
+	return Action{}, false
+}
+
+// take writes this incarnation into a record, from a holder that is verified to have ended.
+func (m *Machine) take(s *shard) Action {
+	next := m.hold(m.me, s.record)
+	if m.omit[ruleLiveRead] || m.omit[ruleOverwrite] {
+		return Action{Kind: Take, Record: next}
+	}
+	return Action{Kind: Take, Record: next, Verify: s.record.Holder}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	self  = Holder{Name: "hub-a", Incarnation: "a1"}
+	other = Holder{Name: "hub-b", Incarnation: "b1"}
+)
+
+// at is a moment by two clocks that agree.
+func at(seconds float64) Instant {
+	moment := time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
+	return Instant{Monotonic: moment, Wall: moment}
+}
+
+// claimed returns a Machine with one shard that has renewed its Lease at 0.
+func claimed() *Machine {
+	m := New(self, 1, timing())
+	m.SeeOwn(Lease{}, at(-10))
+	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "1"}, at(0))
+	m.SeeAssignment([]string{self.Name})
+	return m
+}
+
+// next returns the kind of the only action that is due, or zero.
+func next(t *testing.T, m *Machine, seconds float64) Action {
+	t.Helper()
+	actions := m.Decide(at(seconds))
+	if len(actions) > 1 {
+		t.Fatalf("several actions for one shard: %+v", actions)
+	}
+	if len(actions) == 0 {
+		return Action{}
+	}
+	return actions[0]
+}
+
+func expectKind(t *testing.T, got Action, want ActionKind) {
+	t.Helper()
+	if got.Kind != want {
+		t.Fatalf("got action %d, want %d: %+v", got.Kind, want, got)
+	}
+}
+
+func isOpen(m *Machine, seconds float64) bool {
+	_, err := m.Gate(0, at(seconds))
+	return err == nil
+}
+
+func TestMachine_ClaimWaits(t *testing.T) {
+	t.Parallel()
+	for name, seen := range map[string]Lease{"missing": {}, "of another incarnation": {Incarnation: "a0", Version: "1"}} {
+		m := New(self, 1, timing())
+		if _, due := m.DecideLease(at(0), true); due {
+			t.Errorf("%s: it claims a Lease that it has not read", name)
+		}
+		m.SeeOwn(seen, at(0))
+		m.SeeOwn(seen, at(9))
+		if _, due := m.DecideLease(at(9), true); due {
+			t.Errorf("%s: it claims the Lease after 9 s", name)
+		}
+		if a, due := m.DecideLease(at(10), true); !due || a.Lease.Incarnation != self.Incarnation || a.Lease.Version != seen.Version {
+			t.Errorf("%s: after 10 s: %t %+v", name, due, a)
+		}
+	}
+	m := New(self, 1, timing())
+	m.SeeOwn(Lease{Version: "1"}, at(0))
+	if _, due := m.DecideLease(at(0), true); !due {
+		t.Error("it waits for a released Lease")
+	}
+}
+
+func TestMachine_Gate(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	if isOpen(m, 0) {
+		t.Error("the gate is open without a record")
+	}
+	m.SeeRecord(0, Record{Version: "1"})
+	take := next(t, m, 0)
+	expectKind(t, take, Take)
+	m.SeeRecord(0, take.Record)
+	if epoch, err := m.Gate(0, at(7)); err != nil || epoch != 1 {
+		t.Errorf("after 7 s: epoch %d, %v", epoch, err)
+	}
+	if isOpen(m, 7.1) {
+		t.Error("the gate is open after the deadline")
+	}
+	suspended := Instant{Monotonic: at(1).Monotonic, Wall: at(8).Wall}
+	if _, err := m.Gate(0, suspended); err == nil {
+		t.Error("the gate is open after the machine was suspended")
+	}
+	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "2"}, at(8))
+	if !isOpen(m, 9) {
+		t.Error("a late renewal does not open the gate")
+	}
+	m.SeeOwn(Lease{Version: "3"}, at(9))
+	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "4"}, at(9))
+	if isOpen(m, 9) || !m.Lost() {
+		t.Error("the gate is open after the Lease was overwritten")
+	}
+}
+
+func TestMachine_OldRecords(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	mine := Record{Holder: self, Epoch: 3, Version: "3"}
+	m.SeeRecord(0, mine)
+	m.SeeRecord(0, Record{Holder: other, Epoch: 2, Version: "2"})
+	if !isOpen(m, 1) {
+		t.Error("an older record takes the shard")
+	}
+	m.SeeAssignment([]string{other.Name})
+	m.Leave(at(1).Monotonic)
+	expectKind(t, next(t, m, 1), Drain)
+	if isOpen(m, 1) {
+		t.Error("the gate is open during the drain")
+	}
+	m.Drained(0)
+	release := next(t, m, 1)
+	expectKind(t, release, Release)
+	m.SeeRecord(0, mine)
+	if isOpen(m, 1) {
+		t.Error("the record of a released epoch opens the gate")
+	}
+	m.SeeRecord(0, release.Record)
+	m.SeeRecord(0, mine)
+	if isOpen(m, 1) || !m.isDone() {
+		t.Error("an old record undoes the release")
+	}
+	if a, due := m.DecideLease(at(1), true); !due || a.Kind != GiveBack {
+		t.Errorf("a replica without shards does not give its Lease back: %+v", a)
+	}
+}
+
+// A shard of a live replica is handed over in these steps, seen from both sides.
+func TestMachine_HandOver(t *testing.T) {
+	t.Parallel()
+	from, to := claimed(), New(other, 1, timing())
+	to.SeeOwn(Lease{}, at(-10))
+	to.Renewed(Lease{Incarnation: other.Incarnation, Version: "2"}, at(0))
+	both := []*Machine{from, to}
+	write := func(r Record) {
+		for _, m := range both {
+			m.SeeRecord(0, r)
+		}
+	}
+	from.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "2"}, at(0))
+	to.SeeLease(self.Name, Lease{Incarnation: self.Incarnation, Version: "1"}, at(0))
+	write(Record{Holder: self, Epoch: 1, Version: "1"})
+	for _, m := range both {
+		m.SeeAssignment([]string{other.Name})
+	}
+	expectKind(t, next(t, from, 1), 0)
+	expectKind(t, next(t, to, 1), WarmUp)
+	expectKind(t, next(t, to, 1), 0)
+	to.Warmed(0)
+	announce := next(t, to, 2)
+	expectKind(t, announce, Announce)
+	write(announce.Record)
+	promise := next(t, from, 2)
+	expectKind(t, promise, Announce)
+	write(promise.Record)
+	to.SeeAssignment([]string{self.Name})
+	expectKind(t, next(t, to, 2), 0) // It keeps what it has announced.
+	expectKind(t, next(t, from, 2), Drain)
+	expectKind(t, next(t, from, 2), 0)
+	from.Drained(0)
+	release := next(t, from, 3)
+	expectKind(t, release, Release)
+	write(release.Record)
+	if isOpen(from, 3) || !isOpen(to, 3) {
+		t.Error("the gates do not follow the record")
+	}
+}
+
+func TestMachine_Fence(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	lease := Lease{Incarnation: other.Incarnation, Version: "7"}
+	m.SeeLease(other.Name, lease, at(0))
+	m.SeeRecord(0, Record{Holder: other, Epoch: 4, Version: "1"})
+	expectKind(t, next(t, m, 1), WarmUp)
+	for i := range 5 {
+		m.Renewed(Lease{Incarnation: self.Incarnation}, at(2*float64(i+1)))
+	}
+	expectKind(t, next(t, m, 9.9), 0)
+	fence := next(t, m, 10)
+	if expectKind(t, fence, Fence); fence.Lease.Version != "7" || fence.Lease.Incarnation != "" {
+		t.Errorf("fence writes %+v", fence.Lease)
+	}
+	m.SeeLease(other.Name, Lease{Version: "8"}, at(10))
+	take := next(t, m, 10)
+	if expectKind(t, take, Take); take.Verify != other || take.Record.Epoch != 5 {
+		t.Errorf("take writes %+v", take)
+	}
+	if m.MayTake(other, lease, at(10)) || !m.MayTake(other, Lease{Version: "8"}, at(10)) {
+		t.Error("the Lease of the holder does not decide whether the shard is taken")
+	}
+	if m.MayTake(other, Lease{}, at(11)) || m.MayTake(other, Lease{}, at(20)) || !m.MayTake(other, Lease{}, at(21)) {
+		t.Error("a missing Lease does not count after 10 s")
+	}
+}
+
+func TestMachine_Live(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	m.SeeLease("hub-b", Lease{Incarnation: "b1", Version: "1"}, at(0))
+	m.SeeLease("hub-c", Lease{Incarnation: "c1", Leaving: true, Version: "2"}, at(0))
+	m.SeeLease("hub-d", Lease{Version: "3"}, at(0))
+	if live := m.Live(at(5)); !slices.Equal(live, []string{"hub-a", "hub-b"}) {
+		t.Errorf("live: %q", live)
+	}
+	m.Renewed(Lease{Incarnation: self.Incarnation}, at(2))
+	m.Renewed(Lease{Incarnation: self.Incarnation}, at(4))
+	if live := m.Live(at(10)); !slices.Equal(live, []string{"hub-a"}) {
+		t.Errorf("live after 10 s: %q", live)
+	}
+	m.SeeRecord(0, Record{Holder: other, Epoch: 1, Version: "1"})
+	m.SeeAssignment([]string{"gone"})
+	if current := m.Current(at(5)); !slices.Equal(current, []string{"hub-b"}) {
+		t.Errorf("current: %q", current)
+	}
+}

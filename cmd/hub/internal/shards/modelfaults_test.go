@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fault is a kind of fault.
+type fault string
+
+// The faults. Each has a duration of its own.
+const (
+	faultFreeze  fault = "freeze"  // SIGSTOP, and resume
+	faultSuspend fault = "suspend" // as freeze, and the monotonic clock stands still
+	faultKill    fault = "kill"    // kill -9, and a new process of the same name or of another
+	faultTwin    fault = "twin"    // a second process of the same name
+	faultCut     fault = "cut"     // no contact with the hub's API server; remotes respond
+	faultStall   fault = "stall"   // a watch delivers nothing
+	faultBlind   fault = "blind"   // the watch of the Leases delivers nothing for long
+	faultHang    fault = "hang"    // the reconcilers stand still
+	faultOutage  fault = "outage"  // the hub's API server is away
+	faultLoss    fault = "loss"    // requests and responses are lost
+	faultWish    fault = "wish"    // an arbitrary assignment is written
+	faultLeave   fault = "leave"   // an orderly end, and a new process
+	faultJoin    fault = "join"    // one process more
+	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
+	faultErase   fault = "erase"   // the Lease of a replica is deleted
+	faultDelete  fault = "delete"  // a record is deleted
+)
+
+// draw lets one fault happen.
+func (w *world) draw() {
+	f := w.history.faults[w.pick(len(w.history.faults))]
+	w.outcome.faults[f]++
+	length := time.Second + w.random(25*time.Second)
+	switch f {
+	case faultOutage:
+		w.set(func() { w.downUntil = time.Now().Add(length) })
+	case faultLoss:
+		w.set(func() { w.lossUntil = time.Now().Add(length) })
+	case faultWish:
+		names := make([]string, shardsOfModel)
+		for i := range names {
+			names[i] = w.anyName()
+		}
+		_, _ = w.server.write(kindWish, wish{names: names}, anyVersion)
+	case faultTidy:
+		for key, value := range w.server.all() {
+			if l, isLease := value.(Lease); isLease && l.Incarnation == "" && strings.HasPrefix(key, kindLease) {
+				w.server.remove(key, l.Version)
+			}
+		}
+	case faultDelete:
+		key := kindRecord + strconv.Itoa(w.pick(shardsOfModel))
+		w.server.remove(key, versionOf(w.server.get(key)))
+	default:
+		if running := w.alive(); len(running) > 0 {
+			w.hit(running[w.pick(len(running))], f, length)
+		}
+	}
+}
+
+func (w *world) anyName() string {
+	all := w.all()
+	return all[w.pick(len(all))].name
+}
+
+// hit lets a fault happen to one process.
+func (w *world) hit(p *process, f fault, length time.Duration) {
+	until := time.Now().Add(length)
+	set := func(change func()) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		change()
+	}
+	switch f {
+	case faultFreeze, faultSuspend:
+		<-time.After(w.random(5 * time.Millisecond)) // anywhere between the steps of the process
+		p.freeze(f == faultSuspend)
+		w.running.Go(func() {
+			<-time.After(length)
+			p.thaw()
+		})
+	case faultKill:
+		name := p.name
+		if w.pick(2) == 0 {
+			name = w.freshName()
+		}
+		p.kill()
+		<-time.After(w.random(3 * time.Second))
+		w.start(name, p.count)
+	case faultTwin:
+		w.start(p.name, p.count)
+	case faultLeave:
+		set(func() { p.machine.Leave(p.now().Monotonic.Add(10 * time.Second)) })
+		w.start(w.freshName(), p.count)
+	case faultErase:
+		w.server.remove(kindLease+p.name, versionOf(w.server.get(kindLease+p.name)))
+	case faultJoin:
+		w.start(w.freshName(), p.count)
+	case faultCut:
+		set(func() { p.cutUntil = until })
+	case faultHang:
+		set(func() { p.hungUntil = until })
+	case faultBlind:
+		set(func() { p.stalled[kindLease] = until.Add(30 * time.Second) })
+	case faultStall:
+		kind := []string{kindLease, kindRecord, kindWish}[w.pick(3)]
+		set(func() { p.stalled[kind] = until })
+	default:
+	}
+	if running := w.alive(); len(running) > 5 { // Histories stay small.
+		running[w.pick(len(running))].kill()
+	}
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// endFaults ends all faults but the hang of reconcilers, which the replica itself has to deal with.
+func (w *world) endFaults() {
+	w.set(func() { w.downUntil, w.lossUntil, w.settling = time.Time{}, time.Time{}, time.Now() })
+	for _, p := range w.all() {
+		p.thaw()
+		p.mu.Lock()
+		p.cutUntil, p.stalled = time.Time{}, map[string]time.Time{}
+		if time.Now().Before(p.hungUntil) {
+			p.hungUntil = time.Now().Add(time.Hour)
+		}
+		p.mu.Unlock()
+	}
+	if len(w.alive()) == 0 || w.allHang() {
+		w.start(w.freshName(), shardsOfModel)
+	}
+}
+
+func (w *world) allHang() bool {
+	for _, p := range w.alive() {
+		p.mu.Lock()
+		works := time.Now().After(p.hungUntil) && !p.machine.leaving
+		p.mu.Unlock()
+		if works {
+			return false
+		}
+	}
+	return true
+}

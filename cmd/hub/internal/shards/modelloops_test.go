@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// renew keeps the Lease of the process, one incarnation after the other.
+func (p *process) renew() {
+	for mustRead := true; ; {
+		mustRead = p.renewOnce(mustRead)
+		p.mu.Lock()
+		lost, left := p.machine.Lost(), p.machine.leaving
+		p.mu.Unlock()
+		if lost && left {
+			p.kill()
+		}
+		for lost && p.writesInFlight() > 0 {
+			p.wait(resync)
+		}
+		if lost {
+			p.mu.Lock()
+			p.reincarnate()
+			p.mu.Unlock()
+			mustRead = true
+		}
+		p.wait(timing().Retry - 100*time.Millisecond + p.random(200*time.Millisecond))
+	}
+}
+
+// renewOnce renews the Lease and reports whether it has to be read before the next renewal.
+func (p *process) renewOnce(mustRead bool) bool {
+	key := kindLease + p.name
+	p.mu.Lock()
+	m, began := p.machine, p.now()
+	p.mu.Unlock()
+	if mustRead || !m.own.claimed {
+		value, err := p.call(func() (any, error) { return p.w.server.get(key), nil })
+		if err != nil {
+			return true
+		}
+		lease, _ := value.(Lease)
+		p.mu.Lock()
+		m.SeeOwn(lease, began)
+		p.mu.Unlock()
+	}
+	p.mu.Lock()
+	began = p.now()
+	action, due := m.DecideLease(began, !time.Now().Before(p.hungUntil))
+	p.mu.Unlock()
+	if !due {
+		return true
+	}
+	version := action.Lease.Version
+	if p.w.omit[ruleRenewCAS] && m.own.claimed {
+		version = anyVersion
+	}
+	value, err := p.call(func() (any, error) { return p.w.server.write(key, action.Lease, version) })
+	if err != nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.own.claimed && began.longestSince(m.own.renewed) > timing().Deadline {
+		p.w.noteReopened()
+	}
+	if p.w.omit[ruleFromBegin] {
+		began = p.now()
+	}
+	if action.Kind == GiveBack {
+		m.GaveBack()
+	} else {
+		m.Renewed(value.(Lease), began)
+	}
+	return false
+}
+
+func (p *process) writesInFlight() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.inFlight {
+		n += k
+	}
+	return n
+}
+
+// decide feeds the Machine from the watches and carries out its actions.
+func (p *process) decide() {
+	for {
+		records, leases, wishes := p.watch(kindRecord), p.watch(kindLease), p.watch(kindWish)
+		p.mu.Lock()
+		m := p.machine
+		p.feed(slices.Concat(leases, records, wishes))
+		for _, shard := range m.Draining() {
+			if p.inFlight[shard] == 0 || p.w.omit[ruleDrain] {
+				m.Drained(shard)
+			}
+		}
+		for shard := range p.built {
+			if s := &m.shards[shard]; s.held == 0 && s.warmth == cold {
+				delete(p.built, shard)
+			}
+		}
+		for _, a := range m.Decide(p.now()) {
+			p.begin(m, a)
+		}
+		p.mu.Unlock()
+		p.wait(resync/2 + p.random(resync))
+	}
+}
+
+// feed records changes. The caller holds p.mu.
+func (p *process) feed(changes []change) {
+	for _, c := range changes {
+		switch v := c.value.(type) {
+		case Record:
+			if shard, err := strconv.Atoi(strings.TrimPrefix(c.key, kindRecord)); err == nil && shard < p.count {
+				p.machine.SeeRecord(shard, v)
+			}
+		case Lease:
+			p.machine.SeeLease(strings.TrimPrefix(c.key, kindLease), v, p.now())
+		case wish:
+			p.wished = v
+			p.machine.SeeAssignment(v.names)
+		case nil:
+			if name, isLease := strings.CutPrefix(c.key, kindLease); isLease {
+				p.machine.SeeLease(name, Lease{}, p.now())
+			}
+			if number, isRecord := strings.CutPrefix(c.key, kindRecord); isRecord && p.machine.omit[ruleRecordsRemain] {
+				shard, _ := strconv.Atoi(number)
+				if s := &p.machine.shards[shard]; s.held == 0 {
+					s.record = Record{}
+				}
+			}
+		}
+	}
+}
+
+// begin carries out an action in the background, one at a time for each object. The caller holds p.mu.
+func (p *process) begin(m *Machine, a Action) {
+	key := kindRecord + strconv.Itoa(a.Shard)
+	if a.Kind == Fence {
+		key = kindLease + a.Name
+	}
+	if a.Kind == Drain || p.busy[key] {
+		return // The next round of decide notes that the shard is drained.
+	}
+	busy := p.busy
+	busy[key] = true
+	p.spawn(func() {
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			busy[key] = false
+		}()
+		p.carryOut(m, a, key)
+	})
+}
+
+func (p *process) carryOut(m *Machine, a Action, key string) {
+	switch a.Kind {
+	case WarmUp:
+		p.wait(p.w.build/4 + p.random(p.w.build))
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		m.Warmed(a.Shard)
+		p.built[a.Shard] = true
+	case Cool:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.built[a.Shard] = false
+	case Fence:
+		version := a.Lease.Version
+		if p.w.omit[ruleOverwriteCAS] {
+			version = anyVersion
+		}
+		p.write(m, key, a.Lease, version)
+	case Take:
+		if !a.Verify.isZero() {
+			lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + a.Verify.Name), nil })
+			l, _ := lease.(Lease)
+			p.mu.Lock()
+			permitted := m.MayTake(a.Verify, l, p.now())
+			p.mu.Unlock()
+			if err != nil || !permitted {
+				return
+			}
+		}
+		p.write(m, key, a.Record, a.Record.Version)
+	case Announce, Release:
+		p.write(m, key, a.Record, a.Record.Version)
+	default:
+	}
+}
+
+// write writes an object and feeds the response. After a conflict it reads the object.
+func (p *process) write(m *Machine, key string, value any, version string) {
+	if strings.HasPrefix(key, kindRecord) && p.w.omit[ruleTakeCAS] {
+		version = anyVersion
+	}
+	written, err := p.call(func() (any, error) { return p.w.server.write(key, value, version) })
+	if errors.Is(err, errConflict) {
+		written, err = p.call(func() (any, error) { return p.w.server.get(key), nil })
+	}
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m == p.machine {
+		p.feed([]change{{key: key, value: written}})
+	}
+}
+
+// work writes to one Cluster as long as the gate permits it.
+func (p *process) work(c cluster) {
+	shard := Of(c.uid, p.count)
+	for {
+		p.wait(150*time.Millisecond + p.random(150*time.Millisecond))
+		p.mu.Lock()
+		m := p.machine
+		epoch, err := m.Gate(shard, p.now())
+		if p.w.omit[ruleGate] && m.shards[shard].held != 0 { // It writes until it learns that it has lost the shard.
+			epoch, err = m.shards[shard].held, nil
+		}
+		hung, built := time.Now().Before(p.hungUntil), p.built[shard]
+		if err != nil || hung {
+			p.mu.Unlock()
+			continue
+		}
+		if !built {
+			p.mu.Unlock()
+			p.wait(p.w.build/4 + p.random(p.w.build))
+			p.mu.Lock()
+			if m == p.machine {
+				p.built[shard] = true
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.inFlight[shard]++
+		freezes := p.freezes
+		p.mu.Unlock()
+		p.wait(p.random(p.w.hesitate)) // A freeze between the gate and the wire.
+		p.mu.Lock()
+		held := p.freezes != freezes
+		p.mu.Unlock()
+		x := write{cluster: c.uid, term: term{shard, epoch, m.me.Incarnation, p.id}}
+		if held {
+			x.late = late{p.id, freezes, c.uid}
+		}
+		p.send(x)
+		p.mu.Lock()
+		p.inFlight[shard]--
+		p.mu.Unlock()
+	}
+}
+
+// send sends a write to a remote and waits until it has a response or has timed out.
+func (p *process) send(x write) {
+	latency := time.Millisecond + p.random(20*time.Millisecond)
+	if p.chance(0.2) {
+		latency = p.random(writeLatency)
+	}
+	lost, unanswered := p.chance(p.w.loss()), p.chance(p.w.loss())
+	done := make(chan struct{})
+	p.w.running.Go(func() {
+		<-time.After(latency)
+		if !lost {
+			p.w.arrive(x)
+		}
+		if !lost && !unanswered {
+			close(done)
+		}
+	})
+	select {
+	case <-done:
+	case <-time.After(writeTimeout):
+	case <-p.dead:
+	}
+	p.point()
+}
+
+// lead competes for the Lease of the leader, without a gate: several leaders at a time must do no harm.
+func (p *process) lead() {
+	for {
+		p.wait(900*time.Millisecond + p.random(200*time.Millisecond))
+		if p.hangs() {
+			continue
+		}
+		value, err := p.call(func() (any, error) { return p.w.server.get(kindLeader), nil })
+		if err != nil {
+			continue
+		}
+		lease, _ := value.(Lease)
+		p.mu.Lock()
+		m, now := p.machine, p.now()
+		if lease.Version != p.leader.lease.Version || p.leader.since.Monotonic.IsZero() {
+			p.leader = sighting{lease, now}
+		}
+		me := m.me.Incarnation
+		mayLead := m.isFresh(now) && !m.leaving &&
+			(lease.Incarnation == "" || lease.Incarnation == me || m.isExpired(p.leader, now))
+		p.mu.Unlock()
+		if !mayLead {
+			continue
+		}
+		next := Lease{Incarnation: me, Version: lease.Version}
+		_, err = p.call(func() (any, error) { return p.w.server.write(kindLeader, next, lease.Version) })
+		if err == nil {
+			p.assign()
+		}
+	}
+}
+
+// assign writes the assignment if it has changed.
+func (p *process) assign() {
+	p.mu.Lock()
+	now := p.now()
+	var candidates []Candidate
+	for _, name := range p.machine.Live(now) {
+		candidates = append(candidates, Candidate{Name: name})
+	}
+	before := p.wished
+	next := wish{names: Assign(p.machine.Current(now), candidates), version: before.version}
+	isSame := len(candidates) == 0 || slices.Equal(before.names, next.names)
+	p.mu.Unlock()
+	if !isSame {
+		_, _ = p.call(func() (any, error) { return p.w.server.write(kindWish, next, next.version) })
+	}
+}

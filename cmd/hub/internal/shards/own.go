@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+// ownLease is the Lease of this replica, as the last read or write of this replica found it.
+type ownLease struct {
+	seen    sighting
+	known   bool
+	claimed bool // this incarnation has been in the Lease
+	lost    bool
+	renewed Instant // the beginning of the last successful renewal
+}
+
+// SeeOwn records the Lease of this replica from a read of the API server that began at that time. A watch does not do:
+// its Lease may be older than the claim, and would look like a lost one.
+func (m *Machine) SeeOwn(l Lease, began Instant) {
+	o := &m.own
+	if !o.known || o.seen.lease.Version != l.Version {
+		o.seen = sighting{lease: l, since: began}
+	}
+	o.known = true
+	if o.claimed && l.Incarnation != m.me.Incarnation {
+		m.lose()
+	}
+}
+
+// Renewed records that the API server has accepted a claim or a renewal, with the beginning of the request and the
+// Lease of the response.
+func (m *Machine) Renewed(l Lease, began Instant) {
+	o := &m.own
+	if o.lost {
+		return
+	}
+	lull := m.timing.Duration - m.timing.Deadline
+	if o.claimed && began.longestSince(o.renewed) > lull && !m.omit[ruleObserverContact] {
+		m.restartObservation(began)
+	}
+	o.seen, o.known, o.claimed = sighting{lease: l, since: began}, true, true
+	o.renewed = began
+}
+
+// restartObservation begins the observation of all other Leases again. After a time without contact an unchanged Lease is no evidence:
+// its replica may have had no contact, either.
+func (m *Machine) restartObservation(now Instant) {
+	for name, s := range m.others {
+		s.since = now
+		m.others[name] = s
+	}
+}
+
+// lose ends the incarnation.
+func (m *Machine) lose() {
+	m.own.lost = true
+	for i := range m.shards {
+		if s := &m.shards[i]; s.held != 0 {
+			m.endShard(s)
+		}
+	}
+}
+
+// Lost reports whether this incarnation has ended: its Lease was overwritten, deleted or released.
+func (m *Machine) Lost() bool { return m.own.lost }
+
+// isFresh reports whether the last renewal is so recent that no other replica can have overwritten the Lease.
+func (m *Machine) isFresh(now Instant) bool {
+	if !m.own.claimed || m.own.lost {
+		return false
+	}
+	age := now.longestSince(m.own.renewed)
+	if m.omit[ruleLongerClock] {
+		age = now.Monotonic.Sub(m.own.renewed.Monotonic)
+	}
+	deadline := m.timing.Deadline
+	if m.omit[ruleMargin] {
+		deadline = m.timing.Duration
+	}
+	return age <= deadline || m.omit[ruleGateClock]
+}
+
+// DecideLease returns the action on the Lease of this replica, which is due every Timing.Retry. Alive says that the
+// reconcilers of the replica make progress.
+func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool) {
+	o := &m.own
+	next := Lease{Incarnation: m.me.Incarnation, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
+	switch {
+	case o.lost || !o.known:
+		return Action{}, false
+	case o.claimed && !alive && !m.omit[ruleProgress]:
+		return Action{}, false
+	case o.claimed && m.leaving && m.isDone():
+		next.Incarnation = ""
+		return Action{Kind: GiveBack, Lease: next}, true
+	case o.claimed:
+		return Action{Kind: Renew, Lease: next}, true
+	case m.leaving:
+		return Action{}, false
+	}
+	isReleased := o.seen.lease.Incarnation == "" && (o.seen.lease.Version != "" || m.omit[ruleMissing])
+	if !isReleased && o.seen.lease.Incarnation != m.me.Incarnation && !m.isExpired(o.seen, now) && !m.omit[ruleOwnNameWaits] {
+		return Action{}, false
+	}
+	return Action{Kind: Renew, Lease: next}, true
+}
+
+// GaveBack records that the API server has accepted GiveBack.
+func (m *Machine) GaveBack() { m.lose() }
+
+// isDone reports whether no record has this incarnation.
+func (m *Machine) isDone() bool {
+	return len(m.where(func(s *shard) bool { return s.held != 0 || s.record.Holder == m.me })) == 0
+}
+
+// isExpired reports whether a Lease is unchanged for so long that its incarnation no longer writes.
+func (m *Machine) isExpired(s sighting, now Instant) bool {
+	switch {
+	case m.omit[ruleWait]:
+		return true
+	case m.omit[ruleOwnClock]:
+		return now.Wall.Sub(s.lease.Renewed) >= m.timing.Duration
+	}
+	return now.Monotonic.Sub(s.since.Monotonic) >= m.timing.Duration
+}

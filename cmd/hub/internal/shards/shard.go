@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/sharding"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultCount is the number of shards of a new installation.
+const DefaultCount = 128
+
+// hashBits is the width of the hash.
+const hashBits = 64
+
+// Of returns the shard of the Cluster with this UID. Shards are ranges of the hash that an API server with sharded lists
+// uses, so that a replica can ask such a server for its shards only. The count is positive.
+func Of(uid types.UID, count int) int {
+	hash, err := strconv.ParseUint(sharding.HashField(string(uid)), 16, hashBits)
+	if err != nil {
+		panic(fmt.Sprintf("the hash of a UID is no hexadecimal number of 64 bits: %v", err))
+	}
+	shard, _ := bits.Mul64(hash, uint64(count))
+	return int(shard)
+}
+
+// Range returns the first hash of a shard and the first hash after it, as the hexadecimal numbers that a shard selector
+// has. The end of the last shard has a digit more than the others.
+func Range(shard, count int) (start, end string) { return bound(shard, count), bound(shard+1, count) }
+
+// bound returns the smallest hash h for which h * count / 2^64 is not less than the shard.
+func bound(shard, count int) string {
+	b := new(big.Int).Lsh(big.NewInt(int64(shard)), hashBits)
+	b.Add(b, big.NewInt(int64(count-1)))
+	b.Div(b, big.NewInt(int64(count)))
+	return fmt.Sprintf("0x%016x", b)
+}
