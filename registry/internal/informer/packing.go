@@ -13,8 +13,9 @@ type Packing interface {
 	Unpack(packed any) any
 }
 
-// SetPacking sets how the store keeps objects. Changes that wait for a handler hold the objects themselves. Transforms, handlers and the functions of indexes receive the objects
-// themselves; readers of the store receive what Pack has returned. It returns an error after the start.
+// SetPacking sets how the store keeps objects. Transforms, handlers and the functions of indexes receive the objects
+// themselves, which changes that wait for a handler hold; readers of the store receive what Pack has returned. It returns an
+// error after the start.
 func (i *Informer) SetPacking(p Packing) error {
 	return i.change(func() { i.packing = p })
 }
@@ -63,8 +64,8 @@ func (i *Informer) recall(packed any) any {
 	return i.unpack(packed)
 }
 
-// replace calls store to put an object in the place of an older one, which is packed; nil if there is none. It returns the
-// older one unpacked if it had to unpack it. The caller holds the lock.
+// replace calls store with an object that replaces an older one, which is packed; nil if there is none. It returns the older
+// object, unpacked if it had to unpack it. The caller holds the lock.
 func (i *Informer) replace(before, obj any, store func(packed any) error) (any, error) {
 	packed := i.pack(obj)
 	if i.packing == nil || !i.indexed {
@@ -82,12 +83,14 @@ func (i *Informer) replaceAll(list []any, store func(packed []any) error) error 
 		return store(list)
 	}
 	packed := make([]any, len(list))
-	known := make(map[any]any, len(list))
 	for n, obj := range list {
 		packed[n] = i.packing.Pack(obj)
-		known[packed[n]] = obj
 	}
 	if i.indexed {
+		known := make(map[any]any, len(list))
+		for n, obj := range list {
+			known[packed[n]] = obj
+		}
 		i.known.Store(&known)
 		defer i.known.Store(nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
+	"github.com/clusterfx/clusterfx/registry/internal/informer"
 )
 
 // counting counts how often objects are unpacked.
@@ -27,18 +28,24 @@ func (c *counting) Unpack(obj any) any {
 	return c.Types.Unpack(obj)
 }
 
-// The store has packed objects. A new object is not unpacked for handlers and indexes, and the object that it takes the
-// place of once for all indexes.
+// newPacked returns an informer with a store of packed objects.
+func newPacked(t *testing.T, s *server) (*informer.Informer, *counting) {
+	t.Helper()
+	i, packing := newInformer(s, 0), &counting{Types: compact.NewTypes()}
+	if err := i.SetPacking(packing); err != nil {
+		t.Fatalf("SetPacking: %v", err)
+	}
+	return i, packing
+}
+
+// The store has packed objects. A new object is not unpacked for handlers and indexes, and the object that it
+// replaces is unpacked once for all indexes.
 func TestInformer_Packed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		i := newInformer(s, 0)
-		packing := &counting{Types: compact.NewTypes()}
-		if err := i.SetPacking(packing); err != nil {
-			t.Fatalf("SetPacking: %v", err)
-		}
+		i, packing := newPacked(t, s)
 		for name := range byVersion() {
 			for _, one := range []string{name, name + "-again"} {
 				if err := i.AddIndexers(cache.Indexers{one: byVersion()[name]}); err != nil {
@@ -76,11 +83,7 @@ func TestInformer_PackedNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		i := newInformer(s, 0)
-		packing := &counting{Types: compact.NewTypes()}
-		if err := i.SetPacking(packing); err != nil {
-			t.Fatalf("SetPacking: %v", err)
-		}
+		i, packing := newPacked(t, s)
 		if err := i.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 			t.Fatalf("AddIndexers: %v", err)
 		}
