@@ -20,12 +20,14 @@ FUZZTIME ?= 10s
 VULNDB  ?= https://vuln.go.dev
 # Which mutants make mutants tries, as in: make mutants MUTANTS='gate fence'. Default: all.
 MUTANTS ?=
-# Which benchmarks make bench runs, and where.
+# Which benchmarks make bench runs, and where; ARGS are their flags. The peer multicluster-runtime is in a Go module of its own.
 BENCH   ?= .
 PACKAGE ?= ./registry
+MODULE  ?= .
+REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image push generate fmt lint words verify
+.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint words verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -37,7 +39,7 @@ controlplane: ## Build the Kubernetes binaries that tests and demo run (once, so
 	@cd e2e/controlplane && go run .
 
 # The packages whose tests take longest are the first to start: go test runs packages in the order of its arguments.
-LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/entities ./e2e/syncing ./reconcilers/syncer
+LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/entities ./e2e/sharding ./e2e/syncing ./reconcilers/syncer
 # All is compiled first, so that the compiler takes no processor time from them.
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.
@@ -81,7 +83,17 @@ e2e-kind: controlplane ## Install a hub in kind and test it (Docker, 4 GB; KIND_
 	go test -tags e2e -count 1 -timeout 30m -v ./e2e/kind
 
 bench: controlplane ## Repeat the measurements of docs/performance.md.
-	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE)
+	go test -C $(MODULE) -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE) $(if $(ARGS),-args $(ARGS))
+
+# Arguments of benchtable: a registry with many remotes, and the peers.
+ENGAGE = "cd .. && go test -run NONE -bench Engage/remotes=$(REMOTES)/$(1) -benchtime 1x -timeout 30m ./registry -args -remotes $(REMOTES) -bodies differ"
+PEERS  = "cd ../modules/multiclusterruntime && go test -run NONE -bench Remotes -benchtime 1x -timeout 30m . -args -remotes $(REMOTES) -objects 100"
+
+bench-table: controlplane ## Print medians and ranges of clusterfx and its peers, in turns (15 minutes; REMOTES: how many remotes).
+	@cd tools && go run ./benchtable -runs 3 $(call ENGAGE,floor) $(call ENGAGE,registry) $(call ENGAGE,packed) $(PEERS)
+
+bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/scale.md (ARGS='-remotes 2000 -replicas 4').
+	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
 	go run ./cmd/hub dev --config examples/syncing/hub.yaml --apply examples/syncing/objects.yaml $(ARGS)

@@ -5,9 +5,9 @@
 //
 // The folders follow kubebuilder's layout: crd, rbac, hub (the Deployment and its namespace), network-policy, and
 // default, which contains all of these; impersonation, which a hub with --impersonate-apps needs in addition;
-// configuration, a component for a hub with a configuration file; prometheus and grafana for monitoring the hub,
-// samples for registering a remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a
-// separate Go module with the tests that need Helm and Prometheus.
+// configuration and sharding, components for a hub with a configuration file and for a hub whose replicas share the Clusters;
+// prometheus and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
+// with kustomize. The folder test is a separate Go module with the tests that need Helm and Prometheus.
 //
 // The objects in hub and rbac have no namespace, and full names: default only sets the namespace, so a program can do
 // the same without kustomize.
@@ -21,7 +21,7 @@ import "embed"
 var CRDs embed.FS
 
 // Installation holds the sources of default/kustomization.yaml: that file, the folders that it names, with their own
-// kustomization.yaml, and the folder impersonation.
+// kustomization.yaml, and the folders impersonation and sharding.
 //
-//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml impersonation/*.yaml
+//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml impersonation/*.yaml sharding/*.yaml
 var Installation embed.FS

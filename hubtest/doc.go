@@ -46,7 +46,7 @@ The hub's log is quiet: a failed test shows its last 50 lines, and with Verbose 
 HubCRDs and RemoteCRDs install a module's own kinds. The hub knows their Go types if the module registers them, in a
 test as in production:
 
-	registry.ModuleOptions{Hub: fx.Invoke(widgetv1.AddToScheme), Remote: ...}
+	registry.ModuleOptions{Hub: fx.Invoke(widgetv1.AddToScheme), HubRuns: registry.WithRemotes, Remote: ...}
 
 The order of the options in the hub part does not matter to pipeline.Module and guard.Module.
 

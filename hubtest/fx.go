@@ -28,6 +28,7 @@ func reporter(up chan<- parts) registry.Module {
 	return registry.NewModule(reporterName, registry.ModuleOptions{
 		Description: "Shows the hub to its test.",
 		Select:      registry.Selector{OnRequest: true},
+		HubRuns:     registry.WithRemotes,
 		Hub: fx.Invoke(func(mgr ctrl.Manager, r *registry.Registry) error {
 			return mgr.Add(manager.RunnableFunc(func(context.Context) error {
 				up <- parts{Registry: r, Cache: mgr.GetCache()}

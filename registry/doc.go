@@ -30,7 +30,8 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/restmapper  discovery, and the REST mappings that remotes share
 	internal/telemetry   metrics and spans
 	internal/decode      clients whose errors do not repeat the text of a response
-	internal/transport   the chain between a client and an API server: deadline, rate limit, fence, limits of responses
+	internal/transport   the chain between a client and an API server: deadline, rate limit, fence, gate, limits of responses
+	internal/inflight    the writes that are on their way, counted by remote
 	internal/meter       how much memory a response takes when it is decoded
 	internal/startqueue  the order of starts and of first contacts
 	internal/logsink     loggers that redact credentials, and that are quiet after the end of an app
@@ -85,6 +86,13 @@ Every state can change to Paused, Stopping and Stopped. WithClient lends only th
 Ready when every hook of every module has run and every controller has seen its initial objects. A controller that a
 running module adds later does not change that, unless it waits for its initial objects for longer than Limits.SyncTimeout:
 then the App condition is False, and the modules and leases continue.
+
+With Desired.Warm, Starting leads to Warm in place of Ready: the app is built, its hooks have run, its caches are filled, and
+its controllers wait. When Desired.Warm is cleared, the same app works at once, unless the desired app has changed as well:
+then another app is started. When Desired.Warm is set, a working app and its leases end, and the next app waits. A warm app
+fails, is lost with its remote, and is started again as any other app; its modules count as Starting. This is for a hub that
+is about to take a remote over from another hub, which has the remote at work meanwhile and cleans up if the remote is
+removed: the removal of a warm remote runs no cleanup step, and reports none as abandoned.
 
 At the first contact the registry asks for the identity, the version, the results of the preflight and the discovery documents at
 the same time. Only the identity decides whether the others are used: until it is known, claimed and the expected one, there is no
@@ -194,6 +202,16 @@ do the same. A slot is free again after a short time, whether or not the remote 
 delay the others. With a Journal the registry records which apps are being started; after a crash of the hub it starts
 these last and one at a time (see state.CrashRecord).
 
+# The gate, and writes in flight
+
+Options.Gate decides about each write of an app and of the leases of its client, right before it is sent, and may give the
+permission a number, the term, which the user agent of the write has. The gate cannot recall a write that it has let pass.
+So who hands a remote over to another process closes the gate, and then calls AwaitWrites, which returns when no write for
+the remote is in flight. A write counts before it asks the gate, until its outcome is known: it was refused, it was not
+sent, or it has a response. A write with any other end may still take effect, and counts until it would have timed out. The
+count is that of a name (internal/inflight): it outlives epochs, connections and the remote. Without a gate nothing is
+counted.
+
 # Limits of what a remote sends
 
 Responses of a remote are untrusted. internal/transport checks and limits them before client-go reads them: it refuses
@@ -234,6 +252,14 @@ WithCluster. A hub part is restarted with the same backoff, waits for the permis
 and is fenced when it has ended. HubParts returns the state of each. The cache is the hub part's own, so that its requests
 carry the name of the module, a denied list affects only this module, and everything ends with the hub part. The price is
 memory for kinds that several hub parts watch.
+
+If several replicas of a hub share its remotes, a hub part says where it runs (ModuleOptions.HubRuns), and New fails for a
+module that does not: there is no default that is right. WithRemotes means every replica, each time with a Registry of the
+remotes of that replica. OnLeader means the replica that leads, as HubPartOptions.Leader tells: the hub part has a life for each
+leadership. Its clients ask the Leader before each write, and a leadership counts as ended when all of its lives have ended, so
+that the hub parts of two replicas do not work at the same time. A life that ends with its leadership has not failed, and one
+that fails while its writes are refused has not either. Each replica builds the first life of such a hub part when it starts,
+for the kinds that it adds to the scheme.
 
 A value of Share belongs to one life of a hub part. The remote parts that need it leave their apps when that life ends, and
 return with the value of the next one.

@@ -29,8 +29,11 @@ var (
 	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
 	ErrSuperseded = errors.New("the remote was registered again")
 	// ErrNotLeader says that this hub may not write, because another hub leads. A gate's errors match it (see
-	// Options.Gate), and so does the error of WithClient on a standby.
-	ErrNotLeader = errors.New("this hub is not the leader")
+	// Options.Gate), those of a Leader, and the error of WithClient on a standby.
+	ErrNotLeader = app.ErrNotLeader
+	// ErrElsewhere says that another replica of this hub runs the remote. A gate's errors match it (see Options.Gate), and
+	// so does the error of WithClient for such a remote.
+	ErrElsewhere = errors.New("another replica of the hub runs the remote")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")
 )
@@ -67,15 +70,22 @@ type AbandonedError struct {
 	// Name is the remote.
 	Name ClusterName
 	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step"; also the steps of modules
-	// that ran earlier and did not run when the remote was removed.
+	// that ran earlier in this process, since the remote was last warm, and did not run when the remote was removed.
 	Steps []string
 	// Why is the cause that kept the steps from being done; empty if Steps is empty.
 	Why string
 	// Problem identifies the problem, for advice that is not in Why.
 	Problem state.Problem
+	// Gate is the error of Options.Gate, if it refused writes of the steps, or of the start of the app that would have run
+	// them; otherwise nil. The module is not at fault, and the steps can be done by another removal: call Ensure and Remove
+	// again when the gate is open. The AbandonedError matches Gate with errors.Is.
+	Gate error
 	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool
 }
+
+// Unwrap returns Gate.
+func (e *AbandonedError) Unwrap() error { return e.Gate }
 
 // Error names the steps and the app that were abandoned, and the cause. The cause is last, since it is the longest
 // part.
@@ -95,5 +105,5 @@ func (e *AbandonedError) Error() string {
 
 // abandoned returns the error for the work that the removal of a remote leaves undone.
 func abandoned(name ClusterName, left *actor.Leftover) *AbandonedError {
-	return &AbandonedError{Name: name, Steps: left.Steps, Why: left.Why, Problem: left.Problem, Zombie: left.Zombie}
+	return &AbandonedError{Name: name, Steps: left.Steps, Why: left.Why, Problem: left.Problem, Gate: left.Gate, Zombie: left.Zombie}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -118,10 +119,33 @@ func (*pool) add(registry.ClusterName) {}
 // A value is built once, in the hub's App, and the apps of all remotes get it.
 func ExampleShare() {
 	store := registry.NewModule("store", registry.ModuleOptions{
-		Hub:    fx.Options(fx.Provide(newPool), registry.Share[*pool]()),
-		Remote: fx.Invoke(func(p registry.Remote, shared *pool) { shared.add(p.Name) }),
+		Hub:     fx.Options(fx.Provide(newPool), registry.Share[*pool]()),
+		HubRuns: registry.WithRemotes, // the apps of every replica use it
+		Remote:  fx.Invoke(func(p registry.Remote, shared *pool) { shared.add(p.Name) }),
 	})
 	_ = store
+}
+
+// A module that plans in the replica that leads, and acts in the apps. The controller of the hub part writes the version for each
+// Cluster into a ConfigMap of the hub, and the remote part follows the ConfigMap of its Cluster, in whichever replica its app
+// runs.
+func ExampleHubRuns() {
+	plan := func(p registry.HubPart) error { // objects of the hub in, objects of the hub out
+		return registry.ControllerManagedBy(p.Manager).Named("rollout").For(&corev1.ConfigMap{}).Complete(
+			reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	}
+	act := func(p registry.Remote) error {
+		_, err := p.HubObjects.Watch(hubobjects.Selection{
+			Object: &corev1.ConfigMap{}, Route: hubobjects.ByLabel("example.com/cluster"),
+		}, string(p.Name))
+		return err
+	}
+	rollout := registry.NewModule("rollout", registry.ModuleOptions{
+		Hub:     fx.Invoke(plan),
+		HubRuns: registry.OnLeader,
+		Remote:  fx.Invoke(act),
+	})
+	_ = rollout
 }
 
 // Remotes on a slow connection get fewer requests and a longer timeout. The middleware is an option of a hub, or of the

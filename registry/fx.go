@@ -75,8 +75,9 @@ const sharedGroup = "clusterfx-shared"
 // hub part of a module, or into the options of the hub:
 //
 //	registry.ModuleOptions{
-//		Hub:    fx.Options(fx.Provide(NewPool), registry.Share[*Pool]()),
-//		Remote: fx.Invoke(Setup), // may ask for a *Pool
+//		Hub:     fx.Options(fx.Provide(NewPool), registry.Share[*Pool]()),
+//		HubRuns: registry.WithRemotes,
+//		Remote:  fx.Invoke(Setup), // may ask for a *Pool
 //	}
 //
 // The value must be safe for use by many goroutines. It belongs to the hub part that shares it: its hooks run there,

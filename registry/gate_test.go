@@ -27,11 +27,11 @@ func TestRegistry_Gate(t *testing.T) {
 		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
 			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
 		})}
-		o.Gate = func(registry.ClusterName) error {
+		o.Gate = func(registry.ClusterName) (int64, error) {
 			if closed.Load() {
-				return registry.ErrNotLeader
+				return 0, registry.ErrNotLeader
 			}
-			return nil
+			return 0, nil
 		}
 	})
 	_, config := remote(t, "one")

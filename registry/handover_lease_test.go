@@ -110,13 +110,18 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 	}
 }
 
-// A stop or a pause of the remote ends the leases of the replaced app, too.
+// A stop or a pause of the remote, and a remote that is to be warm, end the leases of the replaced app,
+// too.
 func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(context.Context, *registry.Registry, state.Desired) error{
 		"stop": func(ctx context.Context, r *registry.Registry, _ state.Desired) error { return r.Stop(ctx, "one") },
 		"pause": func(_ context.Context, r *registry.Registry, c state.Desired) error {
 			c.Paused = true
+			return r.Ensure("one", c)
+		},
+		"warm": func(_ context.Context, r *registry.Registry, c state.Desired) error {
+			c.Warm = true
 			return r.Ensure("one", c)
 		},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
@@ -49,6 +50,9 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{}, Buffers: &transport.Buffers{},
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
+	}
+	if o.Gate != nil {
+		h.Writes = inflight.New()
 	}
 	if o.PackCaches {
 		h.Packing = compact.NewTypes()

@@ -81,6 +81,10 @@ type HubPartOptions struct {
 	Manager func() ctrl.Options
 	// Changed is called after a change of the state of a hub part. It must return at once. Default: nil.
 	Changed func()
+	// Leader elects the replica that runs the hub parts OnLeader, in a hub whose remotes are shared by several replicas. With
+	// a Leader, New fails unless each module with a hub part says where that runs (see ModuleOptions.HubRuns). Default: nil,
+	// the hub is alone.
+	Leader Leader
 }
 
 // partValues are the values that the App of a hub part provides, one for each field of HubPart.

@@ -363,6 +363,7 @@ func TestHubParts_Middleware(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
+	expectPart(t, r, "observer", state.ModuleRunning, "") // Until then, the middleware is not in force.
 	spawn(t, r, "a", config)
 	if asked.Load() == 0 {
 		t.Error("the middleware was not applied")

@@ -33,6 +33,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 		g := hubGraph{entry: e, modules: r.remotes.Modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
 			Name: e.Name, Rules: declarationOf(e.Module, allRules(e)).Hub, Namespaces: e.HubNamespaces,
+			OnLeader: HubRuns(e.HubRuns) == OnLeader,
 			Judge: func(log logr.Logger) func(*http.Request, int) {
 				return r.remotes.Rulebook.Judge(permissions.Requests{
 					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},
@@ -43,7 +44,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	}
 	return hubpart.New(hubpart.Options{
 		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Hearts: r.remotes.Hearts, NextEpoch: r.remotes.NextEpoch,
-		Explain:        r.remotes.Explain,
+		Explain: r.remotes.Explain, Leader: o.HubParts.Leader,
 		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
 	}), nil
 }

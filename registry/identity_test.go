@@ -29,10 +29,19 @@ func TestRegistry_Identity(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	expectState(t, r, "twin", state.StateFailed, state.ReasonDuplicate)
-	if err := r.Ensure("hub", configFor(t, hub.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
+	itself := configFor(t, hub.Kubeconfig())
+	itself.Probe.Period = time.Hour // Nothing but the change itself leads to another probe.
+	for _, allowed := range []bool{false, true, false} {
+		itself.AllowHub = allowed
+		if err := r.Ensure("hub", itself); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		if allowed {
+			expectState(t, r, "hub", state.StateReady, state.ReasonReady)
+		} else {
+			expectState(t, r, "hub", state.StateFailed, state.ReasonIsHub)
+		}
 	}
-	expectState(t, r, "hub", state.StateFailed, state.ReasonIsHub)
 
 	known, _ := r.Status("a")
 	twoConfig.Identity.Known = known.ID
@@ -140,4 +149,24 @@ func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 			expectState(t, r, "newer", state.StateReady, state.ReasonReady)
 		})
 	}
+}
+
+// A remote whose cluster the operator accepts, although another remote is that cluster, is found to be a duplicate at once.
+func TestRegistry_AcceptedDuplicate(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
+	_, config := remote(t, "one")
+	spawn(t, r, "a", config)
+	a, _ := r.Status("a")
+	config.Probe.Period = time.Hour // Nothing but the change itself leads to another probe.
+	config.Identity.Known = "another"
+	if err := r.Ensure("b", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "b", state.StateFailed, state.ReasonIdentityChanged)
+	config.Identity.Accepted = a.ID
+	if err := r.Ensure("b", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "b", state.StateFailed, state.ReasonDuplicate)
 }

@@ -45,6 +45,9 @@ type ModuleOptions struct {
 	// everything that HubPart lists, for the values that ForHubParts of any module provides, and for nothing else of
 	// another module. A module that has only a hub part is not shown for any remote.
 	Hub fx.Option
+	// HubRuns says in which replicas Hub runs, if several replicas of the hub share its remotes. There is no default: such a
+	// hub does not start with a module that has a hub part and does not say it. A hub that is alone runs every hub part.
+	HubRuns HubRuns
 	// ForHubParts are constructors that go into the hub part of every module: each hub part that asks for their
 	// result gets a value of its own, made of its own manager and Registry. Default: none.
 	ForHubParts fx.Option
@@ -173,7 +176,7 @@ func NewModule(name string, o ModuleOptions) Module {
 		Name: name, Description: o.Description, Parts: parts, Select: catalog.Selector(o.Select),
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
 		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces, RulesOf: o.RulesOf.inCatalog(o.Config),
-		Deletes: o.Deletes,
+		HubRuns: catalog.HubRuns(o.HubRuns), Deletes: o.Deletes,
 	}, inputs: o.Inputs}
 }
 
@@ -194,6 +197,9 @@ func (m Module) Description() string { return m.inner.Description }
 
 // Inputs returns the kinds of values that users write for the module. Callers must not change them.
 func (m Module) Inputs() []Input { return m.inputs }
+
+// HubRuns returns where the hub part of the module runs; empty if the module does not say it.
+func (m Module) HubRuns() HubRuns { return HubRuns(m.inner.HubRuns) }
 
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.inner.Hub != nil }

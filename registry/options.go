@@ -68,8 +68,10 @@ type Options struct {
 	Replica string
 	// Gate refuses each mutating request of the app of a remote, and of leases of its client, while it returns an error
 	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
-	// Gate must not block. Default: open.
-	Gate func(remote ClusterName) error
+	// The term is the number of the permission, such as the epoch of a shard, and zero if permissions have no number. A term
+	// that is not zero is in the user agent of the request, as the last part: clusterfx/hub/edge-1/12/term-7.
+	// Registry.AwaitWrites waits for the requests that have passed. Gate must not block. Default: open.
+	Gate func(remote ClusterName) (term int64, err error)
 	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see rbac.HubUser), so that
 	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
 	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.

@@ -82,6 +82,9 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
+	if err := checkHubRuns(o, modules); err != nil {
+		return nil, fmt.Errorf("check the modules: %w", err)
+	}
 	inForce, err := middleware.New(middlewareOf(o.Middleware))
 	if err != nil {
 		return nil, fmt.Errorf("check the middleware: %w", err)
@@ -167,10 +170,10 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	if a != nil && mustBeNew {
 		return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
 	}
-	if !r.allowTwin {
-		if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
-			loser.ProbeNow()
-		}
+	if r.allowTwin {
+		config.Identity.Rival = ""
+	} else if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
+		loser.ProbeNow()
 	}
 	if a != nil {
 		a.Want(config)
@@ -233,7 +236,8 @@ func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 // Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), and then it
 // is stopped as by Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time
 // where that is more; without a deadline they have removeTimeout. Remove waits as long for an app that is starting.
-// If the remote cannot be used, the steps are skipped at once.
+// If the remote cannot be used, the steps are skipped at once. While Options.Gate is closed, a step that it refused waits
+// and runs again when the gate is open.
 //
 // It returns nil when everything was done, an *AbandonedError when the remote is removed with an incomplete cleanup,
 // and otherwise the error of Stop. At the deadline of ctx the error wraps the error of ctx and an *AbandonedError,

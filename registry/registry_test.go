@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -267,7 +268,11 @@ func TestRegistry_Cycles(t *testing.T) {
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
 	_, config := remote(t, "one")
-	for range 100 { // TestMain checks for leaked goroutines.
+	cycles := 20
+	if os.Getenv("CLUSTERFX_FAULTS") == "all" {
+		cycles = 100
+	}
+	for range cycles { // TestMain checks for leaked goroutines.
 		spawn(t, r, "cycle", config)
 		if err := r.Stop(t.Context(), "cycle"); err != nil {
 			t.Fatalf("Stop: %v", err)

@@ -154,9 +154,10 @@ type KubeconfigSecretRef struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeoutSeconds) || !has(self.periodSeconds) || self.timeoutSeconds <= self.periodSeconds",message="probe.timeoutSeconds must not be greater than probe.periodSeconds"
 type ProbeSpec struct {
-	// periodSeconds is the time between two probes that succeed. If the hub hears from the API server all that time, such as
-	// events or responses to pings of HTTP/2, it probes after four periods or 20 seconds, whichever is shorter, and not before
-	// one period has passed. It is 5 unless set.
+	// periodSeconds is the time between two probes of a remote that is in doubt, such as after a connection to it was lost. A
+	// remote that is not in doubt is probed after two periods or 10 seconds, whichever is shorter, or, if the hub receives
+	// something else from it meanwhile, after at most four periods or 20 seconds. A longer period is used as it is. It is 5
+	// unless set.
 	// +optional
 	// +default=5
 	// +kubebuilder:validation:Minimum=1
@@ -303,10 +304,50 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	Modules []ModuleStatus `json:"modules,omitempty"`
 
+	// runner is the process that runs the app of the remote, where several share the Clusters. It is empty in a hub of which
+	// one replica works and the others stand by.
+	// +optional
+	Runner RunnerStatus `json:"runner,omitzero"`
+
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	// +optional
 	Inventory InventoryStatus `json:"inventory,omitzero"`
 }
+
+// RunnerStatus names the process that runs the app of a remote. That process writes it, on change only: it is a report and
+// grants nothing.
+type RunnerStatus struct {
+	// name is the name of the process: of a replica of the hub, the name of its Pod.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// type is the kind of the process.
+	// +optional
+	Type RunnerType `json:"type,omitempty"`
+
+	// version is the version of the program.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
+	// epoch counts the processes to which the remote was given, one after the other. It never decreases. The writes to the
+	// remote have it in their user agent.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Epoch int32 `json:"epoch,omitempty"`
+
+	// since is when the process first reported that it has the remote in this epoch.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+}
+
+// RunnerType is the kind of process that runs apps.
+// +kubebuilder:validation:Enum=Hub
+type RunnerType string
+
+// RunnerHub is a replica of the hub.
+const RunnerHub RunnerType = "Hub"
 
 // CredentialsStatus describes credentials without containing them.
 type CredentialsStatus struct {
@@ -422,6 +463,7 @@ type AllocatableStatus struct {
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="Server",type=string,priority=1,JSONPath=`.status.server`
 // +kubebuilder:printcolumn:name="Expires",type=string,priority=1,JSONPath=`.status.credentials.expirationTime`
+// +kubebuilder:printcolumn:name="Runner",type=string,priority=1,JSONPath=`.status.runner.name`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",message="metadata.name must be a DNS label: 63 characters at most, and no dots"
 type Cluster struct {

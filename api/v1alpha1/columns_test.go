@@ -68,8 +68,8 @@ func TestKubectl_Get(t *testing.T) {
 	if got := squeeze(kubectl(t, cluster, "get", "clusters.clusterfx.dev", "columns")); got != want {
 		t.Errorf("columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
 	}
-	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES MESSAGE\n" +
-		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z 1 module is running"
+	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES RUNNER MESSAGE\n" +
+		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z hub-0 1 module is running"
 	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")); got != want {
 		t.Errorf("wide columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
 	}
@@ -115,7 +115,7 @@ func TestKubectl_Explain(t *testing.T) {
 	cluster, _ := hub(t)
 	described(t, cluster)
 	got := kubectl(t, cluster, "explain", "clusters.spec.probe.periodSeconds", "--api-version="+hubv1.GroupVersion.String())
-	if want := "periodSeconds is the time between two probes that succeed."; !strings.Contains(got, want) {
+	if want := "periodSeconds is the time between two probes of a remote that is in doubt,"; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant: %s", got, want)
 	}
 }

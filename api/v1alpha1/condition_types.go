@@ -2,13 +2,14 @@
 
 package v1alpha1
 
-// Condition types of a Cluster. The Cluster reconciler sets all of them from the reports of the registry. The first
+// Condition types of a Cluster. The Cluster reconciler sets all of them from the reports of the registry, but for
+// ReasonRunnerLost, which replaces the last report of a replica that has ended. The first
 // five are always present and have positive polarity: True is good.
 const (
 	// ConditionReady is the summary: the remote can be used and its modules run. It has the status
 	// of the first of CredentialsValid, Reachable, IdentityConfirmed and ModulesReady that is not
 	// True, and its reason and message too; an IdentityConfirmed that is Unknown because of
-	// ReasonForbidden does not count.
+	// ReasonForbidden does not count. A Cluster without a runner has ReasonRunnerLost.
 	ConditionReady = "Ready"
 
 	// ConditionCredentialsValid reports whether the Secret was read, parsed and accepted. It is False as soon as the
@@ -197,7 +198,8 @@ const (
 	// ReasonRunning, with True: every selected module runs.
 	ReasonRunning = "Running"
 
-	// ReasonStarting, with Unknown: the app is being built, or its caches are filling.
+	// ReasonStarting, with Unknown: the app is being built, its caches are filling, or it has its objects and waits because
+	// another hub has the remote at work.
 	ReasonStarting = "Starting"
 
 	// ReasonBuildFailed, with False: the app could not be constructed.
@@ -218,8 +220,9 @@ const (
 
 	// ReasonStale: the app runs, but an informer of it has been unable to list and watch its kind for more than 30
 	// seconds, so that modules work on old objects. The message names the kind, a module that uses it, since when,
-	// and the cause. It is True for two minutes, and False after that. In status.modules it is the reason of the
-	// modules that use the kind.
+	// and the cause. It is True for two minutes, and False after that; it is Unknown, in place of True, for an app that
+	// waits because another hub has the remote at work. In status.modules it is the reason of the modules that use the
+	// kind.
 	ReasonStale = "Stale"
 
 	// ReasonQuarantined, with False: the hub crashed three times in a row while the app was being
@@ -236,6 +239,11 @@ const (
 // ReasonReady is, with True, the reason of Ready when all goes well. Otherwise Ready has the reason
 // of the condition that stands in its way.
 const ReasonReady = "Ready"
+
+// ReasonRunnerLost is, with Unknown, the reason of Ready when the replica of the hub that ran the app has ended, and none has
+// reported the Cluster since. Another replica sets it within 25 s; the next report of a runner replaces it. The other
+// conditions remain as the last runner reported them.
+const ReasonRunnerLost = "RunnerLost"
 
 // Reasons of Authorized, set by the hub after it has reviewed the permissions of the credentials in the remote. Until
 // then it is Unknown with ReasonPending.

@@ -106,6 +106,7 @@ func reported() *hubac.ClusterStatusApplyConfiguration {
 		WithCredentials(hubac.CredentialsStatus().
 			WithType(hubv1.CredentialToken).WithFingerprint("9b1c").WithExpirationTime(expiry())).
 		WithModuleSummary("1/2").
+		WithRunner(hubac.RunnerStatus().WithName("hub-0").WithType(hubv1.RunnerHub).WithEpoch(3).WithSince(metav1.Unix(1, 0))).
 		WithModules(
 			hubac.ModuleStatus().WithName("inventory").WithState(hubv1.ModuleRunning),
 			hubac.ModuleStatus().WithName("syncer").WithState(hubv1.ModuleWaiting).

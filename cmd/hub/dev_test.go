@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -183,6 +184,83 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	gone := startIn(t, dir, env, "check")
 	gone.expectExit(1)
 	gone.expect(&gone.stderr, "there is no kubeconfig")
+}
+
+// Three replicas are three processes. The Cluster of one that is killed is Ready again in another one, and SIGTERM ends all.
+func TestDev_Replicas(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--replicas=3", "--clusters=1", "--nodes=0", "--timeout=5m", "--data-dir="+dir)
+	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	var holders [][]string
+	eventually(t, func() error {
+		c := start(t, "get", "runners", "--kubeconfig="+kubeconfig, "--no-headers")
+		if code := c.exit(); code != 0 {
+			return fmt.Errorf("hub get runners exits with %d: %s", code, c.stderr.String())
+		}
+		if holders = liveRunner.FindAllStringSubmatch(c.stdout.String(), -1); len(holders) != 3 {
+			return fmt.Errorf("not three replicas with shards: %s", c.stdout.String())
+		}
+		return nil
+	})
+	runner := func() string {
+		return kubectl(t, kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.status.runner.name}")
+	}
+	first := runner()
+	match := regexp.MustCompile(`(?m)^  ` + first + ` +process (\d+), metrics at http://127`).FindStringSubmatch(p.stdout.String())
+	if match == nil {
+		t.Fatalf("dev does not print the process of %q", first)
+	}
+	pid, err := strconv.Atoi(match[1])
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	p.expect(&p.stderr, "> replica "+first+" (process "+match[1]+") ended: signal: killed; ")
+	eventually(t, func() error {
+		if now := runner(); now == first {
+			return fmt.Errorf("the runner of the Cluster is still %s", now)
+		}
+		return nil
+	})
+	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=5m", "fxc", "edge-eu-1")
+	log, err := os.ReadFile(filepath.Join(dir, "hub.log"))
+	must(t, err)
+	for _, name := range []string{"hub-0", "hub-1", "hub-2"} {
+		if !regexp.MustCompile(`(?m)^` + name + ` \{`).Match(log) {
+			t.Errorf("the log has no line of %s", name)
+		}
+	}
+
+	p.signal(syscall.SIGTERM)
+	p.expectExit(0)
+	expectNothingLeft(t, p, dir)
+	for _, other := range replicaProcess.FindAllStringSubmatch(p.stdout.String(), -1) {
+		pid, err := strconv.Atoi(other[1])
+		must(t, err)
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d of a replica still exists: %v", pid, err)
+		}
+	}
+}
+
+var (
+	liveRunner     = regexp.MustCompile(`(?m)^(hub-\d) +Live +[1-9]`)
+	replicaProcess = regexp.MustCompile(`(?m)^  hub-\d +process (\d+),`)
+)
+
+// Several replicas with a NATS server are refused: its token would be in their arguments, which all users of the machine can read.
+func TestDev_ReplicasRefused(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []struct{ flags, want string }{
+		{"--replicas=0", "--replicas=0: use 1 to 9"},
+		{"--replicas=10", "--replicas=10: use 1 to 9"},
+		{"--replicas=2 --nats", "--nats is for one replica"},
+	} {
+		p := start(t, append([]string{"dev", "--data-dir=" + filepath.Join(t.TempDir(), "data")}, strings.Fields(wrong.flags)...)...)
+		if p.exit() == 0 || !strings.Contains(p.stderr.String(), wrong.want) {
+			t.Errorf("dev %s: no %q in %q", wrong.flags, wrong.want, p.stderr.String())
+		}
+	}
 }
 
 // expectWell waits until check finds no problem with the hub of a dev, which elects no leader and so has no lease.

@@ -82,7 +82,10 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	if len(built) > 0 {
 		kubectl = built[len(built)-1]
 	}
-	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", "../"+folder)
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join("..", folder)
+	}
+	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", folder)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
@@ -124,6 +127,9 @@ func withoutHelms(objects []*unstructured.Unstructured) {
 			delete(labels, label)
 		}
 		delete(annotations, "helm.sh/resource-policy")
+		if len(annotations) == 0 {
+			annotations = nil
+		}
 		object.SetLabels(labels)
 		object.SetAnnotations(annotations)
 	}
@@ -182,6 +188,37 @@ func TestChart_Impersonation(t *testing.T) {
 	}
 }
 
+// With replicasMode Sharded the chart installs what kustomize builds with the component config/sharding. Helm keeps the Role and its
+// binding, which a hub needs that goes back to the mode Leader.
+func TestChart_Sharded(t *testing.T) {
+	t.Parallel()
+	got, err := render(t, map[string]any{"image": map[string]any{"tag": "latest"}, "replicasMode": "Sharded"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := strings.Count(text(t, got), "helm.sh/resource-policy: keep"); kept != 3 {
+		t.Errorf("Helm keeps %d objects, want the CRD, the Role and its binding", kept)
+	}
+	withoutHelms(got)
+	folder := t.TempDir()
+	config, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Rel(folder, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/sharding]\n", base)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.DeleteFunc(kustomize(t, folder), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+	if diff := gocmp.Diff(text(t, want), text(t, got)); diff != "" {
+		t.Errorf("objects of kustomize (-) and of the chart (+) differ:\n%s", diff)
+	}
+}
+
 // Every value of the chart has an effect, and an unknown value is refused.
 func TestChart_Values(t *testing.T) {
 	t.Parallel()
@@ -190,6 +227,10 @@ func TestChart_Values(t *testing.T) {
 		want   string
 	}{
 		"replicas":       {map[string]any{"replicas": 3}, "replicas: 3"},
+		"default":        {map[string]any{}, "replicas: 2"},
+		"mode":           {map[string]any{"replicasMode": "Sharded"}, "replicas: 3"},
+		"own number":     {map[string]any{"replicasMode": "Sharded", "replicas": 5}, "replicas: 5"},
+		"shards":         {map[string]any{"replicasMode": "Sharded", "shards": 64}, "- --shards=64"},
 		"repository":     {map[string]any{"image": map[string]any{"repository": "example.com/hub"}}, "image: example.com/hub:v0.1.0"},
 		"tag":            {map[string]any{"image": map[string]any{"tag": "v9"}}, "image: ghcr.io/clusterfx/hub:v9"},
 		"pull policy":    {map[string]any{"image": map[string]any{"pullPolicy": "Always"}}, "imagePullPolicy: Always"},
@@ -231,8 +272,10 @@ func TestChart_Values(t *testing.T) {
 	if err != nil || strings.Count(text(t, objects), "- things") != 1 {
 		t.Errorf("extra rules are not in the hub's role alone (%v)", err)
 	}
-	if _, err := render(t, map[string]any{"replica": 3}); err == nil {
-		t.Error("unknown value replica is accepted")
+	for value, of := range map[string]any{"replica": 3, "replicasMode": "Both", "shards": 0} {
+		if _, err := render(t, map[string]any{value: of}); err == nil {
+			t.Errorf("%s=%v is accepted", value, of)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ const tailLines = 15
 type program struct {
 	path string
 	args []string
-	// env holds variables that the process gets beside those of this process.
+	// env holds variables that the process gets beside those of this process, and in place of them.
 	env []string
 	dir string
 	// detached processes outlive this one and can be found again by their lock.
@@ -82,7 +82,7 @@ func (p program) start() (*process, error) {
 	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // its owner ends it
 	cmd.Dir = p.dir
-	cmd.Env = slices.Concat(p.env, cmd.Environ()) // The last value of a variable counts.
+	cmd.Env = slices.Concat(cmd.Environ(), p.env) // The last value of a variable counts.
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{inherit}
 	// A separate session keeps a Ctrl-C in this terminal from the program: its owner decides.

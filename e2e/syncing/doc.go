@@ -14,7 +14,7 @@ CLUSTERFX_SEED repeats the random choices of TestModel.
 
 	promise                                                       test
 	the process ends before and after each of its writes          TestModel/every_write
-	three writers, outages of both sides, 50 ends at random       TestModel/random
+	three writers, outages of both sides, 50 ends at random       TestModel/random (15 in the fast part)
 	no write to an object without marks, from the audit log       TestModel
 	two pairs with one target namespace, colliding tenants        TestHard/neighbours
 	a chain of two pairs through two clusters                     TestHard/nested_tenants

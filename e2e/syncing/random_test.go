@@ -15,7 +15,12 @@ import (
 )
 
 // ends is how often the process of the random test ends.
-const ends = 50
+func ends() int {
+	if everything() {
+		return 50
+	}
+	return 15
+}
 
 // seedOf returns the seed of the random test. It is printed, and CLUSTERFX_SEED sets it.
 func seedOf(t *testing.T) uint64 {
@@ -45,7 +50,7 @@ func random(t *testing.T, w *world) {
 	}
 	dice := number(20)
 	atWrite := 0
-	for range ends {
+	for range ends() {
 		p := w.begin(t, moment{write: 1 + dice.Int64N(20), after: dice.IntN(2) == 0})
 		most := time.NewTimer(2 * time.Second) // For a process that an outage keeps from writing.
 		select {

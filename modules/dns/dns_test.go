@@ -32,7 +32,7 @@ func TestRecord_FollowsItsCluster(t *testing.T) {
 	s.register(edge, at10)
 	c := s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.waitRecord(edge, "300 A 192.0.2.10")
-	if !slices.Contains(c.Finalizers, finalizer) || !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
+	if !slices.Contains(c.Finalizers, finalizer) {
 		t.Errorf("got finalizers %q", c.Finalizers)
 	}
 	s.moved(edge, "https://[2001:db8::1]:6443")

@@ -4,13 +4,20 @@ package multiclusterruntime_test
 
 import (
 	"context"
+	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	clientcache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -40,7 +48,72 @@ type contestant struct {
 
 func contestants() []contestant {
 	return []contestant{
-		{"registry-watch", prepareWatch}, {"our-provider", prepareProvider}, {"kubeconfig-provider", prepareKubeconfigs},
+		{"floor", prepareFloor}, {"registry-watch", prepareWatch}, {"our-provider", prepareProvider}, {"kubeconfig-provider", prepareKubeconfigs},
+	}
+}
+
+// prepareFloor returns a function that starts what a controller needs at least: for each remote a plain informer of client-go, a
+// work queue, and a worker that copies each object. It uses the registry's transport and protobuf.
+func prepareFloor(b *testing.B, all []benchRemote, note noting) func() func() {
+	b.Helper()
+	return func() func() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+		var running sync.WaitGroup
+		var transports []*kubeconfig.Transport
+		for _, one := range all {
+			config := configFor(b, one.kubeconfig)
+			transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: config.Endpoint, Credential: config.Credential}, policy())
+			if err != nil {
+				b.Fatal(err)
+			}
+			transports = append(transports, transport)
+			connection := kubeconfig.RESTConfig(config.Endpoint, transport)
+			connection.ContentType, connection.QPS = runtime.ContentTypeProtobuf, -1
+			set, err := kubernetes.NewForConfigAndClient(connection, &http.Client{Transport: transport})
+			if err != nil {
+				b.Fatal(err)
+			}
+			running.Go(func() { followPlainly(ctx, set, one.name, note) })
+		}
+		return func() {
+			cancel()
+			running.Wait()
+			for _, t := range transports {
+				t.Close()
+			}
+		}
+	}
+}
+
+// followPlainly calls note for each ConfigMap of a remote's namespace, until ctx ends.
+func followPlainly(ctx context.Context, set kubernetes.Interface, remote string, note noting) {
+	factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(remote))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[client.ObjectKey]())
+	add := func(obj any) {
+		if one, ok := obj.(client.Object); ok {
+			queue.Add(client.ObjectKeyFromObject(one))
+		}
+	}
+	_, _ = informer.AddEventHandler(clientcache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) },
+	})
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	for {
+		key, ended := queue.Get()
+		if ended {
+			return
+		}
+		if obj, ok, _ := informer.GetStore().GetByKey(key.String()); ok {
+			if one, ok := obj.(*corev1.ConfigMap); ok {
+				_ = one.DeepCopy()
+				note(remote, key)
+			}
+		}
+		queue.Forget(key)
+		queue.Done(key)
 	}
 }
 

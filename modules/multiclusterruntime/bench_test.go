@@ -26,12 +26,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-var remotes = flag.String("remotes", "1,50,500", "how many remotes the benchmarks engage, comma separated")
+var (
+	remotes = flag.String("remotes", "1,50,500", "how many remotes the benchmarks engage, comma separated")
+	objects = flag.Int("objects", 1, "how many ConfigMaps each remote has, of 2 KB if there is more than one")
+)
 
 const (
 	benchServers = 3
-	benchWrites  = 300 // number of measured writes
-	seed         = "seed"
+	benchWrites  = 300     // number of measured writes
+	seed         = "seed-" // begins the names of the objects that exist before
+	seedBytes    = 2000
 )
 
 // benchRemote is a remote of a benchmark: one of many addresses of a few API servers, and a namespace there that no
@@ -44,9 +48,9 @@ type benchRemote struct {
 }
 
 // BenchmarkRemotes measures controllers on the hub that watch ConfigMaps in many remotes: the time until the controller
-// has seen an object of each, and then the time from before a write to a remote until Reconcile is called. It measures
-// registry/watch, this package's provider under multicluster-runtime, and that library's own provider of kubeconfigs,
-// with the same API servers.
+// has seen all objects of each, and then the time from before a write to a remote until Reconcile is called. It measures
+// plain informers, registry/watch, this package's provider under multicluster-runtime, and that library's own provider of
+// kubeconfigs, with the same API servers.
 func BenchmarkRemotes(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
@@ -94,7 +98,7 @@ func (r *benchRemote) blackhole(b *testing.B) {
 	r.silent = true
 }
 
-// benchFleet returns n remotes on a few API servers, each with an object.
+// benchFleet returns n remotes on a few API servers, each with its objects.
 func benchFleet(b *testing.B, n int) []benchRemote {
 	b.Helper()
 	var addresses []netip.Addr
@@ -127,12 +131,21 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	return all
 }
 
-// fill creates the remote's namespace and an object in it.
+// fill creates the remote's namespace and the objects in it, which differ between remotes.
 func (r *benchRemote) fill(ctx context.Context) error {
 	if err := r.direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}); err != nil {
 		return err
 	}
-	return r.direct.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: seed}})
+	for i := range *objects {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: fmt.Sprint(seed, i)}}
+		if *objects > 1 {
+			one.Data = map[string]string{"content": strings.Repeat(fmt.Sprint(r.name, i), seedBytes/len(r.name))}
+		}
+		if err := r.direct.Create(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measure runs a contestant once.
@@ -192,19 +205,23 @@ func quantile(of []time.Duration, percent int) float64 {
 
 // witness records every call of Reconcile.
 type witness struct {
-	all   chan struct{} // closed when the seed of every remote was seen
+	all   chan struct{} // closed when the objects of every remote were seen
 	event chan time.Time
 
-	mu       sync.Mutex // protects the fields below
-	unseen   map[string]bool
-	expected string // the remote whose next event is measured
+	mu       sync.Mutex                 // protects the fields below
+	unseen   map[string]map[string]bool // for each remote the names of its objects
+	expected string                     // the remote whose next event is measured
 }
 
 func newWitness(all []benchRemote) *witness {
-	w := &witness{all: make(chan struct{}), event: make(chan time.Time, 1), unseen: map[string]bool{}}
+	w := &witness{all: make(chan struct{}), event: make(chan time.Time, 1), unseen: map[string]map[string]bool{}}
 	for _, one := range all {
-		if !one.silent {
-			w.unseen[one.name] = true
+		if one.silent {
+			continue
+		}
+		w.unseen[one.name] = map[string]bool{}
+		for i := range *objects {
+			w.unseen[one.name][fmt.Sprint(seed, i)] = true
 		}
 	}
 	return w
@@ -221,13 +238,15 @@ func (w *witness) note(cluster string, key client.ObjectKey) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if key.Name == seed && w.unseen[cluster] {
-		delete(w.unseen, cluster)
+	if left := w.unseen[cluster]; left[key.Name] {
+		if delete(left, key.Name); len(left) == 0 {
+			delete(w.unseen, cluster)
+		}
 		if len(w.unseen) == 0 {
 			close(w.all)
 		}
 	}
-	if key.Name != seed && w.expected == cluster {
+	if !strings.HasPrefix(key.Name, seed) && w.expected == cluster {
 		w.expected = ""
 		w.event <- now
 	}

@@ -21,6 +21,7 @@ other provider:
 				WithOptions(multiclusterruntime.ControllerOptions(mgr, mccontroller.Options{})).
 				Complete(r)
 		}),
+		HubRuns: registry.WithRemotes,
 	})
 
 Each controller gets ControllerOptions. A hub builds its controllers again in the same process, when it has lost its

@@ -63,7 +63,9 @@ func rules() []rbacv1.PolicyRule {
 func newExample() []registry.Module {
 	return []registry.Module{
 		multiclusterruntime.Module,
-		registry.NewModule("configmaps", registry.ModuleOptions{Hub: fx.Invoke(setUp), Rules: rules()}),
+		registry.NewModule("configmaps", registry.ModuleOptions{
+			Hub: fx.Invoke(setUp), HubRuns: registry.WithRemotes, Rules: rules(),
+		}),
 	}
 }
 

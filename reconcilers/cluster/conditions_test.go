@@ -173,7 +173,7 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Status) {
 		Name: "a",
 		State: rapid.SampledFrom([]state.State{
 			state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable,
-			state.StateFailed, state.StatePaused, state.StateStopping,
+			state.StateFailed, state.StatePaused, state.StateStopping, state.StateWarm,
 		}).Draw(t, "info.State"),
 		App: draw("app", none, facet(yes, hubv1.ReasonRunning), facet(yes, hubv1.ReasonStale), facet(no, hubv1.ReasonStale),
 			facet(unclear, hubv1.ReasonStarting), facet(no, hubv1.ReasonModuleFailed), facet(no, hubv1.ReasonQuarantined)),

@@ -55,6 +55,27 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRe
 	return config
 }
 
+// identifying returns the desired state of a remote whose app waits until the hub has recorded which cluster it is.
+func identifying(config state.Desired) state.Desired {
+	config.IdentifyOnly = true
+	config.Revision += "/identify"
+	return config
+}
+
+// beside returns the desired state of a remote that is the same cluster as an older one, which another hub runs.
+func beside(config state.Desired, rival registry.ClusterName) state.Desired {
+	config.Identity.Rival = rival
+	config.Revision += "/rival=" + string(rival)
+	return config
+}
+
+// warmed returns the desired state of a remote whose app waits.
+func warmed(config state.Desired) state.Desired {
+	config.Warm = true
+	config.Revision += "/warm"
+	return config
+}
+
 // ownerReference returns a reference to a Cluster for objects that belong to it. It neither blocks the Cluster's deletion
 // nor makes the Cluster a controller of the objects.
 func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {

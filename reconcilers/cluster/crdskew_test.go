@@ -163,6 +163,7 @@ func whole() hubv1.ClusterStatus {
 			ObservedGeneration: 1, LastTransitionTime: now,
 		}},
 		ObservedGeneration: 1, ID: "id", Server: "https://server", Version: "v1.36.3", ModuleSummary: "1/1",
+		Runner:      hubv1.RunnerStatus{Name: "hub-0", Type: hubv1.RunnerHub, Version: "v1", Epoch: 1, Since: now},
 		Credentials: hubv1.CredentialsStatus{Type: "Token", Fingerprint: "fingerprint", ExpirationTime: now},
 		Modules: []hubv1.ModuleStatus{{
 			Name: "dns", State: hubv1.ModuleRunning, Reason: "reason", Message: "message",

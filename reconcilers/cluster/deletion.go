@@ -20,8 +20,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
+func hasFinalizer(cluster *hubv1.Cluster) bool {
+	return controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster)
+}
+
 // addFinalizer makes the deletion of the Cluster wait until its app has been stopped. It is
-// written before anything is started.
+// written before anything is started. The finalizer of most Clusters is written together with their identity; see recordContact.
 func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
 	before := cluster.DeepCopy()
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
@@ -35,7 +39,7 @@ func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) e
 // finish removes the remote of a Cluster that is being deleted, and then the finalizer. It needs neither the Secret nor
 // the remote, and does not wait: the end of the removal triggers the next reconcile.
 func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
+	if !hasFinalizer(cluster) {
 		return ctrl.Result{}, nil
 	}
 	if r.removals.isStopping(cluster.Name) { // The Cluster had vanished. The end of the stop triggers the next reconcile.
@@ -50,7 +54,8 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
-		return ctrl.Result{}, r.report(ctx, cluster, clusterstatus.Of(cluster, clusterstatus.LastReported(cluster), info))
+		again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info))
+		return ctrl.Result{RequeueAfter: again}, err
 	}
 	end, err := endOf(removing)
 	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
@@ -86,7 +91,7 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	if err != nil || !found.Usable() {
 		return err
 	}
-	_, err = r.ensure(ctx, cluster, found)
+	_, err = r.ensure(ctx, cluster, found, RoleRunner)
 	return err
 }
 
@@ -110,7 +115,7 @@ func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info 
 // clear forgets a Cluster that is gone. If its remote was not removed, it has vanished: another writer removed our
 // finalizer, or the hub's API server lost its data. The remote is stopped first, and keeps its objects.
 func (r *reconciler) clear(ctx context.Context, name string) {
-	if _, runs := r.remotes.Status(registry.ClusterName(name)); runs && !r.removals.has(name) {
+	if info, known := r.remotes.Status(registry.ClusterName(name)); known && info.Epoch > 0 && !r.removals.has(name) {
 		log.FromContext(ctx).Info("A Cluster has vanished without a deletion: its app stops, and no cleanup step runs")
 	}
 	if removing := r.removals.stop(ctx, name); removing == nil || removing.isDone() {
@@ -123,8 +128,8 @@ func (r *reconciler) clear(ctx context.Context, name string) {
 const (
 	noteDeregistered = "Cluster deregistered, its app has stopped"
 	noteAbandoned    = "Cluster removed with incomplete cleanup: %s"
-	noteRestarted    = "the hub restarted during the removal, and the Cluster is paused or its credentials cannot be " +
-		"used, so no cleanup step ran in the remote"
+	noteRestarted    = "the removal began again, because the hub restarted or could not write to the remote, and the Cluster " +
+		"is paused or its credentials cannot be used, so no cleanup step ran in the remote"
 	noteStillEnding = "the app is fenced and sends no more requests, but it has not ended in time"
 )
 
@@ -142,6 +147,8 @@ func endOf(removing *removal) (hubcontroller.Event, error) {
 	switch err := removing.err; {
 	case err == nil, errors.Is(err, registry.ErrNotFound):
 		return deregistered, nil
+	case errors.As(err, &left) && left.Gate != nil && len(left.Steps) > 0: // This hub may do them later, or another one.
+		return hubcontroller.Event{}, fmt.Errorf("remove the remote: this hub may not write to it, and tries again: %w", err)
 	case errors.As(err, &left):
 		return abandoned(describeAbandoned(left)), nil
 	case errors.Is(err, context.DeadlineExceeded):

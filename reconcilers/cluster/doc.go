@@ -27,10 +27,14 @@ of CredentialsRules and EventRules in their namespaces. "hub rbac" prints them f
 
 # What happens to a Cluster
 
-	new ─> finalizer ─> Secret ─> registry.Ensure ─> recorded identity ─> status
-	                      │                            ^
-	                      └ missing or bad ────────────┘ the running app keeps its credentials
-	deleted ─> registry.Remove ─> finalizer removed
+	new ─> Secret ─> registry.Ensure ─> contact ─> finalizer and identity ─> registry.Ensure ─> app ─> status
+	         │                                                                                   ^
+	         └ missing or bad ───────────────────────────────────────────────────────────────────┘ the running app
+	deleted ─> registry.Remove ─> finalizer removed                                                keeps its credentials
+
+The first call of Ensure for a new Cluster has the remote identified only, so that its finalizer and its identity are one
+write, and no app runs before it: each write to a Cluster takes the hub's API server several milliseconds. A Cluster that
+is deleted before that is gone at once.
 
 Every step depends on the current state only, never on past events or on the previous status, so that
 a hub that restarts in the middle of a step continues there. No reconcile waits: it posts the desired
@@ -42,6 +46,10 @@ last change takes effect after a bounded number of reads. When a remote rejects 
 Secret is read again immediately, since the watch may not have delivered newer credentials yet.
 
 A hub that starts reconciles the Clusters with a recorded identity first, and new Clusters after them.
+
+The registry refuses the younger one of two Clusters that are one cluster. In a hub that shares its Clusters with others, the
+recorded identities show Clusters that another hub runs (rivals): the younger one is a duplicate as soon as its hub has the
+record of the older one from the watch, and an app starts only when it has the record of its own Cluster. A remote that does not say which cluster it is has no rivals.
 
 An app that has failed five times in a row, or is quarantined, makes its Cluster Stalled, although the
 hub retries both from time to time.
@@ -62,6 +70,8 @@ modules' cleanup steps and the end of the app, so that no worker waits for a rem
 removed when the app is fenced and all steps are done, or when the time has passed; then an event,
 Abandoned, names the steps that were given up. That needs neither the Secret nor the remote. A hub that
 restarts during a removal starts the app again to run its cleanup steps, if the credentials still exist.
+So does a hub whose gate refused writes of the steps: it may not write at that moment, because its API
+server has not responded or because it hands the Cluster over, and that is no reason to give up a step.
 
 The remote of a deleted Cluster is removed before a new Cluster of the same name is reconciled. That is
 not as rare as it seems: an API server may delete a Cluster while the hub adds the finalizer, and
@@ -106,7 +116,9 @@ at the same time.
 
 For the same reason, when the hub starts, a Cluster that was Ready keeps its status until its remote
 has had its first turn in this process (firstTurns), for 30 s at most: every restart would look like
-the loss of the fleet otherwise. A remote that is down is reported after its turn.
+the loss of the fleet otherwise. A remote that is down is reported after its turn. A Cluster that another
+runner reported last keeps its status for 10 s, from the moment when this hub has it: the end of that
+runner must not stay hidden.
 
 The cache may be seconds behind the writes of this package, on a busy API server. A reconcile uses the
 Cluster as the last write has left it (written) until the cache has it. It would repeat that write

@@ -52,7 +52,7 @@ func TestEnsure(t *testing.T) {
 	t.Run("a snapshot that is older than what was posted is not reported", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{info: allWell}
-		r := &reconciler{remotes: s, suspects: noSuspects{}}
+		r := &reconciler{share: everything{}, remotes: s, suspects: noSuspects{}}
 		for _, step := range []struct {
 			cluster *hubv1.Cluster
 			found   credentials
@@ -61,11 +61,11 @@ func TestEnsure(t *testing.T) {
 			{cluster(2, hubv1.ClusterActive), good},                                                // another spec
 			{cluster(2, hubv1.ClusterActive), but(good, func(c *credentials) { c.version = "2" })}, // another Secret
 		} {
-			if runs, err := r.ensure(t.Context(), step.cluster, step.found); runs.current || err != nil {
+			if runs, err := r.ensure(t.Context(), step.cluster, step.found, RoleRunner); runs.current || err != nil {
 				t.Errorf("%+v: got current %t and error %v before the actor, want false and no error", step, runs.current, err)
 			}
 			s.takeUp()
-			if runs, err := r.ensure(t.Context(), step.cluster, step.found); !runs.current || err != nil {
+			if runs, err := r.ensure(t.Context(), step.cluster, step.found, RoleRunner); !runs.current || err != nil {
 				t.Errorf("%+v: got current %t and error %v after the actor, want true and no error", step, runs.current, err)
 			}
 		}
@@ -73,8 +73,8 @@ func TestEnsure(t *testing.T) {
 	t.Run("bad credentials are not posted, and what runs is reported", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{info: allWell}
-		r := &reconciler{remotes: s, suspects: noSuspects{}}
-		runs, err := r.ensure(t.Context(), cluster(2, hubv1.ClusterActive), bad)
+		r := &reconciler{share: everything{}, remotes: s, suspects: noSuspects{}}
+		runs, err := r.ensure(t.Context(), cluster(2, hubv1.ClusterActive), bad, RoleRunner)
 		if runs.info.State != state.StateReady || !runs.current || err != nil || len(s.posted) != 0 {
 			t.Errorf("got state %s, current %t, error %v and posts %v, want Ready, true, no error and no post", runs.info.State, runs.current, err, s.posted)
 		}
@@ -82,20 +82,20 @@ func TestEnsure(t *testing.T) {
 	t.Run("a pause is posted without credentials", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{}
-		r := &reconciler{remotes: s, suspects: noSuspects{}}
-		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterPaused), bad); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
+		r := &reconciler{share: everything{}, remotes: s, suspects: noSuspects{}}
+		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterPaused), bad, RoleRunner); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
 			t.Errorf("got error %v and posts %+v, want one paused post", err, s.posted)
 		}
 	})
 	t.Run("a hub that is ending is no error", func(t *testing.T) {
 		t.Parallel()
-		r := &reconciler{remotes: &slow{err: registry.ErrClosed}, suspects: noSuspects{}}
-		if runs, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); runs.current || err != nil {
+		r := &reconciler{share: everything{}, remotes: &slow{err: registry.ErrClosed}, suspects: noSuspects{}}
+		if runs, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good, RoleRunner); runs.current || err != nil {
 			t.Errorf("got current %t and error %v, want false and no error", runs.current, err)
 		}
 		sentinel := errors.New("sentinel")
-		r = &reconciler{remotes: &slow{err: sentinel}, suspects: noSuspects{}}
-		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); !errors.Is(err, sentinel) {
+		r = &reconciler{share: everything{}, remotes: &slow{err: sentinel}, suspects: noSuspects{}}
+		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good, RoleRunner); !errors.Is(err, sentinel) {
 			t.Errorf("got error %v, want the sentinel", err)
 		}
 	})

@@ -16,30 +16,72 @@ import (
 // it is not known yet whether they are Ready. Most of them are so a moment later. If each of them was reported as Unknown until
 // then, every restart of the hub would look like the loss of the fleet, and cost two writes and an event for each Cluster.
 type firstTurns struct {
-	mu      sync.Mutex // protects waiting; held for map operations only
+	mu      sync.Mutex // protects the fields; held for map operations only
 	waiting map[string]time.Time
+	roles   map[string]Role // of this hub, as of the last reconcile of each Cluster
 }
 
 const (
 	// keepsReady is how long a Cluster that was Ready keeps its status, from the start of the hub, while it waits for its turn.
 	keepsReady = 30 * time.Second
+	// keepsTaken is how long it does so, from the moment when this hub has it, if another runner reported it last. That runner
+	// may have ended ten seconds before the Cluster could be taken, and Ready must not be True for longer than 25 s after that.
+	keepsTaken = 10 * time.Second
 	// staysNew is how long a Cluster without a status stays without one, in the same way.
 	staysNew = 10 * time.Second
 )
 
-// begin notes the Clusters for which it is worth to wait.
+// begin notes the Clusters without a status for which it is worth to wait. See noteRole for the others.
 func (t *firstTurns) begin(all []hubv1.Cluster, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = map[string]time.Time{}
 	for i := range all {
-		switch {
-		case wasReady(&all[i]):
-			t.waiting[all[i].Name] = now.Add(keepsReady)
-		case isNew(all[i].Status):
-			t.waiting[all[i].Name] = now.Add(staysNew)
+		if isNew(all[i].Status) {
+			t.await(all[i].Name, now.Add(staysNew))
 		}
 	}
+}
+
+// await notes a Cluster for which it is worth to wait. The caller holds the lock.
+func (t *firstTurns) await(name string, until time.Time) {
+	if t.waiting == nil {
+		t.waiting = map[string]time.Time{}
+	}
+	t.waiting[name] = until
+}
+
+// noteRole notes what this hub does with a Cluster, as the runner with this name and epoch if it runs it. A Cluster that it runs
+// from now on, and that was Ready before, is one whose turn comes: another hub ran it, or this hub before its restart.
+func (t *firstTurns) noteRole(cluster *hubv1.Cluster, role Role, runner hubv1.RunnerStatus, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, known := t.roles[cluster.Name]
+	if known && before == role {
+		return
+	}
+	if t.roles == nil {
+		t.roles = map[string]Role{}
+	}
+	t.roles[cluster.Name] = role
+	if role == RoleRunner && wasReady(cluster) {
+		t.await(cluster.Name, now.Add(keepsAs(cluster.Status.Runner, runner)))
+	}
+}
+
+// keepsAs returns how long a Cluster that was Ready keeps its status, given the runner that reported it and the one that it has.
+func keepsAs(before, now hubv1.RunnerStatus) time.Duration {
+	if before.Name != "" && (before.Name != now.Name || before.Epoch != now.Epoch) {
+		return keepsTaken
+	}
+	return keepsReady
+}
+
+// forget forgets a Cluster that is gone.
+func (t *firstTurns) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.roles, name)
+	delete(t.waiting, name)
 }
 
 // wasReady reports whether the last report of a Cluster is that it is Ready as its spec is now.

@@ -43,6 +43,7 @@ func TestFirstTurns(t *testing.T) {
 			c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}, Status: tc.found}
 			var turns firstTurns
 			turns.begin([]hubv1.Cluster{*c}, start)
+			turns.noteRole(c, RoleRunner, hubv1.RunnerStatus{}, start)
 			if tc.changed {
 				c.Generation++
 			}
@@ -58,5 +59,53 @@ func TestFirstTurns(t *testing.T) {
 	turns.begin(nil, start)
 	if got := turns.wait(&hubv1.Cluster{Status: ready}, unknown, start); got != 0 {
 		t.Errorf("a Cluster that was created later waits for %s", got)
+	}
+}
+
+// A Cluster that another runner reported last keeps its status for ten seconds, from the moment when this hub runs it.
+func TestFirstTurns_TakenOver(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	unknown := hubv1.ClusterStatus{Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Starting"}}}
+	runner := func(name string, epoch int32) hubv1.RunnerStatus { return hubv1.RunnerStatus{Name: name, Epoch: epoch} }
+	for name, tc := range map[string]struct {
+		before, now hubv1.RunnerStatus
+		first       Role // before this hub runs it
+		want        time.Duration
+	}{
+		"another replica":                   {runner("a", 1), runner("b", 2), RoleNone, keepsTaken},
+		"another replica, in a hand-over":   {runner("a", 1), runner("b", 2), RoleWarm, keepsTaken},
+		"the same name in an earlier epoch": {runner("a", 1), runner("a", 2), RoleNone, keepsTaken},
+		"the same epoch":                    {runner("a", 1), runner("a", 1), RoleNone, keepsReady},
+		"a hub that has all Clusters":       {runner("", 0), runner("", 0), RoleNone, keepsReady},
+		"the first replica after that":      {runner("", 0), runner("a", 1), RoleNone, keepsReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}, Status: hubv1.ClusterStatus{
+				ObservedGeneration: 1, Runner: tc.before,
+				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady}},
+			}}
+			var turns firstTurns
+			turns.noteRole(c, tc.first, tc.now, start)
+			taken := start.Add(time.Hour)
+			turns.noteRole(c, RoleRunner, tc.now, taken)
+			turns.noteRole(c, RoleRunner, tc.now, taken.Add(time.Second)) // which prolongs nothing
+			if got := turns.wait(c, unknown, taken.Add(time.Second)); got != tc.want-time.Second {
+				t.Errorf("waits for %s, want %s", got, tc.want-time.Second)
+			}
+			if got := turns.wait(c, unknown, taken.Add(tc.want)); got != 0 {
+				t.Errorf("waits for %s, want 0", got)
+			}
+		})
+	}
+	marked := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}, Status: hubv1.ClusterStatus{
+		ObservedGeneration: 1, Runner: runner("a", 1),
+		Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonRunnerLost}},
+	}}
+	var turns firstTurns
+	turns.noteRole(marked, RoleRunner, runner("b", 2), start)
+	if got := turns.wait(marked, unknown, start); got != 0 {
+		t.Errorf("the first report of a Cluster that lost its runner waits for %s", got)
 	}
 }

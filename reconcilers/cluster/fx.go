@@ -30,6 +30,8 @@ type Params struct {
 	Traces trace.TracerProvider `optional:"true"`
 	// Heartbeats watches the workers of the controller. Default: no heartbeats.
 	Heartbeats *liveness.Monitor `optional:"true"`
+	// Share is this hub's share of the Clusters. Default: all of them.
+	Share Share `optional:"true"`
 	// Settings configure the controller. Default: the zero value.
 	Settings Settings `optional:"true"`
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
@@ -14,15 +15,31 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// recordIdentity records which cluster the remote is: at the first contact, and when the operator has accepted another
-// cluster. The record is an annotation, because a status may be lost and a safeguard must not be. It reports whether it has written.
-func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (recorded bool, err error) {
+// identifiesFirst reports whether a Cluster is contacted before anything is written to it, so that its finalizer and its identity
+// are one write: each write to a Cluster takes the API server of the hub several milliseconds. No app runs before that.
+func identifiesFirst(cluster *hubv1.Cluster, info registry.Status) bool {
+	return !isKnown(cluster) && info.Epoch == 0
+}
+
+// isAnonymous reports whether a remote responds and does not say which cluster it is.
+func isAnonymous(info registry.Status) bool {
+	return info.Reachable.Status == metav1.ConditionTrue && info.Identity.Status == metav1.ConditionUnknown
+}
+
+// recordContact records which cluster the remote is: at the first contact, and when the operator has accepted another
+// cluster. The record is an annotation, because a status may be lost and a safeguard must not be. A remote that responds, and for
+// which an app may start, also gets the finalizer. It reports whether it has written.
+func (r *reconciler) recordContact(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (recorded bool, err error) {
 	id := identityToRecord(cluster, info)
-	if id == "" {
+	starts := info.Reachable.Status == metav1.ConditionTrue && info.Identity.Status != metav1.ConditionFalse
+	if id == "" && (hasFinalizer(cluster) || !starts) {
 		return false, nil
 	}
 	before := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
+	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
+	if id != "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
+	}
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return false, fmt.Errorf("record the identity: %w", err)
 	}

@@ -12,9 +12,11 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// conditions collects metrics from the Clusters in the hub's cache at each scrape. A standby reports them, too.
+// conditions collects metrics from the Clusters in the hub's cache at each scrape. A standby reports them, too; of hubs that share
+// their Clusters each reports a part.
 type conditions struct {
 	clusters  client.Reader // cached
+	share     Share
 	aggregate bool
 
 	all, one, expires *prometheus.Desc
@@ -22,12 +24,12 @@ type conditions struct {
 
 var _ prometheus.Collector = (*conditions)(nil)
 
-func newConditions(clusters client.Reader, aggregate bool) *conditions {
+func newConditions(clusters client.Reader, share Share, aggregate bool) *conditions {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("clusterfx_"+name, help, labels, nil)
 	}
 	return &conditions{
-		clusters: clusters, aggregate: aggregate,
+		clusters: clusters, share: share, aggregate: aggregate,
 		all: desc("conditions", "Clusters by the status and reason of each condition.", "type", "status", "reason"),
 		one: desc("cluster_condition", "1 for the status and reason that a condition of a Cluster has.",
 			"cluster", "type", "status", "reason"),
@@ -55,9 +57,12 @@ func (c *conditions) Collect(to chan<- prometheus.Metric) {
 		return // There are no metrics before the cache has synced.
 	}
 	type state struct{ kind, status, reason string }
-	counts := map[state]int{}
+	counts, isExported := map[state]int{}, exportedBy(c.share)
 	for i := range clusters.Items {
 		cluster := &clusters.Items[i]
+		if !isExported(cluster.UID) {
+			continue
+		}
 		for _, condition := range cluster.Status.Conditions {
 			s := state{condition.Type, string(condition.Status), condition.Reason}
 			counts[s]++

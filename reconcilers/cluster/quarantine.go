@@ -25,13 +25,18 @@ const JournalName = "clusterfx-starting"
 // started, and with which apps it has crashed. Each has a part of the fleet.
 func JournalNames() []string { return journal.Names(JournalName) }
 
+// JournalOf returns the name of the journal of a replica, for Settings.Journal, where several share the Clusters. The name of a
+// replica is a DNS label, which has no dot: so no ConfigMap of the journal is one of another replica, or one of JournalNames.
+func JournalOf(replica string) string { return JournalName + "-" + replica + ".replica" }
+
 // Journal records which apps are being started, and with which apps the hub has crashed.
 type Journal = journal.Journal
 
 // NewJournal returns the journal of a hub and adds it to the hub's manager. It sends no requests. Give
 // it to the registry, as registry.Options.Journal, and to Setup.
 func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
-	return journal.New(mgr, client.ObjectKey{Namespace: s.withDefaults().Namespace, Name: JournalName})
+	s = s.withDefaults()
+	return journal.New(mgr, client.ObjectKey{Namespace: s.Namespace, Name: s.Journal})
 }
 
 // suspects is the part of the Journal that the reconciler uses.

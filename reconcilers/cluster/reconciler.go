@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -43,6 +42,7 @@ type reconciler struct {
 	client.Client               // of the hub; it reads Clusters from the cache
 	secrets       client.Reader // reads Secrets from the API server
 	remotes       remotes
+	share         Share
 	suspects      suspects
 	events        hubcontroller.Recorder
 	spans         spans
@@ -51,9 +51,11 @@ type reconciler struct {
 	removals      removals
 	opening       opening
 	order         order
+	rivals        *rivals // nil: this hub has all Clusters
 	firstTurns    firstTurns
-	users         hubcontroller.SecretUsers // as of the last reconcile of each Cluster
-	writer        oldcrd.Writer             // of the status
+	users         hubcontroller.ClusterIndex // as of the last reconcile of each Cluster
+	writer        oldcrd.Writer              // of the status
+	outranked     outranked
 	written       written
 }
 
@@ -75,12 +77,18 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	case apierrors.IsNotFound(err):
 		r.users.Set(name, "")
 		r.written.forget(name)
+		r.firstTurns.forget(name)
+		r.outranked.forget(name)
+		r.share.Forget(registry.ClusterName(name))
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
 	}
 	cluster := r.written.latest(&cached)
+	if runs, result, err := r.actAs(ctx, cluster); !runs {
+		return result, err
+	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		return r.finish(ctx, cluster)
 	}
@@ -89,7 +97,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	if !isClear {
 		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
 	}
-	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
+	if !hasFinalizer(cluster) && !identifiesFirst(cluster, info) {
 		if err := r.addFinalizer(ctx, cluster); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -126,30 +134,32 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	runs, err := r.ensure(ctx, cluster, found)
+	runs, err := r.ensure(ctx, cluster, found, RoleRunner)
 	if err != nil || !runs.current {
 		return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
 	}
-	recorded, err := r.recordIdentity(ctx, cluster, runs.info)
+	recorded, err := r.recordContact(ctx, cluster, runs.info)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if recorded {
-		if runs, err = r.ensure(ctx, cluster, found); err != nil || !runs.current {
+		if runs, err = r.ensure(ctx, cluster, found, RoleRunner); err != nil || !runs.current {
 			return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
 		}
 	}
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
 	info.Identity = recordedIdentity(cluster, info)
-	status := clusterstatus.Of(cluster, inUse.Credentials, info)
+	status := r.statusOf(cluster, inUse.Credentials, info)
 	now := time.Now()
 	if wait := max(r.firstTurns.wait(cluster, status, now), settles(status, info, now)); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	again := withoutControllers(&status, info, now)
-	if err := r.report(ctx, cluster, status); err != nil {
+	outranked, err := r.reportAsRunner(ctx, cluster, status)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	again = sooner(again, outranked)
 	return ctrl.Result{RequeueAfter: sooner(again, sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now)))}, nil
 }
 
@@ -170,9 +180,9 @@ type remote struct {
 	suspicion state.CrashRecord
 }
 
-// ensure posts the desired state and returns the state of the remote. Without usable credentials the app stays as it is,
+// ensure posts the desired state, for an app that works or for one that is kept warm, and returns the state of the remote. Without usable credentials the app stays as it is,
 // unless it is to be paused, which needs no credentials.
-func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials) (remote, error) {
+func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials, role Role) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
 		info, _ := r.remotes.Status(name)
@@ -183,6 +193,20 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		return remote{}, err
 	}
 	config := configOf(cluster, found, suspicion)
+	contacted, _ := r.remotes.Status(name)
+	rival, isKnown, err := r.rivals.of(ctx, cluster, contacted)
+	switch {
+	case err != nil:
+		return remote{}, fmt.Errorf("look for older Clusters of the same cluster: %w", err)
+	case rival != "":
+		config = beside(config, rival)
+	}
+	switch {
+	case role == RoleWarm:
+		config = warmed(config)
+	case !hasFinalizer(cluster), !isKnown:
+		config = identifying(config)
+	}
 	err = r.remotes.Ensure(name, config)
 	if errors.Is(err, registry.ErrClosed) {
 		return remote{}, nil // The hub is ending.

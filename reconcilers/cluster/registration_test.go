@@ -161,19 +161,24 @@ func (h *hub) expectReason(name, reason string) {
 	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, reason)
 }
 
-// A Cluster that the hub makes has its finalizer from the beginning. The only other write before it is Ready, except for those
-// of the status, is that of its identity.
-func TestRegistration_NeedsOneWriteLess(t *testing.T) {
+// The only write to a new Cluster before it is Ready, except for those of the status, is that of its finalizer and its identity.
+// A Cluster that the hub makes has its finalizer from the beginning.
+func TestRegistration_NeedsOneWrite(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, func(o *hubOptions) { o.remotes = nil }) // Clusters are made from Secrets, too.
-	name := h.name("a")
-	h.register(name, nil)
-	h.expectCluster(name, anyCluster)
-	c := h.expectReady(name)
-	traffic.mu.Lock()
-	defer traffic.mu.Unlock()
-	if n := traffic.patched[name]; n != 1 || !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
-		t.Errorf("got %d writes and the finalizers %v, want one write of the identity and the finalizer", n, c.Finalizers)
+	byHub, byUser := h.name("a"), h.name("b")
+	h.register(byHub, nil)
+	h.putKubeconfig(byUser, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(byUser, nil)
+	for _, name := range []string{byHub, byUser} {
+		h.expectCluster(name, anyCluster)
+		c := h.expectReady(name)
+		traffic.mu.Lock()
+		n := traffic.patched[name]
+		traffic.mu.Unlock()
+		if n != 1 || !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
+			t.Errorf("%s: got %d writes and the finalizers %v, want one write of the identity and the finalizer", name, n, c.Finalizers)
+		}
 	}
 }
 

@@ -134,6 +134,17 @@ func (r *removals) stop(ctx context.Context, name string) *removal {
 	return r.begin(ctx, name, r.remotes.Stop, &removal{isStop: true})
 }
 
+// letGo is stop for a Cluster that another hub runs, and ends a removal that has begun: that hub removes the Cluster.
+func (r *removals) letGo(ctx context.Context, name string) *removal {
+	r.mu.Lock()
+	if one := r.known[name]; one != nil && !one.isStop {
+		one.cancel()
+		delete(r.known, name)
+	}
+	r.mu.Unlock()
+	return r.stop(ctx, name)
+}
+
 // ending ends a remote.
 type ending func(ctx context.Context, name registry.ClusterName) error
 
@@ -169,11 +180,16 @@ func (r *removals) begin(ctx context.Context, name string, end ending, next *rem
 // lastWords is the extra time in which a removal that has run out of time reports the steps that it gives up.
 const lastWords = 3 * time.Second
 
-// run removes a remote within its time.
+// run removes a remote within its time. A remote that ends between the two calls is unknown to the second one: the first
+// error says what the removal has given up.
 func (r *removals) run(ctx context.Context, name registry.ClusterName, end ending) error {
-	err := runFor(ctx, name, r.within, end)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = runFor(ctx, name, lastWords, end)
+	late := runFor(ctx, name, r.within, end)
+	if !errors.Is(late, context.DeadlineExceeded) {
+		return late
+	}
+	err := runFor(ctx, name, lastWords, end)
+	if errors.Is(err, registry.ErrNotFound) {
+		return late
 	}
 	return err
 }

@@ -4,7 +4,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +57,7 @@ func TestRemovals_OfVanishedClusters(t *testing.T) {
 		}, "removed"},
 	} {
 		e := &ended{slow: slow{info: registry.Status{Revision: "first/1"}}}
-		r := &reconciler{remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+		r := &reconciler{share: everything{}, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
 		tc.end(r)
 		r.removals.work.Wait()
 		if !slices.Equal(e.how, []string{tc.want}) {
@@ -91,7 +93,7 @@ func (r *returned) Status(registry.ClusterName) (registry.Status, bool) {
 func TestRemovals_OfAReturnedCluster(t *testing.T) {
 	t.Parallel()
 	e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{})}
-	r := &reconciler{remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+	r := &reconciler{share: everything{}, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
 	r.clear(t.Context(), "a")
 	if !r.removals.isStopping("a") {
 		t.Fatal("the remote is not being stopped")
@@ -108,5 +110,37 @@ func TestRemovals_OfAReturnedCluster(t *testing.T) {
 	r.removals.work.Wait()
 	if r.removals.isStopping("a") || r.removals.has("a") {
 		t.Error("the stop is taken for the removal of the Cluster that has returned")
+	}
+}
+
+// late is a registry whose remote ends after its removal has run out of time, and before the next call.
+type late struct {
+	slow
+	calls int
+	left  *registry.AbandonedError
+}
+
+func (l *late) Remove(ctx context.Context, _ registry.ClusterName) error {
+	if l.calls++; l.calls > 1 {
+		return registry.ErrNotFound
+	}
+	<-ctx.Done()
+	return fmt.Errorf("stop: %w: %w", ctx.Err(), l.left)
+}
+
+// A removal that has run out of time reports the steps that it has given up, also if the remote has ended before the
+// second call.
+func TestRemovals_EndBetweenTheCalls(t *testing.T) {
+	t.Parallel()
+	l := &late{left: &registry.AbandonedError{Steps: []string{"hanging/everything"}}}
+	r := &removals{remotes: l, within: time.Millisecond}
+	one := r.remove(t.Context(), "a")
+	<-one.done
+	event, err := endOf(one)
+	if err != nil || event.Reason != eventAbandoned || !strings.Contains(event.Note, "hanging/everything") {
+		t.Errorf("got the event %+v and the error %v, want one that names the step", event, err)
+	}
+	if l.calls != 2 {
+		t.Errorf("got %d calls of Remove, want 2", l.calls)
 	}
 }

@@ -49,6 +49,15 @@ func CredentialsRules() []rbacv1.PolicyRule {
 	}
 }
 
+// ReplicaRules returns the permissions that they need in the credentials namespace, beside CredentialsRules, where several
+// replicas share the Clusters: each replica has a journal with a name of its own, and reads and removes those of the others. RBAC
+// cannot list their names, which are those of Pods.
+func ReplicaRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"get", "update", "delete"}},
+	}
+}
+
 // EventRules returns the permissions that they need in the credentials namespace and in the namespace default,
 // where the API server keeps the events of objects without a namespace.
 func EventRules() []rbacv1.PolicyRule {

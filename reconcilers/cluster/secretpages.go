@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 func (r *reconciler) readSecrets(ctx context.Context, all []hubv1.Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, pagesTimeout)
 	defer cancel()
-	wanted := usersOf(all)
+	wanted := r.usersOf(all)
 	if len(wanted) < worthPages || r.countSecrets(ctx) > (1+strangers)*len(wanted) {
 		return
 	}
@@ -59,12 +60,13 @@ func (r *reconciler) readSecrets(ctx context.Context, all []hubv1.Cluster) {
 	}
 }
 
-// usersOf returns the Clusters that need credentials, by the names of their Secrets.
-func usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
+// usersOf returns the Clusters of this hub that need credentials, by the names of their Secrets.
+func (r *reconciler) usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
 	users := map[string][]*hubv1.Cluster{}
 	for i := range all {
 		one := &all[i]
-		if one.DeletionTimestamp.IsZero() && !clusterstatus.IsPaused(one) {
+		role, _ := r.share.RoleOf(registry.ClusterName(one.Name), one.UID)
+		if role == RoleRunner && one.DeletionTimestamp.IsZero() && !clusterstatus.IsPaused(one) {
 			name := one.Spec.KubeconfigSecretRef.Name
 			users[name] = append(users[name], one)
 		}

@@ -27,6 +27,9 @@ type Settings struct {
 	// Cluster is deleted. Steps that are not done by then are given up, and an event names them at most
 	// 3 s later. Default 25 s.
 	RemoveWithin time.Duration
+	// Journal is the name of the journal of starts: the prefix of the names of its ConfigMaps in Namespace. Hubs that share
+	// their Clusters have a journal each. Default: JournalName.
+	Journal string
 	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 	AggregateMetrics bool
 }
@@ -39,6 +42,9 @@ const (
 func (s Settings) withDefaults() Settings {
 	if s.Namespace == "" {
 		s.Namespace = hubv1.DefaultNamespace
+	}
+	if s.Journal == "" {
+		s.Journal = JournalName
 	}
 	if s.Concurrency <= 0 {
 		s.Concurrency = defaultConcurrency

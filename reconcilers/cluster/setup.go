@@ -31,15 +31,11 @@ func Setup(p Params) error {
 func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
 	events := hubcontroller.NewRecorder(p.Manager)
-	if p.Metrics != nil {
-		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), settings.AggregateMetrics)); err != nil {
-			return fmt.Errorf("register the metrics of Clusters: %w", err)
-		}
-	}
 	r := &reconciler{
 		Client:   p.Manager.GetClient(),
 		secrets:  p.Manager.GetAPIReader(),
 		remotes:  remotes,
+		share:    everything{},
 		suspects: noSuspects{},
 		events:   events,
 		spans:    newSpans(p.Traces),
@@ -49,6 +45,14 @@ func setup(p Params, remotes remotes) error {
 	}
 	if p.Journal != nil {
 		r.suspects = p.Journal
+	}
+	if p.Share != nil {
+		r.share, r.rivals = p.Share, &rivals{clusters: p.Manager.GetCache()}
+	}
+	if p.Metrics != nil {
+		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), r.share, settings.AggregateMetrics)); err != nil {
+			return fmt.Errorf("register the metrics of Clusters: %w", err)
+		}
 	}
 	if err := r.addTo(p, registry.Source(p.Registry, requestFor)); err != nil {
 		return fmt.Errorf("set up the cluster controller: %w", err)
@@ -62,7 +66,7 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 	if err := mgr.Add(&r.removals); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
 		For(&hubv1.Cluster{}, builder.WithPredicates(moreThanInventory())).
 		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
@@ -74,8 +78,11 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 				return hubcontroller.Logger(mgr, "cluster")
 			}
 			return hubcontroller.Logger(mgr, "cluster").WithValues("cluster", r.Name)
-		}).
-		Complete(r)
+		})
+	if roles := r.share.Source(); roles != nil {
+		b = b.WatchesRawSource(roles).Watches(&hubv1.Cluster{}, r.rivals.changed())
+	}
+	return b.Complete(r)
 }
 
 // requestFor returns the request for the Cluster of a remote that changed.

@@ -58,14 +58,14 @@ func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
 // watched is a registry that passes calls of the reconciler to a test. A nil function is not called.
 type watched struct {
 	cluster.Remotes
-	ensures func(name string)
+	ensures func(name string, c state.Desired)
 	removed func(ctx context.Context)
 	asked   atomic.Int64 // the time of the last call of Status, in nanoseconds
 }
 
 func (w *watched) Ensure(name registry.ClusterName, c state.Desired) error {
 	if w.ensures != nil {
-		w.ensures(string(name))
+		w.ensures(string(name), c)
 	}
 	return w.Remotes.Ensure(name, c)
 }
@@ -94,18 +94,24 @@ func (w *watched) start(t *testing.T, h *hub) {
 	t.Cleanup(func() { h.stop() })
 }
 
-// A Cluster has its finalizer before the hub registers its remote, so that a deletion waits for the end of the app.
+// A Cluster has its finalizer before an app may start, so that a deletion waits for the end of the app.
 func TestCluster_FinalizerComesFirst(t *testing.T) {
 	t.Parallel()
 	h := newIdleHub(t, nil)
 	ctx := context.WithoutCancel(t.Context()) // The hub ends after the test.
-	w := &watched{ensures: func(name string) {
+	var contacts, starts atomic.Int64
+	w := &watched{ensures: func(name string, desired state.Desired) {
+		if desired.IdentifyOnly {
+			contacts.Add(1)
+			return
+		}
+		starts.Add(1)
 		var c hubv1.Cluster
 		if err := h.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
 			t.Errorf("read the Cluster: %v", err)
 		}
 		if !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
-			t.Errorf("%s is registered with the finalizers %v", name, c.Finalizers)
+			t.Errorf("an app of %s may start with the finalizers %v", name, c.Finalizers)
 		}
 	}}
 	w.start(t, h)
@@ -113,6 +119,9 @@ func TestCluster_FinalizerComesFirst(t *testing.T) {
 	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
 	h.newCluster(name, nil)
 	h.expectReady(name)
+	if contacts.Load() == 0 || starts.Load() == 0 {
+		t.Errorf("got %d contacts before a start and %d starts, want some of both", contacts.Load(), starts.Load())
+	}
 }
 
 // The end of a removal triggers a reconcile of its Cluster, even without another change of the Cluster.

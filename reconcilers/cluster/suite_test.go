@@ -78,6 +78,7 @@ type hubOptions struct {
 	registration registration.Settings
 	registry     registry.Options
 	modules      []registry.Module
+	share        cluster.Share
 	// wrap wraps the transport to the hub's API server, and remotes wraps the registry.
 	wrap    func(http.RoundTripper) http.RoundTripper
 	remotes func(cluster.Remotes) cluster.Remotes
@@ -144,6 +145,9 @@ func (h *hub) run(config *rest.Config) {
 		fx.Supply(settings, registration, h.options.registry),
 		registry.FX, h.module(),
 		fx.Populate(&h.registry),
+	}
+	if h.options.share != nil {
+		parts = append(parts, fx.Provide(func() cluster.Share { return h.options.share }))
 	}
 	for _, m := range h.options.modules {
 		parts = append(parts, m.Option())

@@ -27,7 +27,14 @@ func ApplyConfiguration(status hubv1.ClusterStatus) *hubac.ClusterStatusApplyCon
 	if status.Credentials.Type != "" {
 		a.WithCredentials(appliedCredentials(status.Credentials))
 	}
+	if status.Runner.Name != "" {
+		a.WithRunner(appliedRunner(status.Runner))
+	}
 	return a
+}
+
+func appliedRunner(r hubv1.RunnerStatus) *hubac.RunnerStatusApplyConfiguration {
+	return hubac.RunnerStatus().WithName(r.Name).WithType(r.Type).WithVersion(r.Version).WithEpoch(r.Epoch).WithSince(r.Since)
 }
 
 func appliedCondition(c metav1.Condition) *metav1ac.ConditionApplyConfiguration {

@@ -121,6 +121,16 @@ func TestConditionsOf(t *testing.T) {
 			found: good, info: app(metav1.ConditionUnknown, hubv1.ReasonStarting),
 			want: "Ready=Unknown/Starting Reconciling=True/Progressing",
 		},
+		"modules that are warm do not count as ready": {
+			found: good,
+			info:  but(app(metav1.ConditionUnknown, hubv1.ReasonStarting), func(i *registry.Status) { i.State = state.StateWarm }),
+			want:  "Ready=Unknown/Starting Reconciling=True/Progressing", also: "ModulesReady=Unknown/Starting",
+		},
+		"stale modules that are warm do not count as ready": {
+			found: good,
+			info:  but(app(metav1.ConditionUnknown, hubv1.ReasonStale), func(i *registry.Status) { i.State = state.StateWarm }),
+			want:  "Ready=Unknown/Stale Reconciling=True/Progressing", also: "ModulesReady=Unknown/Stale",
+		},
 		"a failed module is tried again": {
 			found: good, info: app(metav1.ConditionFalse, hubv1.ReasonModuleFailed),
 			want: "Ready=False/ModuleFailed Reconciling=True/ProgressingWithRetry",

@@ -11,6 +11,9 @@ Of copies the conditions that the registry reports wherever possible, and comple
 advice that name fields and annotations of the Cluster (advice.go), makes the conditions agree with each other (agreed), and sums them up as Ready,
 Reconciling and Stalled (ready.go). The first condition on the way to Ready that is not True is the reason of Ready.
 
+A remote in the state Warm is not Ready: ModulesReady, and so Ready, is Unknown with the reason Starting, or with Stale while
+an informer cannot list and watch, and False with Stale if that continues. Reconciling is True.
+
 # Ownership
 
 The hub applies the conditions and fields that Of sets with its field manager. Ours returns them from a

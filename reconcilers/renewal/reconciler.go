@@ -43,7 +43,7 @@ type reconciler struct {
 	events    events.EventRecorder
 	namespace string
 	writes    *writeLimit
-	users     hubcontroller.SecretUsers
+	users     hubcontroller.ClusterIndex
 }
 
 // Reconcile renews the token of a Secret if it is due.

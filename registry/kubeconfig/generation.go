@@ -5,11 +5,9 @@ package kubeconfig
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +21,8 @@ const (
 	headerTimeout    = 30 * time.Second // a watch sends its headers at once
 	maxHeaderBytes   = 64 << 10
 	idleTimeout      = 30 * time.Second
-	pingAfter        = 4 * time.Second // without a frame from the server; see LastRead
-	pingTimeout      = 10 * time.Second
+	pingAfter        = 10 * time.Second // without a frame from the server; longer than between two probes
+	pingTimeout      = 8 * time.Second
 	maxIdle          = 8 // connections, for servers without HTTP/2
 )
 
@@ -157,9 +155,6 @@ func (c *heldConn) Read(p []byte) (int, error) {
 	if n > 0 {
 		c.read.Store(int64(time.Since(c.began)))
 	}
-	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.lost()
-	}
 	return n, err
 }
 
@@ -174,8 +169,9 @@ func (c *heldConn) Close() error {
 }
 
 // LastRead returns when a TCP connection of a Transport last received bytes, and the zero time for any other connection.
-// The connection may be the TLS connection above it. Over HTTP/2 the Transport sends a ping when nothing has come for four
-// seconds, so that a connection that has received nothing for longer is in doubt. The bytes may come from a load balancer.
+// The connection may be the TLS connection above it. The bytes may come from a load balancer. Over HTTP/2 the Transport
+// sends a ping when nothing has come for ten seconds, and closes the connection if nothing has come eight seconds later: TCP alone
+// sends what a remote has missed in growing intervals, so that the return of a remote would be noticed late.
 func LastRead(c net.Conn) time.Time {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()

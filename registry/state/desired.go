@@ -54,6 +54,16 @@ type Desired struct {
 	AllowHub bool
 	// CrashRecord counts crashes of the hub during the start of this app.
 	CrashRecord CrashRecord
+	// Warm keeps the app of a remote ready for the moment at which this hub takes the remote over from another hub: the app is
+	// built, its OnStart hooks run, its caches are filled, and its controllers and other runnables wait. A hook that writes
+	// fails, and the app with it, while a gate refuses writes to the remote. The client is not lent out. When Warm is
+	// cleared, the same app works at once, unless another app is desired then. When Warm is set, a working app and its leases
+	// end, and the next app waits. A warm remote that is removed runs no cleanup steps and abandons none: the hub that has
+	// the remote at work cleans up.
+	Warm bool
+	// IdentifyOnly keeps an app from being started, so that the caller can record the id of the remote before anything runs
+	// there. An app that works continues to work, and a warm app continues to wait.
+	IdentifyOnly bool
 	// Paused stops the app and the probe and keeps the remote known.
 	Paused bool
 	// Probe configures the health probe. Zero fields take the defaults.
@@ -74,6 +84,9 @@ type Identity struct {
 	Known string
 	// Accepted is an id that the operator allows to replace Known.
 	Accepted string
+	// Rival is an older remote with the id Known, which another hub runs. While it is set, the remote is a duplicate, as it is
+	// of an older remote of the same registry.
+	Rival ClusterName
 }
 
 // CrashRecord is what the journal of starts has recorded of an app: see the Journal of package registry.

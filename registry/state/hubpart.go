@@ -8,7 +8,7 @@ import "time"
 type HubPartStatus struct {
 	// Module is the module's name.
 	Module string
-	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
+	// State is ModuleStarting, ModuleStandby, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
 	State string
 	// Reason and Message say why the hub part does not run or is degraded.
 	Reason, Message string
@@ -23,6 +23,13 @@ type HubPartStatus struct {
 	// Controllers are the controllers that the module has added to its manager, in that order.
 	Controllers []ControllerStatus
 }
+
+// ModuleStandby is the state of a hub part that runs in the replica which leads, in a replica that does not lead. It is as it
+// should be.
+const ModuleStandby = "Standby"
+
+// ReasonNotLeader is the reason of ModuleStandby.
+const ReasonNotLeader = "NotLeader"
 
 // ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
 const ModuleDegraded = "Degraded"

@@ -18,6 +18,9 @@ const (
 	StatePending State = "Pending"
 	// StateStarting means that the probe succeeds, and the app is being built or its caches are being filled.
 	StateStarting State = "Starting"
+	// StateWarm means that the app has every initial object and waits, and that the app before it has ended; see
+	// Desired.Warm. The condition App is not True, and the modules are Starting.
+	StateWarm State = "Warm"
 	// StateReady means that the app runs: every controller has seen its initial objects.
 	StateReady State = "Ready"
 	// StateUnreachable means that the probe fails or that the remote rejects the credentials. No app runs; the
@@ -144,7 +147,7 @@ type Status struct {
 	Since           time.Time
 
 	// Reachable, Identity and App are the conditions; the first one that is not as it should be decides the State. An
-	// Identity that is Unknown does not count.
+	// Identity that is Unknown does not count. App is never True while the remote is warm.
 	Reachable, Identity, App Condition
 
 	// Authorized is whether the credentials have the permissions that the modules declare. It is zero if no module

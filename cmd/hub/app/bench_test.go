@@ -85,9 +85,11 @@ func BenchmarkStart(b *testing.B) {
 func benchStart(b *testing.B, n int) {
 	b.Helper()
 	s := newBenchSite(b, n)
+	s.engage() // The API servers of the remotes are slower for their first clients.
 	alone := s.engage()
 	first := s.runHub(s.allReported)
 	s.print("first start", n)
+	beside := s.engage()
 	again := s.runHub(s.allRun)
 	s.print("restart", n)
 	b.ReportMetric(alone.took.Seconds(), "alone-s")
@@ -95,7 +97,7 @@ func benchStart(b *testing.B, n int) {
 	b.ReportMetric(first.took.Seconds()/alone.took.Seconds(), "first/alone")
 	b.ReportMetric(first.cpu, "first-hub-api-cpu-s")
 	b.ReportMetric(again.took.Seconds(), "restart-s")
-	b.ReportMetric(again.took.Seconds()/alone.took.Seconds(), "restart/alone")
+	b.ReportMetric(again.took.Seconds()/beside.took.Seconds(), "restart/alone")
 	b.ReportMetric(again.cpu, "restart-hub-api-cpu-s")
 }
 
@@ -304,14 +306,12 @@ func (s *benchSite) allRun() error {
 	return s.allReady(r)
 }
 
+// allReady returns nil when all remotes are Ready. It stops at the first one that is not: a list of all remotes in each turn
+// would take a tenth of the processor time that it measures.
 func (s *benchSite) allReady(r *registry.Registry) error {
-	all := r.List()
-	if len(all) < len(s.kubeconfigs) {
-		return fmt.Errorf("%d remotes", len(all))
-	}
-	for _, info := range all {
-		if info.State != state.StateReady {
-			return fmt.Errorf("%s is %s: %s", info.Name, info.State, info.Message)
+	for name := range s.kubeconfigs {
+		if info, known := r.Status(registry.ClusterName(name)); !known || info.State != state.StateReady {
+			return fmt.Errorf("%s is %s: %s", name, info.State, info.Message)
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv
 		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),
 		LeaseNamespace: o.Election.Namespace,
 		Impersonate:    o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
+		Sharded: o.Sharing.Enabled,
 	}
 	return roles.Grant(ctx, admin, modules, account)
 }

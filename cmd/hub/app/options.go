@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -41,6 +42,8 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
+	// Sharing lets several hubs share the Clusters. Default: a hub that has all of them.
+	Sharing Sharing
 	// NATS is the connection of modules with entities. Default: none.
 	NATS natshub.Options
 	// Registry carries the operator's settings for remotes: Policy, Limits, Replica, AllowHub,
@@ -64,6 +67,24 @@ type Election struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// Sharing configures a hub that runs a part of the Clusters, beside other replicas. It excludes Election.Enabled, but waits for hubs
+// with Election: Namespace, ID and LeaseDuration of Election have to be those of such hubs. It requires the name of
+// this replica, Registry.Replica: a DNS label that no other replica has.
+type Sharing struct {
+	// Enabled makes the hub share the Clusters. Default: false.
+	Enabled bool
+	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 128.
+	Shards int
+	// LeaseDuration is how long the lease of a replica is unchanged before others take its parts, RenewDeadline how long a
+	// replica works without having renewed its lease, and RetryPeriod the time between renewals. Defaults: 10 s, 7 s and 1.5 s.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// LeaveTimeout limits the time in which a replica that ends hands its parts over. Default: 25 s.
+	LeaveTimeout time.Duration
+
+	// forgetAfter is how long a replica has ended before what it has left is removed. Default: an hour.
+	forgetAfter time.Duration
+}
+
 // process returns the options of the running hub.
 func (o Options) process() process.Options {
 	return process.Options{
@@ -71,5 +92,10 @@ func (o Options) process() process.Options {
 		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
 		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
+		Sharing: process.Sharing{
+			Enabled: o.Sharing.Enabled, Shards: o.Sharing.Shards, LeaveTimeout: o.Sharing.LeaveTimeout,
+			ForgetAfter: o.Sharing.forgetAfter,
+			Timing:      shards.Timing{Duration: o.Sharing.LeaseDuration, Deadline: o.Sharing.RenewDeadline, Retry: o.Sharing.RetryPeriod},
+		},
 	}
 }

@@ -19,9 +19,10 @@ var Module = registry.NewModule("quota", registry.ModuleOptions{
 		fx.Invoke(Enforce),
 		fx.Provide(registry.AsCleanup(Cleanup)),
 	),
-	Hub:    fx.Invoke(Count), // in the hub
-	Config: registry.ConfigOf(Defaults),
-	Select: registry.Selector{MinVersion: "1.30"},
+	Hub:     fx.Invoke(Count),     // in the hub
+	HubRuns: registry.WithRemotes, // in every replica, for its own remotes
+	Config:  registry.ConfigOf(Defaults),
+	Select:  registry.Selector{MinVersion: "1.30"},
 	CacheFilters: []registry.CacheFilter{ // the module sees only its own objects
 		{Object: &corev1.ResourceQuota{}, Labels: labels.SelectorFromSet(labels.Set{managed: "true"})},
 	},

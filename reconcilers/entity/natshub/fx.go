@@ -31,6 +31,7 @@ type Params struct {
 var Module = registry.NewModule("nats", registry.ModuleOptions{
 	Description: "Connects the hub to NATS, for modules with entities.",
 	Hub:         fx.Options(fx.Provide(connect), registry.Share[*Connection]()),
+	HubRuns:     registry.WithRemotes, // apps of every replica use its connection
 	HubRules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{AnchorName}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
@@ -61,7 +62,10 @@ func connect(p Params) (*Connection, error) {
 		},
 	}
 	if gate := p.Options.Gate; gate != nil {
-		e.Gate = func() error { return gate("") }
+		e.Gate = func() error {
+			_, err := gate("")
+			return err
+		}
 	}
 	c, err := New(p.NATS, e)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,7 @@ type Actor struct {
 	stop     bool
 	removeBy time.Time // until when cleanup steps may delay the stop
 	inbox    []func()
+	beats    []func() // responses to heartbeats
 	// overtaken is closed when a later desired state cancels a posted stop; nil while no stop is posted.
 	overtaken chan struct{}
 
@@ -61,6 +63,7 @@ type Actor struct {
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // the steps of all apps so far that were not done yet
 	removal     *Leftover                  // the work that a removal has left undone so far
+	cleaning    <-chan struct{}            // closed when the cleanup steps have ended; nil before they begin
 	beforeStop  state.Status               // the status before the last stop was posted
 	work        sync.WaitGroup             // goroutines that end soon after the event they wait for
 }
@@ -181,14 +184,19 @@ func (a *Actor) Run() {
 	defer close(a.done)
 	defer a.work.Wait()
 	subject := liveness.Subject{Cluster: string(a.name)}
-	heart := a.host.Hearts.Watch(subject, func(h *liveness.Heart) { a.do(func() { h.Beat() }) })
+	heart := a.host.Hearts.Watch(subject, func(h *liveness.Heart) { a.beat(h.Beat) })
 	defer heart.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		var isDue bool
 		select {
 		case <-a.wake:
 		case <-timer.C:
+			isDue = true
+		}
+		if !a.respond() && !isDue {
+			continue
 		}
 		if a.step(time.Now()) {
 			return
@@ -197,6 +205,28 @@ func (a *Actor) Run() {
 			timer.Reset(time.Until(at))
 		}
 	}
+}
+
+// beat adds the response to a heartbeat to the inbox.
+func (a *Actor) beat(respond func()) {
+	a.mu.Lock()
+	a.beats = append(a.beats, respond)
+	a.mu.Unlock()
+	a.signal()
+}
+
+// respond responds to the heartbeats, and reports whether there is anything else to do.
+func (a *Actor) respond() (busy bool) {
+	isSettled := a.isSettled()
+	a.mu.Lock()
+	beats := a.beats
+	a.beats = nil
+	busy = len(beats) == 0 || !isSettled || a.changed || len(a.inbox) > 0 || a.stop != a.wants.Stop || !a.removeBy.Equal(a.wants.RemoveBy)
+	a.mu.Unlock()
+	for _, respond := range beats {
+		respond()
+	}
+	return busy
 }
 
 // step handles all entries of the inbox. It reports whether the actor's work is done.
@@ -228,7 +258,7 @@ func (a *Actor) step(now time.Time) (over bool) {
 	}
 	a.pace(config.Probe)
 	a.inquire()
-	if stop || config.Paused || !a.machine.Usable(&a.machine.Connection) {
+	if stop || config.Paused || config.Warm || !a.machine.Usable(&a.machine.Connection) {
 		a.endRetired()
 	}
 	a.noteUndone(stop)
@@ -242,6 +272,8 @@ func (a *Actor) step(now time.Time) (over bool) {
 func (a *Actor) wanted(c state.Desired) machine.Want {
 	return machine.Want{
 		Paused:           c.Paused,
+		Warm:             c.Warm,
+		IdentifyOnly:     c.IdentifyOnly,
 		Endpoint:         c.Endpoint.Fingerprint(),
 		Credential:       c.Credential.Fingerprint(a.host.Key),
 		AcceptCredential: c.AcceptCredential,
@@ -256,13 +288,33 @@ func (a *Actor) wanted(c state.Desired) machine.Want {
 
 // pace sets the rate of the probes of both connections.
 func (a *Actor) pace(p state.Probe) {
+	pace := probe.Pace{Period: p.Period, Timeout: p.Timeout}
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
 		}
 		known := a.machine.ConnectionTo(l.Endpoint())
-		l.SetPace(probe.Pace{Period: p.Period, Timeout: p.Timeout}, known == nil || known.Contact != machine.ContactOK || known.Fails > 0)
+		switch {
+		case known == nil || known.Contact != machine.ContactOK || known.Fails > 0:
+			l.SetPace(pace, probe.Urgent)
+		case a.isSettled():
+			l.SetPace(pace, probe.Settled)
+		default:
+			l.SetPace(pace, probe.Steady)
+		}
 	}
+}
+
+// isSettled reports whether another probe like the last one, or time, would change nothing.
+func (a *Actor) isSettled() bool {
+	now := &a.current.Load().Status
+	return a.link != nil && a.spare == nil && !a.waits && a.wants.Credential == a.link.Credential() &&
+		(now.State == state.StateWarm || now.State == state.StateReady && !slices.ContainsFunc(now.Modules, hasLatecomer))
+}
+
+// hasLatecomer reports whether a controller of a module waits for its initial objects, which becomes a problem with time.
+func hasLatecomer(m state.ModuleStatus) bool {
+	return slices.ContainsFunc(m.Controllers, func(c state.ControllerStatus) bool { return c.State != state.ModuleRunning })
 }
 
 func (a *Actor) perform(act machine.Action, now time.Time) {
@@ -287,11 +339,13 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 		a.spare = nil
 	case machine.Adopt:
 		a.link, a.spare = a.spare, nil
+		a.claimAgain()
 	case machine.Start:
 		a.start(act, now, (*app.Epoch).Release)
 	case machine.Prepare:
 		a.start(act, now, (*app.Epoch).Hold)
 	case machine.Release:
+		a.owe(a.steps[act.Epoch])
 		a.work.Go(a.epochs[act.Epoch].Release) // it calls the modules' collectors
 	case machine.Yield:
 		a.yield(act.Epoch)
@@ -315,6 +369,15 @@ func (a *Actor) rank() startqueue.Rank {
 		return startqueue.RankNew
 	}
 	return startqueue.RankKnown
+}
+
+// claimAgain triggers probes, whose outcomes takeProbe judges again by what has changed.
+func (a *Actor) claimAgain() {
+	for _, l := range []*probe.Connection{a.link, a.spare} {
+		if l != nil {
+			l.ProbeNow()
+		}
+	}
 }
 
 // takeProbe handles the result of a probe, and claims the id that it found if the remote is expected to have that id.

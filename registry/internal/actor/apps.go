@@ -34,8 +34,14 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
+	var wasReady bool // of the actor's goroutine
 	go e.Run(
-		func() { a.post(machine.AppReady{Epoch: number}) },
+		func() {
+			a.do(func() {
+				a.learn(machine.AppReady{Epoch: number})
+				wasReady, a.removal.Gate = true, nil
+			})
+		},
 		func(err error) {
 			failed := machine.Failure(app.Describe(err))
 			failed.Message = redact(failed.Message)
@@ -43,6 +49,7 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 			a.logFailure(failed, err)
 			a.do(func() {
 				a.learn(machine.AppEnded{Epoch: number, Why: failed})
+				a.removal.Gate = e.Refused(wasReady) // A hook that writes fails while the gate is closed.
 				if failed.OfRemote {
 					l.ProbeNow()
 				}
@@ -105,8 +112,12 @@ func (a *Actor) logFailure(failed machine.Failure, err error) {
 func (a *Actor) stopEpoch(number int64) {
 	e := a.epochs[number]
 	e.Stop(app.ErrStopped)
+	cleaning := a.cleaning
 	a.work.Go(func() {
 		a.waitFor(e)
+		if cleaning != nil {
+			<-cleaning // The removal needs to know what was not done.
+		}
 		a.do(func() {
 			a.learn(machine.AppGone{Epoch: number})
 			a.release(e)
@@ -129,7 +140,7 @@ func (a *Actor) waitFor(e *app.Epoch) {
 
 // release drops the actor's reference to an epoch, so that its caches can be freed.
 func (a *Actor) release(e *app.Epoch) {
-	if e.Number == a.machine.App.Epoch {
+	if e.Number == a.machine.Latest().Epoch {
 		a.modules = a.modulesIn(e)
 	}
 	a.drop(e.Number)
@@ -186,10 +197,14 @@ func (a *Actor) endRetired() {
 func (a *Actor) clean(number int64) {
 	e := a.epochs[number]
 	ctx, cancel := context.WithDeadline(e.Context(), a.wants.RemoveBy)
+	done := make(chan struct{})
+	a.cleaning = done
 	a.work.Go(func() {
+		defer close(done)
 		defer cancel()
-		left := e.Clean(ctx)
+		left, closed := e.Clean(ctx)
 		a.do(func() {
+			a.removal.Gate = closed
 			a.learn(machine.AppCleaned{Epoch: number})
 			a.steps[number] = left
 			for _, done := range e.Steps() {
@@ -197,7 +212,10 @@ func (a *Actor) clean(number int64) {
 			}
 			a.owe(left)
 			a.removal.Why = "see the hub's log"
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			switch {
+			case closed != nil:
+				a.removal.Why = closed.Error()
+			case errors.Is(ctx.Err(), context.DeadlineExceeded):
 				a.removal.Why = outOfTime
 			}
 		})
@@ -208,8 +226,12 @@ func (a *Actor) clean(number int64) {
 const outOfTime = "there was no time left"
 
 // owe records the cleanup steps to do before the remote is removed. A module that no longer runs may have left
-// objects there, too.
+// objects there, too. A warm remote owes nothing: its app has not worked, and the hub that has the remote at work cleans up
+// after all apps.
 func (a *Actor) owe(steps []string) {
+	if a.wants.Warm {
+		return
+	}
 	for _, name := range steps {
 		a.owed[name] = true
 	}
@@ -241,9 +263,12 @@ func (a *Actor) Leftover() *Leftover {
 // left returns the cleanup steps that are not done, and the cause. An app that was never built in this process counts
 // as an app with the steps of all other apps.
 func (a *Actor) left() Leftover {
+	if a.wants.Warm {
+		return Leftover{}
+	}
 	left := *a.removal
 	var built bool
-	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" {
+	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" && !a.wants.IdentifyOnly {
 		left.Steps = a.host.steps.list()
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))

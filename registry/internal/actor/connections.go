@@ -69,7 +69,7 @@ type earlyRequests struct {
 	prepare func() *app.Early // returns nil if nothing may be requested early
 	current func() string     // returns the credential in use
 
-	first  *earlyDocuments                // until they are requested; used by the connection only, once it runs
+	first  atomic.Pointer[earlyDocuments] // until they are requested
 	latest atomic.Pointer[earlyDocuments] // until they are taken
 }
 
@@ -92,16 +92,17 @@ func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 		return a.host.Apps.NewEarly(remote)
 	}}
 	if first := e.prepare(); first != nil {
-		e.first = &earlyDocuments{first, a.wants.Credential}
-		e.latest.Store(e.first)
+		documents := &earlyDocuments{first, a.wants.Credential}
+		e.first.Store(documents)
+		e.latest.Store(documents)
 	}
 	return e
 }
 
-// send requests documents. The first call completes those that the first app waits for.
+// send requests documents. The first call completes those that the first app waits for. A call may begin before the call of an
+// earlier contact has returned.
 func (e *earlyRequests) send(ctx context.Context) {
-	next := e.first
-	e.first = nil
+	next := e.first.Swap(nil)
 	if next == nil {
 		documents := e.prepare()
 		if documents == nil {
@@ -137,7 +138,7 @@ func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 // dropEarly drops the early documents of a connection on which no app will start soon.
 func (a *Actor) dropEarly(l *probe.Connection) {
 	c := a.machine.ConnectionTo(l.Endpoint())
-	if c == nil || !a.machine.Usable(c) || l == a.link && a.machine.App.Runs() {
+	if c == nil || !a.machine.Usable(c) || l == a.link && a.machine.Latest().Runs() {
 		a.early[l].take("")
 	}
 }

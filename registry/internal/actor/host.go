@@ -104,6 +104,7 @@ type Leftover struct {
 	Steps   []string
 	Why     string
 	Problem state.Problem
+	Gate    error
 	Zombie  bool
 }
 

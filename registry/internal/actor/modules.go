@@ -26,6 +26,7 @@ type choosing struct {
 	chosen    bool // selection is set, though perhaps outdated
 
 	asked  bool // the operator has changed something since the last choice
+	waits  bool // another choice waits until it is believed
 	turns  int  // choices in a short time that the remote alone caused
 	turned time.Time
 }
@@ -61,12 +62,19 @@ func (a *Actor) take(config state.Desired) {
 	}
 	config.Client = limits
 	a.asked = a.asked || operatorChanges(&a.applied, &config)
+	before := a.applied
 	a.applied = config
+	if before.AllowHub != config.AllowHub || before.Identity.Accepted != config.Identity.Accepted || !before.Since.Equal(config.Since) {
+		a.claimAgain()
+	}
 	a.latest.Store(&config)
 	if q := a.host.Modules.Questions(&config); !reflect.DeepEqual(q, a.questions) {
 		a.questions = q
 	}
 	a.wants = a.wanted(config)
+	if config.Warm { // Another hub works on the remote, and this one does not know which modules it runs there.
+		clear(a.owed)
+	}
 }
 
 // choose selects the modules again if the results of the preflight suffice, and gives the selection to the machine.
@@ -82,7 +90,8 @@ func (a *Actor) choose(now time.Time) {
 	}
 	selected := a.host.Modules.Select(&a.applied, catalog.Facts{Version: l.Version, Preflight: found, Offered: a.host.Offered()})
 	shape := selected.Shape(&a.applied)
-	if shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
+	a.waits = shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now)
+	if a.waits {
 		return // a later probe calls choose again
 	}
 	a.selection, a.chosen, trial.Chosen = selected, true, narrows
@@ -143,8 +152,9 @@ func (a *Actor) authorized() state.Condition {
 func (a *Actor) moduleInfos() []state.ModuleStatus {
 	var infos []state.ModuleStatus
 	others := state.ModuleStatus{State: state.ModuleStopped}
-	switch e := a.epochs[a.machine.App.Epoch]; {
-	case e != nil && (a.machine.App.Runs() || a.machine.Failure != nil):
+	latest := a.machine.Latest()
+	switch e := a.epochs[latest.Epoch]; {
+	case e != nil && (latest.Runs() || a.machine.Failure != nil):
 		infos, others = a.modulesIn(e), state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	case a.machine.Failure != nil:
 		infos = slices.Clone(a.modules)
@@ -165,9 +175,9 @@ func (a *Actor) moduleInfos() []state.ModuleStatus {
 // reason until it runs, so that a module that is started every few seconds does not look healthy in between, and the
 // other modules are Stopped when the app is. An app that does not run has no controllers.
 func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
-	infos := e.Modules()
+	infos, runs := e.Modules(), a.machine.Latest().Runs()
 	for i := range infos {
-		if !a.machine.App.Runs() {
+		if !runs {
 			infos[i].Controllers = nil
 		}
 	}
@@ -183,12 +193,34 @@ func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
 		case m.State == state.ModuleStarting && last >= 0 && a.modules[last].State == state.ModuleFailed:
 			infos[i] = a.modules[last]
 			infos[i].Controllers = m.Controllers
-		case !a.machine.App.Runs():
+		case !runs:
 			infos[i] = state.ModuleStatus{Name: m.Name, State: state.ModuleStopped}
 		}
 	}
 	return infos
 }
+
+// noteWarm marks the modules of an app that waits, and their controllers, which have their objects, as starting.
+func noteWarm(modules []state.ModuleStatus) {
+	for i := range modules {
+		m := &modules[i]
+		if m.State != state.ModuleRunning {
+			continue
+		}
+		m.State = state.ModuleStarting
+		if m.Reason == state.ReasonRunning { // and not Stale
+			m.Reason, m.Message = state.ReasonStarting, messageWaits
+		}
+		for k := range m.Controllers {
+			if c := &m.Controllers[k]; c.State == state.ModuleRunning {
+				c.State, c.Reason, c.Message = state.ModuleStarting, state.ReasonStarting, messageWaits
+			}
+		}
+	}
+}
+
+// messageWaits is the message of modules and controllers of an app that waits.
+const messageWaits = "has its objects, and waits until this hub may work on the cluster"
 
 func indexOfModule(infos []state.ModuleStatus, name string) int {
 	return slices.IndexFunc(infos, func(m state.ModuleStatus) bool { return m.Name == name })

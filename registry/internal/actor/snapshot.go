@@ -75,9 +75,13 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
-	if e := a.epochs[a.machine.App.Epoch]; e != nil && a.machine.App.Lent() {
+	isWarm := a.machine.IsWarm()
+	if e := a.epochs[a.machine.Latest().Epoch]; e != nil && (isWarm || a.machine.App.Lent()) {
 		e.NoteStale(&info, now)
 		app.NoteOverdue(&info)
+	}
+	if isWarm {
+		noteWarm(info.Modules)
 	}
 	return info
 }

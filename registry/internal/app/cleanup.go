@@ -37,7 +37,10 @@ func (e *Epoch) Steps() []string {
 
 // Clean ends the controllers of the modules, runs the cleanup steps until ctx ends, and returns the names of the
 // steps that were not done. The app's clients still work. It never waits longer than ctx.
-func (e *Epoch) Clean(ctx context.Context) (left []string) {
+//
+// A step that fails because the gate has refused a write runs again when the gate is open. If ctx ends before that, the
+// error closed is that of the gate.
+func (e *Epoch) Clean(ctx context.Context) (left []string, closed error) {
 	atMost := e.Limits.StopTimeout / 2
 	if deadline, ok := ctx.Deadline(); ok {
 		atMost = min(atMost, time.Until(deadline))
@@ -45,16 +48,80 @@ func (e *Epoch) Clean(ctx context.Context) (left []string) {
 	e.permission.Close(atMost)
 	e.cleaning.Store(true)
 	for i, step := range e.steps {
-		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
+		refused, err := e.cleanOne(ctx, step, len(e.steps)-i)
+		if err != nil {
 			e.Log.Error(err, "A cleanup step was not done", "step", step.Name)
 			left = append(left, step.Name)
 		}
+		if refused != nil {
+			closed = refused
+		}
 	}
-	return left
+	return left, closed
 }
 
-// cleanOne runs one step, within its share of the time that is left for it and the steps after it.
-func (e *Epoch) cleanOne(ctx context.Context, step CleanupStep, left int) error {
+// refusal is a write that the gate has refused.
+type refusal struct{ err error }
+
+// Refused returns the error with which the gate has refused a write, if that may be why the app has failed: the app was not ready
+// yet, or the gate is closed now.
+func (e *Epoch) Refused(wasReady bool) error {
+	last := e.refused.Load()
+	if last == nil {
+		return nil
+	}
+	if _, closed := e.Gate(e.Name); wasReady && closed == nil {
+		return nil
+	}
+	return last.err
+}
+
+// cleanOne runs one step until it fails for another reason than the gate. The error closed is that of the gate if ctx
+// ends first.
+func (e *Epoch) cleanOne(ctx context.Context, step CleanupStep, left int) (closed, err error) {
+	for {
+		before := e.refused.Load()
+		err = e.try(ctx, step, left)
+		after := e.refused.Load()
+		switch {
+		case err == nil:
+			return nil, nil
+		case after != before:
+			closed = after.err
+		case ctx.Err() == nil:
+			return nil, err
+		}
+		if ctx.Err() != nil || closed == nil {
+			return closed, err // The gate has used up the time, if it has refused a write.
+		}
+		e.Log.V(1).Info("A cleanup step waits, because this hub may not write", "step", step.Name, "gate", closed.Error())
+		if !e.awaitGate(ctx) {
+			return closed, err
+		}
+	}
+}
+
+// gateEvery is how often a cleanup step that was refused looks at the gate, which announces nothing.
+const gateEvery = 100 * time.Millisecond
+
+// awaitGate waits, for a moment at least, until the gate is open. It returns false if ctx ends before that.
+func (e *Epoch) awaitGate(ctx context.Context) (open bool) {
+	again := time.NewTicker(gateEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false
+		}
+		if _, err := e.Gate(e.Name); err == nil {
+			return true
+		}
+	}
+}
+
+// try runs a step once, within its share of the time that is left for it and the steps after it.
+func (e *Epoch) try(ctx context.Context, step CleanupStep, left int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))
 	}

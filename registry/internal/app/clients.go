@@ -66,12 +66,18 @@ func (e *Epoch) connect(ctx context.Context) error {
 	return nil
 }
 
-// gateOfRemote returns the gate for requests of this remote's app, or nil.
-func (e *Epoch) gateOfRemote() func() error {
+// gateOfRemote returns the gate for requests of this remote's app, or nil. It records the refusals.
+func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	if e.Gate == nil {
 		return nil
 	}
-	return func() error { return e.Gate(e.Name) }
+	return func() (int64, error) {
+		term, err := e.Gate(e.Name)
+		if err != nil {
+			e.refused.Store(&refusal{err})
+		}
+		return term, err
+	}
 }
 
 // deletesIn returns the layer that decides about the deletes of the app in a target. Deletes of cleanup steps are declared,
@@ -89,7 +95,8 @@ func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
 // limiter.
 func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
 	c := &transport.Chain{
-		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
+		UserAgent:   e.userAgent(),
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
 		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
 		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
@@ -142,7 +149,8 @@ const (
 
 func (e *Epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
-		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
+		UserAgent:   e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
 		Judge: e.judges.Hub, Deletes: e.deletesIn(deletions.Target{}),
@@ -156,7 +164,8 @@ func (e *Epoch) hubClient() (client.Client, error) {
 	})
 }
 
-// userAgent names the app to both API servers, so that their audit logs tell epochs apart.
+// userAgent names the app to both API servers, so that their audit logs tell epochs apart. The chain of transports adds the
+// term of the permission to the user agent of a write, if it has one: clusterfx/hub/edge-1/12/term-7.
 func (e *Epoch) userAgent() string {
 	return fmt.Sprintf("clusterfx/%s/%s/%d", e.Replica, e.Name, e.Number)
 }

@@ -45,8 +45,9 @@ type Epoch struct {
 	judges  Judges
 	values  Values
 
-	leftBehind atomic.Bool // it is a zombie, or was one
-	cleaning   atomic.Bool // the cleanup steps run, or have run
+	leftBehind atomic.Bool             // it is a zombie, or was one
+	cleaning   atomic.Bool             // the cleanup steps run, or have run
+	refused    atomic.Pointer[refusal] // the last write that the gate has refused; nil for none
 }
 
 // Options describe an Epoch. All fields but Filters and Early are required.

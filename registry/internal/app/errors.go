@@ -15,6 +15,8 @@ var (
 	ErrStopped = errors.New("the app of this remote was stopped")
 	// ErrReplaced is the cause of a context that ends because another app has replaced an app. It matches ErrStopped.
 	ErrReplaced = fmt.Errorf("another app has replaced it: %w", ErrStopped)
+	// ErrNotLeader says that the process may not write.
+	ErrNotLeader = errors.New("this hub is not the leader")
 	// errManagerEnded says that a manager returned although it was not stopped.
 	errManagerEnded = errors.New("the manager ended")
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -47,8 +48,10 @@ type Host struct {
 	Tracer *telemetry.Tracer
 	// Queues makes the queues of controllers; nil if controller-runtime does.
 	Queues *contain.Queues
-	// Gate is asked before each request of an app; nil if it is always open.
-	Gate func(state.ClusterName) error
+	// Gate decides about each mutating request of an app; nil if it is always open.
+	Gate func(state.ClusterName) (term int64, err error)
+	// Writes counts these requests while they are in flight; nil without a Gate.
+	Writes *inflight.Writes
 	// Deletes decides about the deletes of modules.
 	Deletes *deletions.Guard
 	// Journal records which apps are being started.

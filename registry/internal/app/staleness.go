@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// NoteStale adds the Stale informers of a running App to its status. The modules and the leases continue with the
-// cached objects, so the remote stays in its state.
+// NoteStale adds the Stale informers of an App that runs, or is warm, to its status. The modules and the leases continue with
+// the cached objects, so the remote stays in its state. The condition of a warm App does not become True.
 func (l *Life) NoteStale(info *state.Status, now time.Time) {
 	stale := l.Stale(now)
 	if len(stale) == 0 {
@@ -28,10 +28,13 @@ func (l *Life) NoteStale(info *state.Status, now time.Time) {
 			info.Modules[i].Problem = stale[of].Problem
 		}
 	}
-	if info.App.Status != metav1.ConditionTrue {
+	if info.App.Status != metav1.ConditionTrue && info.State != state.StateWarm {
 		return
 	}
-	info.App = staleCondition(stale, now, l.Limits)
+	before := info.App.Status
+	if info.App = staleCondition(stale, now, l.Limits); info.App.Status == metav1.ConditionTrue {
+		info.App.Status = before
+	}
 	info.Summarize()
 }
 

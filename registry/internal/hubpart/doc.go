@@ -14,6 +14,10 @@ later knows the kinds that hub parts add to the scheme. Parts run on a standby, 
 wait until the hub leads. When the hub ends, the runnables of the parts stop first, and their hooks run when all apps of
 remotes have ended, because apps may use values that hub parts share.
 
+If the Supervisor has a Leader, a Part of a module that runs OnLeader runs its lives while this replica leads. Its first Life is
+built as those of others, and waits. Its clients have a gate, which asks the Leader before each write, and which stays closed
+for the lives of earlier leaderships. See leading.go.
+
 The servers of the hub have no way to remove a check or a handler. If a Life adds a check or a handler, the servers get an
 entry of the module; the entry calls the check or handler of the latest Life. See servers.go.
 

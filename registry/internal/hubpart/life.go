@@ -18,9 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -37,10 +39,11 @@ type Life struct {
 	manager ctrl.Manager    // set when the App is built
 	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
 	halt    context.CancelFunc
-	denied  chan struct{} // capacity 1: a watch was forbidden
-	quiet   chan struct{} // closed when all runnables have ended
-	begun   atomic.Bool   // it is run
-	ready   bool          // it ran; used only by the goroutine that runs the life
+	tenure  atomic.Pointer[tenure] // in which it runs; nil before that
+	denied  chan struct{}          // capacity 1: a watch was forbidden
+	quiet   chan struct{}          // closed when all runnables have ended
+	begun   atomic.Bool            // it is run
+	ready   bool                   // it ran; used only by the goroutine that runs the life
 }
 
 // newLife returns a life that has not started.
@@ -106,6 +109,9 @@ func (l *Life) config() *rest.Config {
 	config := rest.CopyConfig(l.Hub)
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if l.part.onLeader() { // No layer waits between this gate and the connection.
+			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.Refuse}
+		}
 		return &fencedTransport{
 			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log), deletes: l.decideDeletes,
 		}
@@ -147,11 +153,12 @@ func (l *Life) stale() (string, state.Problem) {
 	return state.Sanitize(stale[0].Message()), stale[0].Problem
 }
 
-// run runs the life until it fails or ctx ends, and returns the cause. It does not wait for the goroutines that it
+// run runs the life until it fails or its tenure is over, and returns the cause. It does not wait for the goroutines that it
 // has started: done is closed when all of them have ended.
-func (l *Life) run(ctx context.Context) error {
-	err := l.runUntil(ctx)
-	l.part.supervisor.running.Go(func() { l.cleanUp(ctx) })
+func (l *Life) run(t tenure) error {
+	l.tenure.Store(&t)
+	err := l.runUntil(t.work)
+	l.part.supervisor.running.Go(func() { l.cleanUp(t.hub) })
 	return err
 }
 

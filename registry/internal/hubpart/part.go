@@ -46,7 +46,7 @@ func (p *part) info() state.HubPartStatus {
 	one, life := p.now, p.life
 	one.Zombies = p.zombies
 	p.mu.Unlock()
-	if life != nil && life.Context().Err() == nil {
+	if life != nil && life.Context().Err() == nil && one.State != state.ModuleStandby {
 		one.Controllers = life.controllers()
 	}
 	return one
@@ -79,7 +79,7 @@ func (p *part) changed() {
 	p.mu.Unlock()
 	found := state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	if life != nil {
-		found = life.Modules()[0]
+		found = life.stateOfModule()
 	}
 	stuck := p.stuck()
 	stale, problem := life.stale()
@@ -122,24 +122,6 @@ func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 		return state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonRightsMissing, Message: lackOf(p.lacking)}
 	}
 	return found
-}
-
-// run runs one life after the other until ctx ends.
-func (p *part) run(ctx context.Context, first *Life) {
-	for life := first; ; life = p.next() {
-		began := time.Now()
-		err := life.run(ctx)
-		p.unpublish(life)
-		if ctx.Err() != nil {
-			p.setState(state.ModuleStopped, state.ReasonStopping, "")
-			return
-		}
-		p.failed(err, life.ready, time.Since(began))
-		p.waitFor(life)
-		if !p.pause(ctx) {
-			return
-		}
-	}
 }
 
 // next returns a new life, which has not begun.
@@ -189,12 +171,14 @@ func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	p.override(state.HubPartStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
-// waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.
-func (p *part) waitFor(life *Life) {
+// waitFor waits for the end of a life that is over, and leaves the life behind after StopTimeout. It returns when the hub ends.
+func (p *part) waitFor(hub context.Context, life *Life) {
 	patience := time.NewTimer(p.supervisor.Host.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
 	case <-life.Done():
+		return
+	case <-hub.Done():
 		return
 	case <-patience.C:
 	}
@@ -217,6 +201,11 @@ func (p *part) pause(ctx context.Context) bool {
 	p.mu.Lock()
 	delay := machine.Backoff(p.now.Restarts-1, rand.Float64())
 	p.mu.Unlock()
+	return p.rest(ctx, delay)
+}
+
+// rest waits for a time, and until the part may have another life beside its zombies. It reports false if ctx ended before that.
+func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 	for {
 		again := time.NewTimer(delay)
 		select {
@@ -229,7 +218,7 @@ func (p *part) pause(ctx context.Context) bool {
 		zombies := p.zombies
 		p.mu.Unlock()
 		if zombies < machine.MaxZombies {
-			return true
+			return ctx.Err() == nil
 		}
 		p.setState(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
 			"so it is not started again before one of them does: restart the hub", zombies))

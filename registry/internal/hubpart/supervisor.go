@@ -45,7 +45,7 @@ type Supervisor struct {
 	closed  chan struct{}   // closed when closing is set
 }
 
-// Options describe the hub parts of a hub. All fields but Hearts, ManagerOptions and Changed are required.
+// Options describe the hub parts of a hub. All fields but Hearts, Leader, ManagerOptions and Changed are required.
 type Options struct {
 	// Host has what all Apps share. The Supervisor adds to its Scheme the kinds that hub parts add to theirs.
 	Host *app.Host
@@ -58,6 +58,8 @@ type Options struct {
 	NextEpoch func() int64
 	// Explain returns a message for the log, with the program's advice about its problem.
 	Explain func(message string, problem state.Problem) string
+	// Leader elects the replica that runs the parts OnLeader. Default: nil, the hub is alone and runs all parts.
+	Leader Leader
 	// ManagerOptions returns the options of a part's manager, of which Cache, Client and NewClient are used. Default: nil.
 	ManagerOptions func() ctrl.Options
 	// Changed is called after a change of the state of a Part. It must return at once. Default: nil.
@@ -73,6 +75,8 @@ type Module struct {
 	Rules []rbac.NamespacedRules
 	// Namespaces are the namespaces of the hub that the part's cache is limited to. Default: all.
 	Namespaces []string
+	// OnLeader means that the part runs in the replica that leads, and otherwise in every replica.
+	OnLeader bool
 	// Judge returns the function that inspects the responses to the requests of the part, with the status of each.
 	Judge func(logr.Logger) func(*http.Request, int)
 	// Begin returns the functions that a new Life calls.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -31,7 +32,7 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if t.fence.Err() != nil {
 		end()
-		return transport.Refuse(r, context.Cause(t.fence))
+		return writegate.Refuse(r, context.Cause(t.fence), transport.Refuse)
 	}
 	response, err := t.deletes(r.WithContext(ctx), t.next.RoundTrip)
 	if err != nil {

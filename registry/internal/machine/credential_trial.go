@@ -104,7 +104,7 @@ func (m *Machine) candidate(c *Connection, now time.Time) string {
 
 // refuses reports whether a connection cannot be used because of its credential.
 func (m *Machine) refuses(c *Connection) bool {
-	return c.Contact == contactLost && c.refused || c.Contact == ContactOK && m.blocked(c) != nil && c.holder == ""
+	return c.Contact == contactLost && c.refused || c.Contact == ContactOK && m.blocked(c) != nil && m.holder(c) == ""
 }
 
 // moveCredential begins and ends trials, and replaces the credential of a connection.

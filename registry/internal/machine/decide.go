@@ -9,7 +9,7 @@ import "time"
 func (m *Machine) Decide(now time.Time) []Action {
 	var do actions
 	m.endApps(&do, now)
-	m.promote(&do, now)
+	m.promote(&do)
 	m.endApps(&do, now) // The promoted app may have to end at once.
 	m.moveConnections(&do, now)
 	m.beginApps(&do, now)
@@ -38,6 +38,9 @@ func (m *Machine) endApps(do *actions, now time.Time) {
 		m.App.phase = phaseStopping
 		do.to(Stop, &m.App)
 	}
+	if m.want.Warm {
+		m.next.heir = false // The app that has yielded ends.
+	}
 	if m.next.Runs() && m.nextMustEnd(now) {
 		m.next.phase = phaseStopping
 		do.to(Stop, &m.next)
@@ -47,7 +50,7 @@ func (m *Machine) endApps(do *actions, now time.Time) {
 // appMustEnd reports whether the running app must stop now. A ready app of another shape or on another endpoint does not
 // have to: it runs until the next app replaces it.
 func (m *Machine) appMustEnd(now time.Time) bool {
-	return m.want.Paused || m.App.ended || m.over(now) ||
+	return m.want.Paused || m.want.Warm || m.App.ended || m.over(now) ||
 		!m.Usable(m.ConnectionTo(m.App.endpoint)) || m.replaces(m.ConnectionTo(m.App.endpoint)) ||
 		m.Spare.Endpoint != "" && m.Spare.Endpoint == m.want.Endpoint && m.blocked(&m.Spare) != nil ||
 		m.App.phase == phaseStarting && !m.fits(&m.App) ||
@@ -55,10 +58,10 @@ func (m *Machine) appMustEnd(now time.Time) bool {
 }
 
 // nextMustEnd reports whether the next app must stop because it cannot or need not replace the running app. If a later
-// change makes a warm app unfit while the controllers of the running app end, the warm app still replaces it, and a third
-// app is prepared then.
+// change makes a warm app unfit to which the running app has yielded, the warm app still replaces it, and a third app is
+// prepared then. Any other app that is unfit ends, also the app of a warm remote that changes when it is to work.
 func (m *Machine) nextMustEnd(now time.Time) bool {
-	isNeeded := m.next.phase == phaseWarm && m.App.phase != phaseReady
+	isNeeded := m.next.phase == phaseWarm && m.next.heir
 	return m.want.Paused || m.next.ended || m.over(now) || !m.fits(&m.next) && !isNeeded ||
 		!m.Usable(m.ConnectionTo(m.next.endpoint)) || m.replaces(m.ConnectionTo(m.next.endpoint)) ||
 		m.App.phase == phaseCleaning || m.App.phase == phaseReady && m.fits(&m.App)
@@ -73,9 +76,10 @@ func (m *Machine) fits(a *App) bool {
 func (m *Machine) over(now time.Time) bool { return m.want.Stop && !m.mayClean(now) }
 
 // mayClean reports whether to delay a removal because cleanup steps may still run: the app works, or no known failure
-// prevents it from working in time. A remote that was never contacted needs no cleanup.
+// prevents it from working in time. A remote that was never contacted, or only identified, needs no cleanup, and a warm app
+// may do none.
 func (m *Machine) mayClean(now time.Time) bool {
-	if m.Connection.Contact == contactNone && m.KnownID() == "" {
+	if m.Connection.Contact == contactNone && m.KnownID() == "" || m.want.Warm || m.want.IdentifyOnly && !m.App.Runs() {
 		return false
 	}
 	return m.want.Stop && now.Before(m.want.RemoveBy) && !m.cleaned && !m.noSteps() && !m.want.Paused &&
@@ -93,12 +97,18 @@ func (m *Machine) works() bool {
 	return (m.App.Lent() && m.App.phase != phaseYielded || m.App.phase == phaseCleaning) && !m.App.ended
 }
 
-// promote replaces the running app with the next app, once the running app has yielded or has gone.
-func (m *Machine) promote(do *actions, now time.Time) {
+// promote replaces the running app with the next app, once the running app has yielded or has gone. The app of a warm
+// remote stays the next app, also while the remote that is to work has to be identified first.
+func (m *Machine) promote(do *actions) {
 	switch {
+	case m.want.Warm:
+		if m.next.phase == phaseWarm {
+			m.settled(&m.next)
+		}
+		return
 	case m.App.phase == phaseYielded && m.next.phase == phaseWarm:
 		do.to(Retire, &m.App)
-	case m.App.phase == phaseNone && m.next.Runs():
+	case m.App.phase == phaseNone && m.next.Runs() && (!m.want.IdentifyOnly || m.next.heir):
 	default:
 		return
 	}
@@ -109,7 +119,7 @@ func (m *Machine) promote(do *actions, now time.Time) {
 	do.to(Release, &m.App)
 	if m.App.phase == phaseWarm {
 		m.App.phase = phaseReady
-		m.settled(now)
+		m.settled(&m.App)
 	}
 }
 
@@ -126,7 +136,8 @@ func (m *Machine) adopt(do *actions) {
 // while the spare connection leads to the desired endpoint.
 func (m *Machine) moveConnections(do *actions, now time.Time) {
 	target := m.want.Endpoint
-	if m.want.Paused || m.over(now) {
+	isOver := m.over(now) // A remote without a connection is no longer blocked.
+	if m.want.Paused || isOver {
 		target = ""
 	}
 	if m.Spare.Endpoint != "" && m.isFree(&m.Spare) && (m.Spare.Endpoint != target || m.Connection.Endpoint == target) {
@@ -142,7 +153,7 @@ func (m *Machine) moveConnections(do *actions, now time.Time) {
 		do.add(ConnectSpare)
 	}
 	m.moveCredential(do, now)
-	if m.over(now) && m.Connection.Endpoint == "" && m.Spare.Endpoint == "" && m.App.phase == phaseNone && m.next.phase == phaseNone {
+	if isOver && m.Connection.Endpoint == "" && m.Spare.Endpoint == "" && m.App.phase == phaseNone && m.next.phase == phaseNone {
 		do.add(Forget)
 	}
 }
@@ -174,8 +185,7 @@ func (m *Machine) beginApps(do *actions, now time.Time) {
 	switch {
 	case m.App.phase == phaseNone && m.next.phase == phaseNone:
 		if m.Connection.Endpoint == m.want.Endpoint && m.mayStart(now) {
-			m.App = m.newApp()
-			do.to(Start, &m.App)
+			m.startFirst(do)
 		}
 	case m.App.Lent() && m.next.phase == phaseNone:
 		if !m.fits(&m.App) && m.mayStart(now) {
@@ -183,9 +193,20 @@ func (m *Machine) beginApps(do *actions, now time.Time) {
 			do.to(Prepare, &m.next)
 		}
 	case m.App.phase == phaseReady && m.next.phase == phaseWarm:
-		m.App.phase = phaseYielding
+		m.App.phase, m.next.heir = phaseYielding, true
 		do.to(Yield, &m.App)
 	}
+}
+
+// startFirst starts the only app.
+func (m *Machine) startFirst(do *actions) {
+	if m.want.Warm {
+		m.next = m.newApp()
+		do.to(Prepare, &m.next)
+		return
+	}
+	m.App = m.newApp()
+	do.to(Start, &m.App)
 }
 
 // newApp returns a starting app of the desired shape, with a new epoch.
@@ -201,7 +222,8 @@ func (m *Machine) mayStart(now time.Time) bool {
 // mayStartLater reports whether an app may start as soon as startsAt has passed.
 func (m *Machine) mayStartLater(now time.Time) bool {
 	c := m.ConnectionTo(m.want.Endpoint)
-	return c != nil && m.Usable(c) && !m.replaces(c) && c.Preflighted(m.want.Questions) && !m.want.Paused && !m.over(now) && m.Zombies < MaxZombies
+	return c != nil && m.Usable(c) && !m.replaces(c) && c.Preflighted(m.want.Questions) &&
+		!m.want.Paused && !m.want.IdentifyOnly && !m.over(now) && m.Zombies < MaxZombies
 }
 
 // MaxZombies is how many zombies one remote may have; with as many, no further app is started. Each zombie keeps its

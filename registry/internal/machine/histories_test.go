@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -25,86 +24,11 @@ func TestMachine_Histories(t *testing.T) {
 	})
 }
 
-// world performs the actions of the machine, as the actor does, and draws events.
-type world struct {
-	m           *Machine
-	now         time.Time
-	line, spare bool
-	running     map[int64]bool // epochs that were started, and neither stopped nor retired
-	working     map[int64]bool // epochs whose controllers may work
-	ending      map[int64]bool // stopped, not yet gone
-	yielding    map[int64]bool
-	heir        int64 // the warm epoch for which the yielding epoch makes room; zero if no epoch can take over
-	cleaning    map[int64]bool
-	forgotten   bool
-
-	trying   string          // endpoint and credential on trial, during an attempt
-	accepted map[string]bool // endpoints with credentials that they have accepted in the last trial
-	moved    map[string]bool // entries of accepted that lead to another cluster than the connection does
-	worked   map[string]bool // endpoints whose credential was good before the last decision
-
-	lent   int64          // the epoch whose client was lent out after the last step; zero for none
-	failed map[int64]bool // epochs that have ended by themselves
-}
-
-// newWorld returns a world with a new remote, with a remote whose app is Ready, or with a remote that has changed again
-// during the hand-over between two apps.
-func newWorld(t *rapid.T) *world {
-	w := &world{
-		m: newMachine(), now: epochZero,
-		running: map[int64]bool{}, working: map[int64]bool{}, ending: map[int64]bool{},
-		accepted: map[string]bool{}, moved: map[string]bool{}, worked: map[string]bool{},
-		yielding: map[int64]bool{}, cleaning: map[int64]bool{}, failed: map[int64]bool{},
-	}
-	opening := rapid.SampledFrom([]string{"new", "ready", "hand-over"}).Draw(t, "opening")
-	if opening == "new" {
-		return w
-	}
-	w.act(t)
-	w.m.applyProbe(good(w.m.want.Endpoint), w.now)
-	w.act(t)
-	w.m.applyReady(w.m.App.Epoch, w.now)
-	w.act(t)
-	w.check(t)
-	if opening == "hand-over" {
-		w.handOver(t)
-	}
-	return w
-}
-
-// handOver changes the remote, lets its app make room for another app, and changes the remote again before the other
-// app has taken over.
-func (w *world) handOver(t *rapid.T) {
-	w.change(t)
-	for range 2 { // first the probe of the connection, then the app on it
-		w.progress()
-		w.act(t)
-		w.check(t)
-	}
-	if rapid.Bool().Draw(t, "yielded") {
-		w.finishAll()
-	}
-	w.change(t)
-}
-
-// change moves the remote to another server, or changes its modules.
-func (w *world) change(t *rapid.T) {
-	next := w.m.want
-	if rapid.Bool().Draw(t, "moves") {
-		next.Endpoint = rapid.SampledFrom([]string{"E1", "E2", "E3"}).Draw(t, "endpoint")
-	} else {
-		next.Shape = rapid.SampledFrom([]string{"S1", "S2", "S3"}).Draw(t, "shape")
-	}
-	w.m.ApplyWant(next)
-	w.act(t)
-	w.check(t)
-}
-
 func (w *world) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	epoch := rapid.SampledFrom([]int64{w.m.App.Epoch, w.m.next.Epoch}).Draw(t, "epoch")
-	switch rapid.IntRange(0, 27).Draw(t, "event") {
+	switch rapid.IntRange(0, 34).Draw(t, "event") {
 	case 0, 15:
 		next.Endpoint = pick("E1", "E2", "E3")
 	case 1, 24, 25, 26, 27:
@@ -152,6 +76,15 @@ func (w *world) step(t *rapid.T) {
 		w.finishAll()
 	case 17, 18:
 		w.progress()
+	case 28, 29:
+		next.Warm = !next.Warm
+	case 30, 31: // A replica takes a remote over, or gives it away, when it learns of other changes.
+		next.Warm = !next.Warm
+		next.Endpoint, next.Credential, next.Shape = pick("E1", "E2"), pick("C1", "C2"), pick("S1", "S2")
+	case 32, 33:
+		next.IdentifyOnly = !next.IdentifyOnly
+	case 34:
+		next.Identity.Known, next.Identity.Rival = w.m.knownID, state.ClusterName(pick("", "other"))
 	case 19:
 		next.AcceptCredential = !next.AcceptCredential
 	case 20:
@@ -161,148 +94,6 @@ func (w *world) step(t *rapid.T) {
 	}
 	w.m.ApplyWant(next)
 	w.act(t)
-}
-
-// progress lets the probes of the remote succeed, and starting apps become ready.
-func (w *world) progress() {
-	for _, l := range []Connection{w.m.Connection, w.m.Spare} {
-		p := good(l.Endpoint)
-		p.Credential, p.ID = l.Credential, w.m.knownID
-		w.m.applyProbe(p, w.now)
-	}
-	w.m.applyReady(w.m.App.Epoch, w.now)
-	w.m.applyReady(w.m.next.Epoch, w.now)
-}
-
-// finishTrial ends the current attempt, if there is one.
-func (w *world) finishTrial(t *rapid.T, how string) {
-	tried := w.m.Trial
-	if !tried.underway {
-		return
-	}
-	f := Tried{Probed: good(tried.Endpoint)}
-	f.Credential, f.ID = tried.credential, w.m.knownID
-	switch how {
-	case "accepted":
-	case "another cluster":
-		f.ID = "uid-2"
-	case "refused":
-		f.OK, f.Refused, f.Failed = false, true, state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonUnauthorized, Message: "401"}
-	default:
-		f.OK, f.Failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
-	}
-	w.m.applyTrial(f, w.now)
-	w.trying = ""
-	if w.m.Trial.Accepted && !w.m.Expects(f.ID) {
-		t.Fatalf("accepted a credential that leads to %s: %+v", f.ID, w.m)
-	}
-	w.accepted[tried.Endpoint+tried.credential] = w.m.Trial.Accepted
-	id := w.m.ConnectionTo(tried.Endpoint).id
-	w.moved[tried.Endpoint+tried.credential] = id != "" && f.ID != "" && id != f.ID
-}
-
-// finishAll finishes all actions that have begun.
-func (w *world) finishAll() {
-	for epoch := range w.yielding {
-		delete(w.yielding, epoch)
-		w.m.applyYielded(epoch)
-	}
-	for epoch := range w.cleaning {
-		delete(w.cleaning, epoch)
-		w.m.applyCleaned(epoch)
-	}
-	for epoch := range w.ending {
-		delete(w.ending, epoch)
-		w.m.applyGone(epoch)
-	}
-}
-
-func (w *world) act(t *rapid.T) {
-	for _, endpoint := range []string{w.m.Connection.Endpoint, w.m.Spare.Endpoint} {
-		w.worked[endpoint] = endpoint != "" && w.m.Usable(w.m.ConnectionTo(endpoint))
-	}
-	if w.heir != 0 && !w.mayTakeOver() {
-		w.heir = 0
-	}
-	for _, a := range w.m.Decide(w.now) {
-		w.perform(t, a)
-	}
-}
-
-// mayTakeOver reports whether the heir can still replace the yielding app. Another change of the remote does not
-// prevent it: the app for that change is built beside the heir.
-func (w *world) mayTakeOver() bool {
-	l := w.m.ConnectionTo(w.m.next.endpoint)
-	return !w.m.want.Paused && !w.m.over(w.now) && !w.failed[w.heir] && w.m.Usable(l) && !w.m.replaces(l)
-}
-
-func (w *world) perform(t *rapid.T, a Action) {
-	must := func(ok bool, what string) {
-		if !ok {
-			t.Fatalf("%s: epoch %d, %+v", what, a.Epoch, w)
-		}
-	}
-	switch a.Kind {
-	case Connect:
-		must(!w.line, "connected twice")
-		w.line = true
-	case ConnectSpare:
-		must(w.line && !w.spare, "connected a spare line")
-		w.spare = true
-	case Disconnect:
-		must(w.line, "disconnected nothing")
-		w.line = false
-	case DropSpare:
-		must(w.spare, "dropped nothing")
-		w.spare = false
-	case Adopt:
-		must(w.spare && !w.line, "adopted")
-		w.line, w.spare = true, false
-	case Swap, SwapSpare:
-		must(a.Kind == Swap && w.line || a.Kind == SwapSpare && w.spare, "swapped the credential of no line")
-		must(!w.worked[a.Endpoint] || w.accepted[a.Endpoint+a.Credential] || w.m.want.AcceptCredential,
-			"replaced a credential that works by one that was not accepted")
-		isUsed := w.running[w.m.App.Epoch] && w.m.App.endpoint == a.Endpoint || w.running[w.m.next.Epoch] && w.m.next.endpoint == a.Endpoint
-		must(!isUsed || w.accepted[a.Endpoint+a.Credential] && !w.moved[a.Endpoint+a.Credential],
-			"replaced the credential under an app by one that was not accepted, or leads to another cluster")
-	case Try:
-		must(w.trying == "", "tried two credentials at once")
-		w.trying = a.Endpoint + a.Credential
-		w.accepted[w.trying] = false
-	case EndTrial:
-		must(w.trying != "", "ended no trial")
-		w.trying = ""
-	case Start:
-		must(w.line && len(w.running)+len(w.ending) == 0, "started")
-		w.running[a.Epoch], w.working[a.Epoch] = true, true
-	case Prepare:
-		must(len(w.running) == 1 && len(w.ending) == 0, "prepared")
-		w.running[a.Epoch] = true
-	case Release:
-		must(w.running[a.Epoch] && len(w.working) == 0, "released")
-		w.working[a.Epoch], w.heir = true, 0
-	case Yield:
-		must(w.working[a.Epoch] && w.running[w.m.next.Epoch], "yielded")
-		w.heir = w.m.next.Epoch
-		delete(w.working, a.Epoch)
-		w.yielding[a.Epoch] = true
-	case Retire:
-		must(w.running[a.Epoch] && !w.working[a.Epoch] && !w.yielding[a.Epoch] && len(w.running) == 2, "retired")
-		delete(w.running, a.Epoch)
-	case Clean:
-		must(w.working[a.Epoch] && w.m.want.Stop, "cleaned")
-		delete(w.working, a.Epoch)
-		w.cleaning[a.Epoch] = true
-	case Stop:
-		must(w.running[a.Epoch], "stopped what does not run")
-		must(a.Epoch != w.heir, "stopped the warm app that another one makes room for")
-		delete(w.running, a.Epoch)
-		delete(w.working, a.Epoch)
-		w.ending[a.Epoch] = true
-	case Forget:
-		must(!w.line && !w.spare && len(w.running)+len(w.ending) == 0, "forgotten")
-		w.forgotten = w.m.want.Stop
-	}
 }
 
 // check verifies the invariants of every state: no app works that must not work.
@@ -317,7 +108,7 @@ func (w *world) check(t *rapid.T) {
 	if (w.trying != "") != w.m.Trial.underway {
 		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.Trial)
 	}
-	mustNotRun := w.m.over(w.now) || w.m.want.Paused || w.m.Connection.Contact != ContactOK || w.m.blocked(&w.m.Connection) != nil
+	mustNotRun := w.m.over(w.now) || w.m.want.Paused || w.m.want.Warm || w.m.Connection.Contact != ContactOK || w.m.blocked(&w.m.Connection) != nil
 	if mustNotRun && len(w.working) > 0 {
 		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
 	}
@@ -330,6 +121,9 @@ func (w *world) check(t *rapid.T) {
 	}
 	if info.Reason == "" {
 		t.Fatalf("state %s has no reason", info.State)
+	}
+	if info.State == state.StateWarm && (len(w.running) != 1 || len(w.ending) > 0 || !w.m.fits(&w.m.next) || w.m.Failure != nil) {
+		t.Fatalf("state Warm with the apps %v, and %v that end: %+v", w.running, w.ending, w.m)
 	}
 	w.checkLoan(t, info)
 	if at := w.m.WakeAt(w.now); !at.IsZero() && !at.After(w.now) {
@@ -349,7 +143,7 @@ func (w *world) checkLoan(t *rapid.T, info state.Status) {
 	isLost := m.Connection.Contact != ContactOK || m.blocked(&m.Connection) != nil ||
 		m.Spare.Endpoint != "" && m.Spare.Endpoint == m.want.Endpoint && m.blocked(&m.Spare) != nil ||
 		m.replaces(&m.Connection) // another cluster, or a demand of the operator
-	if before != 0 && w.lent == 0 && !isLost && !m.want.Stop && !m.want.Paused && !w.failed[before] {
+	if before != 0 && w.lent == 0 && !isLost && !m.want.Stop && !m.want.Paused && !m.want.Warm && !w.failed[before] {
 		t.Fatalf("no client is lent out since epoch %d: state %s (%s), app %+v, next %+v",
 			before, info.State, info.Reason, m.App, m.next)
 	}
@@ -357,6 +151,7 @@ func (w *world) checkLoan(t *rapid.T, info state.Status) {
 
 // settle removes all faults and expects the desired state within a bounded number of steps.
 func (w *world) settle(t *rapid.T) {
+	w.m.want.IdentifyOnly, w.m.want.Identity.Rival = false, ""
 	for range 60 {
 		w.finishAll()
 		w.act(t)
@@ -374,11 +169,13 @@ func (w *world) settle(t *rapid.T) {
 		want = state.StateStopping
 	case w.m.want.Paused:
 		want = state.StatePaused
+	case w.m.want.Warm:
+		want = state.StateWarm
 	}
 	if got != want || want == state.StateStopping && !w.forgotten {
 		t.Fatalf("settled in state %s (forgotten: %v), want %s: %+v", got, w.forgotten, want, w.m)
 	}
-	if want == state.StateReady && !w.m.fits(&w.m.App) {
+	if want == state.StateReady && !w.m.fits(&w.m.App) || want == state.StateWarm && !w.m.fits(&w.m.next) {
 		t.Fatalf("settled with an app other than the desired app: %+v", w.m)
 	}
 	if want == state.StateReady && w.m.Connection.Credential != w.m.want.Credential {

@@ -28,11 +28,20 @@ func (m *Machine) blocked(c *Connection) *state.Condition {
 	case !m.Expects(c.id):
 		return refuse(state.ReasonIdentityChanged, state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: c.id},
 			fmt.Sprintf("the credentials lead to cluster %s, but this name belongs to %s", c.id, m.KnownID()))
-	case c.holder != "":
+	}
+	if holder := m.holder(c); holder != "" {
 		return refuse(state.ReasonDuplicate, state.Problem{}, fmt.Sprintf(
-			"cluster %s is already registered as %q; delete one of the two registrations", c.id, c.holder))
+			"cluster %s is already registered as %q; delete one of the two registrations", c.id, holder))
 	}
 	return nil
+}
+
+// holder returns the older remote, of this hub or of another one, that is the cluster behind the connection, or "".
+func (m *Machine) holder(c *Connection) state.ClusterName {
+	if c.holder == "" && c.id == m.want.Identity.Known {
+		return m.want.Identity.Rival
+	}
+	return c.holder
 }
 
 // Expects reports whether the remote may have this id. A remote with an id that is not expected does not claim the id.

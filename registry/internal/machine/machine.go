@@ -16,7 +16,8 @@ import (
 // Connection is in use; Spare leads to a new endpoint while the running app still uses Connection. App is the running
 // app, whose client is lent out; next is the next app, which waits with filled caches until the controllers of the
 // running app have ended. The client of the running app is lent out until the next app replaces it, even if the
-// controllers of the running app have ended and the next app fails.
+// controllers of the running app have ended and the next app fails. While the remote is to be warm there is no running app,
+// and the next app waits.
 type Machine struct {
 	want Want
 
@@ -42,6 +43,8 @@ type Machine struct {
 // Want is the part of the desired state that decisions need.
 type Want struct {
 	Stop, Paused         bool
+	Warm                 bool      // build the app, and keep its runnables waiting
+	IdentifyOnly         bool      // start no app
 	RemoveBy             time.Time // until when cleanup steps may delay a stop; zero for no delay
 	Endpoint, Credential string
 	AcceptCredential     bool // use the credential although the remote refuses it
@@ -57,13 +60,14 @@ type Want struct {
 type App struct {
 	phase    phase
 	Epoch    int64
-	endpoint string // of the connection that it uses
-	shape    string // the desired shape when it was built
-	readyAt  time.Time
+	endpoint string          // of the connection that it uses
+	shape    string          // the desired shape when it was built
+	readyAt  time.Time       // or warm, which came first
 	waiting  state.Condition // why a starting app waits
 	ended    bool            // it ended by itself, and must still be stopped
 	built    bool            // its graph was built
 	steps    int             // the number of its cleanup steps, once it is built
+	heir     bool            // of the next app: the running app has yielded to it
 }
 
 // phase is the phase in the life of an app.
@@ -88,6 +92,20 @@ func (a *App) Lent() bool { return a.phase == phaseReady || a.yields() }
 
 // yields reports whether the app's controllers end or have ended, so that the next app can replace it.
 func (a *App) yields() bool { return a.phase == phaseYielding || a.phase == phaseYielded }
+
+// Latest returns the app that a status describes: the next app if the running app has gone and the next app was started
+// after it, as in a warm remote, and the running app otherwise.
+func (m *Machine) Latest() *App {
+	if m.App.phase == phaseNone && m.next.Epoch > m.App.Epoch {
+		return &m.next
+	}
+	return &m.App
+}
+
+// IsWarm reports whether the app is built, has its objects, and waits, and the app before it has ended.
+func (m *Machine) IsWarm() bool {
+	return m.want.Warm && m.App.phase == phaseNone && m.next.phase == phaseWarm
+}
 
 // Failure is why an app ended by itself.
 type Failure struct {
@@ -189,16 +207,16 @@ func (m *Machine) applyBuilt(epoch int64, steps int) {
 func (m *Machine) applyReady(epoch int64, now time.Time) {
 	switch {
 	case epoch == m.App.Epoch && m.App.phase == phaseStarting:
-		m.App.phase = phaseReady
-		m.settled(now)
+		m.App.phase, m.App.readyAt = phaseReady, now
+		m.settled(&m.App)
 	case epoch == m.next.Epoch && m.next.phase == phaseStarting:
-		m.next.phase = phaseWarm
+		m.next.phase, m.next.readyAt = phaseWarm, now
 	}
 }
 
-// settled records that the running app is ready.
-func (m *Machine) settled(now time.Time) {
-	m.App.readyAt, m.App.waiting, m.Failure, m.misses = now, state.Condition{}, nil, 0
+// settled records that an app is as it should be: the running app is ready, or the app of a warm remote waits.
+func (m *Machine) settled(a *App) {
+	a.waiting, m.Failure, m.misses = state.Condition{}, nil, 0
 }
 
 // applyWaiting records why a starting app waits.
@@ -215,7 +233,7 @@ func (m *Machine) applyEnded(epoch int64, f Failure, now time.Time) {
 	if a == nil || !a.Runs() || a.ended {
 		return
 	}
-	if a.Lent() && now.Sub(a.readyAt) >= RetryReset {
+	if (a.Lent() || a.phase == phaseWarm) && now.Sub(a.readyAt) >= RetryReset {
 		m.Failures = 0
 	}
 	count := &m.Failures

@@ -65,20 +65,8 @@ func ready(t *testing.T, m *Machine, now time.Time) {
 
 func TestMachine_Decisions(t *testing.T) {
 	t.Parallel()
-	type step struct {
-		do   func(m *Machine, now time.Time)
-		want []ActionKind
-		to   state.State
-	}
 	probe := func(p Probed) func(*Machine, time.Time) {
 		return func(m *Machine, now time.Time) { m.applyProbe(p, now) }
-	}
-	change := func(f func(*Want)) func(*Machine, time.Time) {
-		return func(m *Machine, _ time.Time) {
-			w := m.want
-			f(&w)
-			m.ApplyWant(w)
-		}
 	}
 	gone := func(m *Machine, _ time.Time) { m.applyGone(m.App.Epoch) }
 	nextGone := func(m *Machine, _ time.Time) { m.applyGone(m.next.Epoch) }
@@ -305,15 +293,7 @@ func TestMachine_Decisions(t *testing.T) {
 			t.Parallel()
 			m := newMachine()
 			ready(t, m, epochZero)
-			for i, s := range steps {
-				s.do(m, epochZero)
-				if diff := cmp.Diff(s.want, kinds(m.Decide(epochZero))); diff != "" {
-					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
-				}
-				if got := m.Status(epochZero).State; got != s.to {
-					t.Errorf("step %d: got state %s, want %s", i, got, s.to)
-				}
-			}
+			expectSteps(t, m, steps)
 		})
 	}
 }

@@ -22,7 +22,7 @@ func (m *Machine) Status(now time.Time) state.Status {
 		App:           m.appCondition(now),
 		ID:            m.Connection.id,
 		Version:       m.Connection.Version,
-		Epoch:         m.App.Epoch,
+		Epoch:         m.Latest().Epoch,
 		Restarts:      m.Failures,
 		Zombies:       m.Zombies,
 		NewServer:     m.newServer(),
@@ -45,9 +45,11 @@ func (m *Machine) state(now time.Time) state.State {
 		return state.StatePending
 	case m.blocked(&m.Connection) != nil:
 		return state.StateFailed
+	case m.IsWarm():
+		return state.StateWarm
 	case m.App.Lent():
 		return state.StateReady
-	case m.App.phase != phaseStarting && (m.Failure != nil || m.quarantined(now)):
+	case m.Latest().phase != phaseStarting && (m.Failure != nil || m.quarantined(now)):
 		return state.StateFailed
 	}
 	return state.StateStarting
@@ -88,6 +90,7 @@ func (m *Machine) identity() state.Condition {
 
 // appCondition returns the condition of the app.
 func (m *Machine) appCondition(now time.Time) state.Condition {
+	latest := m.Latest()
 	switch {
 	case m.want.Paused:
 		return state.PausedCondition()
@@ -95,8 +98,10 @@ func (m *Machine) appCondition(now time.Time) state.Condition {
 		return m.changing()
 	case m.App.Lent():
 		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonRunning, Message: "every module runs"}
-	case m.App.phase == phaseStarting && m.App.waiting.Reason != "":
-		return m.App.waiting
+	case m.IsWarm():
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: messageWarm}
+	case latest.phase == phaseStarting && latest.waiting.Reason != "":
+		return latest.waiting
 	case m.quarantined(now):
 		return state.Condition{
 			Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage(),
@@ -107,13 +112,16 @@ func (m *Machine) appCondition(now time.Time) state.Condition {
 			"; %d apps have not ended, so no app is started before one of them ends: restart the hub", m.Zombies)))
 	case m.Failure != nil:
 		return m.Failure.condition(m.Failure.Message)
-	case m.App.phase == phaseStarting:
+	case latest.phase == phaseStarting:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: "the modules are starting"}
-	case m.App.phase == phaseStopping:
+	case latest.phase == phaseStopping:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStopping, Message: "the modules are being stopped"}
 	}
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the modules have not been started"}
 }
+
+// messageWarm is the message of an app that waits.
+const messageWarm = "the modules are built and their caches are filled; they wait until this hub may work on the cluster"
 
 // changing returns the progress of the next app while the running app stays in use.
 func (m *Machine) changing() state.Condition {

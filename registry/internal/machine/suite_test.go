@@ -5,8 +5,42 @@ package machine
 import (
 	"os"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+// step is a fact or another desired state, the actions that it leads to, and the state after it.
+type step struct {
+	do   func(m *Machine, now time.Time)
+	want []ActionKind
+	to   state.State
+}
+
+// change returns a step's change of the desired state.
+func change(f func(*Want)) func(*Machine, time.Time) {
+	return func(m *Machine, _ time.Time) {
+		w := m.want
+		f(&w)
+		m.ApplyWant(w)
+	}
+}
+
+// expectSteps takes steps, all of them at the same time.
+func expectSteps(t *testing.T, m *Machine, steps []step) {
+	t.Helper()
+	for i, s := range steps {
+		s.do(m, epochZero)
+		if diff := cmp.Diff(s.want, kinds(m.Decide(epochZero))); diff != "" {
+			t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
+		}
+		if got := m.Status(epochZero).State; got != s.to {
+			t.Errorf("step %d: got state %s, want %s", i, got, s.to)
+		}
+	}
+}

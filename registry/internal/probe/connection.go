@@ -33,8 +33,9 @@ type Connection struct {
 
 	lastReceived atomic.Int64 // when an app last received a part of a list, in nanoseconds
 	identified   time.Time    // when the probe last read the identity; used by the probe only
+	versioned    time.Time    // when the probe of a healthy remote last read the version; used by the probe only
 	identifiedOn net.Conn     // the TCP connection on which it read the identity; used by the probe only
-	lastUsed     net.Conn     // the TCP connection of the probe's last request; used by the probe only
+	lastUsed     net.Conn     // the TCP connection of the probe's last request, nil if it got none; used by the probe only
 	serial       *transport.Serial
 	requests     map[string]*http.Request // of the probe, by path; used by the probe only
 	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.

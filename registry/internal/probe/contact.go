@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http/httptrace"
 	"sync"
+	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 )
@@ -61,7 +62,7 @@ func (c *Connection) contact(ctx context.Context, outcome *Outcome, ask func()) 
 	if err != nil {
 		return err
 	}
-	outcome.ID, outcome.Version = id, version
+	outcome.ID, outcome.Version, c.versioned = id, version, time.Now()
 	return versionErr
 }
 

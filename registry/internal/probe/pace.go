@@ -7,21 +7,27 @@ import "time"
 // Pace is the time between two probes of a remote that is in doubt, and the timeout of one request of a probe.
 type Pace struct{ Period, Timeout time.Duration }
 
-// A remote is in doubt when nothing was received from its API server for a period, on the TCP connection of the last probe,
-// when a connection to it was lost, and when a request of its app failed. What is received proves that the connection works
-// and that something behind it does. It does not prove that the API server is healthy, accepts the credential, or exists:
-// a load balancer answers the pings of HTTP/2, too. Only a probe proves that, so that a remote that is not in doubt is probed
-// as well, after restPeriods periods or maxRest, whichever is shorter.
+// A remote is in doubt when a connection to it was lost, and when a request of its app failed. Another remote is probed less
+// often: when nothing was received from its API server for quietPeriods periods, on the TCP connection of the last probe, and
+// in any case restPeriods periods after the last probe. Bytes that are received prove that the connection works and that
+// something behind it does. They do not prove that the API server is healthy, accepts the credential, or exists: they may come
+// from a load balancer. Only a probe proves that.
+//
+// With the defaults a silent remote is unreachable after 9.5 s and three timeouts, which is 18.5 s, and any other fault is found
+// within 18 s and three timeouts.
 const (
-	restPeriods = 4
-	maxRest     = 20 * time.Second
+	quietPeriods = 2
+	maxQuiet     = 10 * time.Second
+	restPeriods  = 4
+	maxRest      = 20 * time.Second
 )
 
-// retryProbeEvery is the time until the next probe after a failed probe.
+// retryProbeEvery is the time from the beginning of a failed probe until the next probe.
 const retryProbeEvery = time.Second
 
 // schedule is what decides when the next probe is due. It reads no clock.
 type schedule struct {
+	began   time.Time // when the last probe began
 	last    time.Time // when the last probe ended
 	ok      bool      // the last probe succeeded
 	again   bool      // the next probe is due at once
@@ -35,17 +41,16 @@ func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
 	switch {
 	case s.again:
 		return s.last
-	case !s.ok || urgent:
+	case !s.ok:
+		return later(s.last, s.began.Add(retryProbeEvery))
+	case urgent:
 		return s.last.Add(retryProbeEvery)
 	case s.doubted:
 		return s.last.Add(period)
 	}
-	// At most nine tenths, so that three timeouts of the default and the pauses between them fit into half a minute.
+	quiet := max(period, spread(min(quietPeriods*p.Period, maxQuiet), 0.85, s.spread))
 	rest := max(period, spread(min(restPeriods*p.Period, maxRest), 0.8, s.spread))
-	if heard.Before(s.last) {
-		heard = s.last
-	}
-	return aligned(earlier(heard.Add(period), s.last.Add(rest)), min(p.Period/stepParts, maxStep))
+	return aligned(earlier(later(heard, s.last).Add(quiet), s.last.Add(rest)), min(p.Period/stepParts, maxStep))
 }
 
 // Probes of healthy remotes begin at common moments: the multiples of a fifth of the period, or of maxStep if that is
@@ -67,6 +72,13 @@ func aligned(at time.Time, step time.Duration) time.Time {
 // spread returns a duration between least and a tenth more than least, as parts of d.
 func spread(d time.Duration, least, where float64) time.Duration {
 	return time.Duration(float64(d) * (least + where/10))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -13,10 +13,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// identifyInterval is how often the probe reads the identity and the version of a healthy remote. The probe also reads
-// them whenever another cluster may have appeared behind the address: at the first contact, when the remote becomes
-// reachable again, with another credential, and on a new TCP connection.
-const identifyInterval = time.Minute
+// How often the probe reads the identity and the version of a healthy remote. The probe also reads them whenever another
+// cluster may have appeared behind the address: at the first contact, when the remote becomes reachable again, with another
+// credential, and on a new TCP connection. An API server that is upgraded ends its connections, so that its version can only
+// change unnoticed behind a load balancer.
+const (
+	identifyInterval = time.Minute
+	versionInterval  = 10 * time.Minute
+)
 
 // isFresh reports whether the identity and the version of the last outcome are recent enough to be kept.
 func (c *Connection) isFresh(last Outcome) bool {
@@ -61,14 +65,17 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 	if outcome.ID, err = readIdentity(ctx, c.getSmall, c.redact); err != nil {
 		return err
 	}
+	isSame := c.identifiedOn == c.lastUsed
 	c.identifiedOn = c.lastUsed
 	if !last.OK {
 		return c.meetAgain(ctx, outcome)
 	}
-	if err := c.healthy(ctx); err != nil {
+	if err := c.healthy(ctx); err != nil || isSame && time.Since(c.versioned) < versionInterval {
 		return err
 	}
-	outcome.Version, err = readVersion(ctx, c.getSmall, c.redact)
+	if outcome.Version, err = readVersion(ctx, c.getSmall, c.redact); err == nil {
+		c.versioned = time.Now()
+	}
 	return err
 }
 

@@ -60,6 +60,7 @@ func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) 
 
 // getTraced is get within a span.
 func (c *Connection) getTraced(ctx context.Context, path string, read func(io.Reader) error) error {
+	c.lastUsed = nil
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
 	})

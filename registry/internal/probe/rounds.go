@@ -21,22 +21,34 @@ type rounds struct {
 	heard  func(net.Conn) time.Time // when bytes were last received on a connection
 	work   sync.WaitGroup           // the probe under way
 
-	mu       sync.Mutex // protects the fields below; held for no longer than a few assignments
-	schedule schedule
-	pace     Pace
-	urgent   bool        // probe every second, because the remote is not known to be healthy
-	conn     net.Conn    // of the last request of the last probe
-	timer    *time.Timer // starts the next probe; nil before the end of the first probe
-	forget   bool        // the next probe reads the identity
-	busy     bool        // a probe is under way
-	closed   bool
+	mu        sync.Mutex // protects the fields below; held for no longer than a few assignments
+	schedule  schedule
+	pace      Pace
+	attention Attention
+	conn      net.Conn    // of the last request of the last probe
+	timer     *time.Timer // starts the next probe; nil before the end of the first probe
+	forget    bool        // the next probe reads the identity
+	busy      bool        // a probe is under way
+	closed    bool
 
 	// The fields below belong to the probe under way.
 	last    Outcome // zero for none
 	excused int     // consecutive failures that were attributed to the hub
 }
 
-// Start starts the probe. report is called with each outcome, from the goroutine of the probe.
+// Attention is how much the owner of a Connection depends on the outcomes of its probes.
+type Attention int
+
+const (
+	// Steady means: probe at the pace, and report each outcome.
+	Steady Attention = iota
+	// Settled means: probe at the pace, and report an outcome that differs from the last one, or that includes the identity.
+	Settled
+	// Urgent means: probe every second, because the remote is not known to be healthy, and report each outcome.
+	Urgent
+)
+
+// Start starts the probe. report is called with each outcome, from the goroutine of the probe; see Attention.
 func (c *Connection) Start(report func(Outcome)) {
 	c.shared.Beat()
 	c.transport.Lost = c.Doubt
@@ -50,13 +62,13 @@ func (c *Connection) Start(report func(Outcome)) {
 	c.rounds.work.Go(c.first)
 }
 
-// SetPace changes the pace of the probe. If urgent, the probe runs every second.
-func (c *Connection) SetPace(p Pace, urgent bool) {
+// SetPace changes the pace of the probe, and the attention.
+func (c *Connection) SetPace(p Pace, attention Attention) {
 	r := &c.rounds
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isSooner := p != r.pace || urgent && !r.urgent
-	if r.pace, r.urgent = p, urgent; isSooner {
+	isSooner := p != r.pace || attention == Urgent && r.attention != Urgent
+	if r.pace, r.attention = p, attention; isSooner {
 		r.arm()
 	}
 }
@@ -84,7 +96,7 @@ func (c *Connection) Doubt() {
 
 // due returns when the next probe is due. mu is held.
 func (r *rounds) due() time.Time {
-	return r.schedule.due(r.pace, r.urgent, r.heard(r.conn))
+	return r.schedule.due(r.pace, r.attention == Urgent, r.heard(r.conn))
 }
 
 // arm sets the timer to the time at which the next probe is due, unless a probe is under way, which does so at its end. mu is
@@ -163,7 +175,9 @@ func (c *Connection) round(release func()) {
 		r.excused++
 		again = true
 	default:
-		r.report(outcome)
+		if r.isNews(outcome, !c.identified.Before(began)) {
+			r.report(outcome)
+		}
 		r.last = outcome
 	}
 	if err == nil {
@@ -171,13 +185,20 @@ func (c *Connection) round(release func()) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.schedule.last, r.schedule.ok, r.schedule.spread = time.Now(), err == nil, rand.Float64()
+	r.schedule.began, r.schedule.last, r.schedule.ok, r.schedule.spread = began, time.Now(), err == nil, rand.Float64()
 	r.schedule.again = r.schedule.again || again
 	r.busy, r.conn = false, c.lastUsed
 	if r.timer == nil {
 		r.timer = time.AfterFunc(maxRest, c.wake)
 	}
 	r.arm()
+}
+
+// isNews reports whether the owner has to know an outcome.
+func (r *rounds) isNews(outcome Outcome, identified bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attention != Settled || outcome != r.last || identified
 }
 
 // count records the metrics of a probe, also of a probe that failed because of the hub.

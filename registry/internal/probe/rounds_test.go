@@ -15,12 +15,13 @@ import (
 // fakeRemote is what a Connection probes in a test with a clock of its own.
 type fakeRemote struct {
 	*Connection
-	heardAt  atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
-	fails    atomic.Bool
-	began    chan Outcome // what each probe knew before
-	waits    atomic.Bool  // a probe waits for proceed
-	proceed  chan struct{}
-	reported atomic.Int64
+	heardAt    atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
+	fails      atomic.Bool
+	began      chan Outcome // what each probe knew before
+	waits      atomic.Bool  // a probe waits for proceed
+	identifies atomic.Bool  // a probe reads the identity
+	proceed    chan struct{}
+	reported   atomic.Int64
 }
 
 // startFake starts a Connection with the default pace whose probes are those of a fakeRemote, and returns after the second
@@ -46,6 +47,9 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 				return Outcome{}, ctx.Err()
 			}
 		}
+		if f.identifies.Load() {
+			f.identified = time.Now()
+		}
 		if f.fails.Load() {
 			return Outcome{Reason: "TimedOut"}, errors.New("no answer")
 		}
@@ -69,7 +73,7 @@ func expectWithin(t *testing.T, what string, got, least, most time.Duration) {
 	}
 }
 
-// The remote is probed at the period where nothing is heard, and otherwise after at most nine tenths of 20 s.
+// The remote is probed after two periods where nothing is heard, and otherwise after at most nine tenths of 20 s.
 func TestRounds_Pace(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t)
@@ -81,8 +85,8 @@ func TestRounds_Pace(t *testing.T) {
 		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
 		<-time.After(7 * time.Second)
 		f.heardAt.Store(time.Now().UnixNano())
-		expectWithin(t, "nothing is received since", f.next(), 4*time.Second, 5500*time.Millisecond)
-		expectWithin(t, "nothing is received", f.next(), 4*time.Second, 5500*time.Millisecond)
+		expectWithin(t, "nothing is received since", f.next(), 8*time.Second, 9500*time.Millisecond)
+		expectWithin(t, "nothing is received", f.next(), 8*time.Second, 9500*time.Millisecond)
 		f.fails.Store(true)
 		f.next()
 		expectWithin(t, "the probe failed", f.next(), time.Second, time.Second)
@@ -91,12 +95,12 @@ func TestRounds_Pace(t *testing.T) {
 		f.fails.Store(false)
 		f.next()
 		expectWithin(t, "the probe succeeded", f.next(), 15*time.Second, 18*time.Second)
-		f.SetPace(Pace{Period: time.Minute, Timeout: time.Second}, false)
+		f.SetPace(Pace{Period: time.Minute, Timeout: time.Second}, Steady)
 		expectWithin(t, "a long period", f.next(), 59*time.Second, 66*time.Second)
-		f.SetPace(Pace{Period: time.Second, Timeout: time.Second}, false)
+		f.SetPace(Pace{Period: time.Second, Timeout: time.Second}, Steady)
 		f.next()
 		expectWithin(t, "a short period", f.next(), 3*time.Second, 3600*time.Millisecond)
-		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, true)
+		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, Urgent)
 		expectWithin(t, "the remote is not known to be healthy", f.next(), time.Second, time.Second)
 	})
 }
@@ -152,14 +156,18 @@ func TestRounds_TriggeredDuringAProbe(t *testing.T) {
 		f.ProbeNow()
 		f.ProbeNow()
 		f.Doubt()
-		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, true)
+		f.SetPace(Pace{Period: 5 * time.Second, Timeout: time.Second}, Urgent)
 		synctest.Wait()
 		if len(f.began) != 0 {
 			t.Error("two probes run at the same time")
 		}
 		f.proceed <- struct{}{}
+		ended := time.Now()
 		if last := <-f.began; last.ID != "" {
 			t.Error("a triggered probe knows the last outcome, want none")
+		}
+		if late := time.Since(ended); late != 0 {
+			t.Errorf("a triggered probe begins %s after the end of the probe before, want at once", late)
 		}
 		reports := f.reported.Load()
 		f.Close()
@@ -167,5 +175,66 @@ func TestRounds_TriggeredDuringAProbe(t *testing.T) {
 		if len(f.began) != 0 || f.reported.Load() != reports {
 			t.Error("a closed Connection probes or reports")
 		}
+	})
+}
+
+// A settled remote is reported when its outcome changes or includes the identity, and each time otherwise.
+func TestRounds_Settled(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f, pace := startFake(t, server), Pace{Period: 5 * time.Second, Timeout: 3 * time.Second}
+		defer f.Close()
+		probes := func(n int64) (reports int64) {
+			synctest.Wait()
+			before := f.reported.Load()
+			for range n {
+				f.next()
+			}
+			synctest.Wait()
+			return f.reported.Load() - before
+		}
+		f.next()
+		if got := probes(3); got != 3 {
+			t.Errorf("%d of 3 outcomes of a steady remote are reported, want all", got)
+		}
+		f.SetPace(pace, Settled)
+		if got := probes(3); got != 0 {
+			t.Errorf("%d of 3 equal outcomes of a settled remote are reported, want none", got)
+		}
+		before := f.reported.Load()
+		f.ProbeNow()
+		f.next()
+		synctest.Wait()
+		if f.reported.Load() == before {
+			t.Error("the outcome of a triggered probe is not reported")
+		}
+		f.identifies.Store(true)
+		if got := probes(2); got != 2 {
+			t.Errorf("%d of 2 outcomes with the identity are reported, want both", got)
+		}
+		f.identifies.Store(false)
+		f.fails.Store(true)
+		if got := probes(2); got == 0 {
+			t.Error("a failure of a settled remote is not reported")
+		}
+	})
+}
+
+// A failed probe that has taken its time is followed by the next one at once.
+func TestRounds_AfterATimeout(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		synctest.Wait()
+		f.fails.Store(true)
+		f.waits.Store(true)
+		f.next()
+		<-time.After(3 * time.Second)
+		f.proceed <- struct{}{}
+		expectWithin(t, "a probe timed out", f.next(), 0, 0)
 	})
 }

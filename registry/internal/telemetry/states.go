@@ -82,7 +82,7 @@ func (s *States) Register(at prometheus.Registerer) error {
 
 // states are all states of a remote; a state without remotes is 0.
 func states() []state.State {
-	return []state.State{state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
+	return []state.State{state.StatePending, state.StateStarting, state.StateWarm, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
 }
 
 // Describe implements prometheus.Collector.

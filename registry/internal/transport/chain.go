@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -30,14 +31,18 @@ const (
 // app passes these layers, from the outermost to the innermost:
 //
 //	deadline -> middleware -> connections -> rate limit -> user agent -> deletes -> limits of the response
-//	-> fence -> gate -> base (which authenticates, and guards the dial)
+//	-> fence -> count of writes -> gate -> base (which authenticates, and guards the dial)
 //
 // No layer waits between the fence and the connection, so that a request is either refused or sent.
 // Base, Fence, Timeout and Meter are required.
 type Chain struct {
-	Base        http.RoundTripper
-	Fence       context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
-	Gate        func() error    // refuses mutating requests while it returns an error; nil is open
+	Base  http.RoundTripper
+	Fence context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
+	// Gate refuses mutating requests while it returns an error. A term that is not zero is the number of the permission, and
+	// goes into the user agent. Nil is open.
+	Gate func() (term int64, err error)
+	// Writes counts the mutating requests that are in flight, if there is a Gate; nil counts nothing.
+	Writes      *inflight.Remote
 	RateLimiter *rate.Limiter
 	UserAgent   string
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
@@ -160,11 +165,14 @@ func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, 
 		return Refuse(r, context.Cause(c.Fence))
 	}
 	if c.Gate != nil && mutates(r) {
-		if err := c.Gate(); err != nil {
-			return Refuse(r, err)
-		}
+		return c.write(r, kind)
 	}
 	response, err := SendLimited(c.Base, r)
+	return c.accept(r, kind, response, err)
+}
+
+// accept judges the outcome of a request that was sent, and returns it.
+func (c *Chain) accept(r *http.Request, kind requestKind, response *http.Response, err error) (*http.Response, error) {
 	if c.Doubt != nil && isDoubtful(r.Context(), response, err) {
 		c.Doubt()
 	}
@@ -239,7 +247,3 @@ func kindOf(r *http.Request) requestKind {
 func IsStream(r *http.Request) bool { return kindOf(r) == kindStream }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }
-
-func mutates(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
-}

@@ -125,7 +125,7 @@ func TestChain_ClosedGate(t *testing.T) {
 		"UNHEARD-OF": deposed,
 	} {
 		sent := 0
-		c := &Chain{Gate: func() error { return deposed }, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		c := &Chain{Gate: func() (int64, error) { return 0, deposed }, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 			sent++
 			return answer(200, nil, "")(r)
 		})}

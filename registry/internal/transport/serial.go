@@ -34,7 +34,7 @@ func NewSerial(ctx context.Context, base http.RoundTripper) *Serial {
 	return s
 }
 
-// Conn returns the connection of the last request, or nil.
+// Conn returns the connection of the last request, or nil if that got none.
 func (s *Serial) Conn() net.Conn { return s.conn }
 
 // limit ends the request if it has used too many connections, and waits before it uses many.
@@ -51,7 +51,7 @@ func (s *Serial) limit() {
 // the response. The context of the request is not used.
 func (s *Serial) Send(request *http.Request, timeout time.Duration, read func(*http.Response) error) error {
 	s.current, s.cancel = context.WithTimeout(s.ctx, timeout)
-	s.tried = 0
+	s.tried, s.conn = 0, nil
 	defer s.cancel()
 	response, err := s.base.RoundTrip(request.WithContext(s.current))
 	if err != nil {

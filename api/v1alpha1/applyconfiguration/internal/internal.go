@@ -148,6 +148,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: runner
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerStatus
     - name: server
       type:
         scalar: string
@@ -249,6 +252,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 3
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerStatus
+  map:
+    fields:
+    - name: epoch
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: type
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerType
+    - name: version
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerType
+  scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
   list:

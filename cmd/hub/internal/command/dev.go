@@ -42,7 +42,7 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 func devOwn() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "log-format",
+		"impersonate-apps", "apps-namespace", "replicas-mode", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "log-format",
 	}
 }
 
@@ -75,15 +75,31 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	if err != nil {
 		return dev.Hub{}, err
 	}
-	grant := func(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
-		hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
+	grant := func(ctx context.Context, admin client.Client, account rbacv1.Subject, sharded bool) error {
+		hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease, Sharded: sharded}
 		return hub.Grant(ctx, admin, modules, account)
 	}
-	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Run: func(ctx context.Context, config *rest.Config, natsURL string) error {
+	args := func(r dev.Replica) []string { return devReplica(r, file, o.Registry.Policy.AllowCIDRs) }
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Args: args, Run: func(ctx context.Context, config *rest.Config, natsURL string) error {
 		o.Config = config
 		if natsURL != "" {
 			o.NATS = natshub.Options{URL: natsURL, CreateBuckets: true}
 		}
 		return process.Run(ctx, o)
 	}}, nil
+}
+
+// devReplica returns the arguments of a replica of dev. They have all flags of devOwn, because the file may have others.
+func devReplica(r dev.Replica, file string, allow []netip.Prefix) []string {
+	args := []string{
+		"run", "--config=" + file, "--kubeconfig=" + r.Kubeconfig, "--context=", "--replica-name=" + r.Name,
+		"--replicas-mode=" + string(hubconfig.ModeSharded), "--credentials-namespace=" + hubv1.DefaultNamespace,
+		"--leader-elect=false", "--leader-elect-namespace=", "--leader-elect-id=" + roles.Lease,
+		"--impersonate-apps=false", "--apps-namespace=", "--metrics-bind-address=" + r.Metrics,
+		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--log-format=auto",
+	}
+	for _, prefix := range allow {
+		args = append(args, "--allow-cidr="+prefix.String())
+	}
+	return args
 }

@@ -239,14 +239,15 @@ func (s *natsSession) stateOf(ctx context.Context, js jetstream.JetStream, name 
 	default:
 		state.Known = "no: it was recreated or restored; accept it with " + s.program.name() + " entity accept " + name
 	}
-	report, err := partreport.Read(ctx, anchor.Reader, s.hub.Namespace)
-	if err != nil || report == nil {
+	reports, err := partreport.Read(ctx, anchor.Reader, s.hub.Namespace)
+	if err != nil {
 		return state, err
 	}
-	if part := report.Of("nats"); part != nil {
-		state.HubModule = part.String()
-		if part.Message != "" {
-			state.HubModule += ": " + part.Message
+	state.HubModule = reports.Summary("nats")
+	for _, report := range reports.Of("nats") {
+		if text := report.Of("nats").Message; text != "" {
+			state.HubModule += ": " + text
+			break
 		}
 	}
 	return state, nil

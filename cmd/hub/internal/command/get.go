@@ -35,10 +35,11 @@ const getModulesExample = `  # The modules of this program, and in how many Clus
 func newGet(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List Clusters or modules",
-		Long:  "List Clusters or modules.",
+		Short: "List Clusters, modules or runners",
+		Long:  "List Clusters, modules, or the replicas of a hub that share its Clusters.",
 		Example: p.example(`  %s get clusters
-  %s get modules`),
+  %s get modules
+  %s get runners`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -46,12 +47,12 @@ func newGet(p Program) *cobra.Command {
 			if names, err := inspect.NamesOf(args); err == nil && names[0] != args[0] {
 				return fmt.Errorf("say of which kind they are first: %s clusters %s", cmd.CommandPath(), strings.Join(names, " "))
 			}
-			return fmt.Errorf("%q is not a kind of thing that can be had: use clusters or modules", args[0])
+			return fmt.Errorf("%q is not a kind of thing that can be had: use clusters, modules or runners", args[0])
 		},
 	}
 	// The flags belong to the commands below it: the error is the kind.
 	cmd.FParseErrWhitelist.UnknownFlags = true
-	cmd.AddCommand(newGetClusters(p), newGetModules(p))
+	cmd.AddCommand(newGetClusters(p), newGetModules(p), newGetRunners(p))
 	return cmd
 }
 

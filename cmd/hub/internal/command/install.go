@@ -34,6 +34,9 @@ const installExample = `  # Into the cluster of the current context
   # With flags and the configuration of modules in a file
   %s install --config hub.yaml
 
+  # Three replicas that share the Clusters
+  %s install --replicas-mode Sharded
+
   # A hub of your own, in a namespace of your own
   %s install --namespace fleet --image registry.example.com/my-hub:v1`
 
@@ -46,6 +49,7 @@ type installFlags struct {
 	dry     string
 	wait    bool
 	timeout time.Duration
+	mode    hubconfig.Mode
 	// config is the path of the configuration file, and named is true if a flag names the image.
 	config string
 	named  bool
@@ -61,6 +65,8 @@ func newInstall(p Program) *cobra.Command {
 			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
 			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
 			"needs the namespace, which is all that it would not find.\n\n" +
+			"With --replicas-mode Sharded the replicas share the Clusters, and their role is installed, too. Name the mode again\n" +
+			"when you upgrade: without it an installed hub goes back to the mode Leader.\n\n" +
 			"It waits until the Pods of the hub are ready, and prints the reason while they are not.\n\n" +
 			"--config checks a configuration file as config validate does, with the modules of this program, and installs it in\n" +
 			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
@@ -89,7 +95,9 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the installed file, if there is one")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
-	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
+	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs. Default: 2, of which one stands by, and 3 that share the Clusters in the mode Sharded")
+	f.mode.Bind(set, "Install a hub that runs with the flag of the same name: Leader or Sharded")
+	hubconfig.BindShards(set, &f.options.Shards)
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own and overwrite their values, such as arguments of the Deployment (default false)")
@@ -107,6 +115,9 @@ func (f *installFlags) check(p Program) error {
 	if err := hubconfig.CheckAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
 		return err
 	}
+	if err := f.checkMode(); err != nil {
+		return err
+	}
 	if f.options.Replicas < 0 {
 		return fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
 	}
@@ -122,6 +133,12 @@ func (f *installFlags) check(p Program) error {
 	}
 	f.options.Rules = roles.OfHub(p.Modules, roles.Lease)
 	return f.readConfig(p)
+}
+
+// checkMode checks what the replicas do.
+func (f *installFlags) checkMode() error {
+	f.options.Sharded = f.mode == hubconfig.ModeSharded
+	return errors.Join(f.mode.Check(), hubconfig.CheckShards(f.options.Shards))
 }
 
 // run prints the objects, or applies them to the hub's cluster.

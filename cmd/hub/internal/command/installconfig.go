@@ -55,7 +55,7 @@ func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
 func installedFlags() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address",
+		"impersonate-apps", "apps-namespace", "replicas-mode", "shards", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address",
 	}
 }
 
@@ -69,7 +69,7 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 	if err != nil {
 		return err
 	}
-	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace) // It is a variable there.
+	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace, "--replica-name=hub") // They are variables there.
 	installed, err := hubconfig.Parse(args, p.Modules)
 	if err != nil {
 		return fmt.Errorf("read the arguments of the hub: %w", err)

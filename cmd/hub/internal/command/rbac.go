@@ -38,7 +38,10 @@ const rbacExample = `  # All roles
   %s rbac --in nats > users.conf
 
   # The roles of a hub whose apps act as users of their own
-  %s rbac --in hub --impersonate-apps | kubectl apply -f -`
+  %s rbac --in hub --impersonate-apps | kubectl apply -f -
+
+  # The roles of a hub whose replicas share the Clusters
+  %s rbac --in hub --replicas-mode Sharded | kubectl apply -f -`
 
 // rbacFlags are the flags of the command rbac.
 type rbacFlags struct {
@@ -46,6 +49,7 @@ type rbacFlags struct {
 	config       string
 	modules      []string
 	hub          roles.Hub
+	mode         hubconfig.Mode
 }
 
 func newRBAC(p Program) *cobra.Command {
@@ -64,7 +68,8 @@ func newRBAC(p Program) *cobra.Command {
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
 			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
 			rbac.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
-			"The hub may impersonate these ServiceAccounts and no other user.",
+			"The hub may impersonate these ServiceAccounts and no other user.\n\n" +
+			"With --replicas-mode Sharded, it prints " + roles.ShardingRole + ", too: what replicas need to share the Clusters.",
 		Example: p.example(rbacExample),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,6 +99,7 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
+	f.mode.Bind(flags, "For a hub that runs with the flag of the same name: Leader or Sharded")
 	return cmd
 }
 
@@ -133,6 +139,10 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	if err := hubconfig.CheckAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace, f.hub.LeaseNamespace); err != nil {
 		return nil, err
 	}
+	if err := f.mode.Check(); err != nil {
+		return nil, err
+	}
+	f.hub.Sharded = f.mode == hubconfig.ModeSharded
 	switch f.side {
 	case "":
 		return append(f.hub.Roles(modules), roles.OfRemote(modules)), nil

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
 )
 
 // The exit statuses of commands that work on a hub, in addition to 0 and 1.
@@ -84,7 +85,7 @@ func (s *session) end(ctx context.Context, err error) error {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		s.terminal.Warn("interrupted; run the same command again to resume")
 		return process.ExitError(statusInterrupted)
-	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
+	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning), errors.Is(err, runners.ErrNotDrained):
 		s.terminal.Say(output.Failure(), "%v", err)
 		return process.ExitError(statusNotWell)
 	}

@@ -9,7 +9,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
@@ -25,19 +24,19 @@ const (
 	accountLifetime = 365 * 24 * time.Hour
 )
 
-// hubAccount makes the account that the hub runs as, and returns its configuration.
-func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
+// hubAccount makes the account that the hub runs as, and returns its credential.
+func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
 	credential, err := d.hub.MintToken(ctx, user)
 	if err == nil {
 		err = d.prepared.Grant(ctx, d.client, rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
-		})
+		}, d.replicas > 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub: %w", err)
 	}
-	return credential.Config(), nil
+	return credential, nil
 }
 
 // remoteAccount makes the account of the hub in a remote with these labels, and returns its kubeconfig. The account has the

@@ -37,8 +37,11 @@ type Hub struct {
 	Run RunHub
 	// Modules are its modules, with their configuration.
 	Modules []registry.Module
-	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
-	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error
+	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator. sharded
+	// is true for a hub whose replicas share the Clusters.
+	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject, sharded bool) error
+	// Args returns the arguments with which the program is a replica of the hub, in a process of its own.
+	Args func(Replica) []string
 	// Policy is the policy of its flags.
 	Policy kubeconfig.Policy
 	// Unused are the flags in the configuration file that a hub in dev does not use.
@@ -57,6 +60,9 @@ const examples = `  # Two remotes, until Ctrl-C
 
   # With the configuration that the hub will have, and objects for its modules
   %s dev --config hub.yaml --apply objects.yaml
+
+  # Three replicas of the hub that share the Clusters
+  %s dev --replicas 3
 
   # With a NATS server, for modules with entities
   %s dev --nats
@@ -81,7 +87,10 @@ func Command(p Program) *cobra.Command {
 			"refuse a context that ~/.kube/config has, too, and do not read the files in .hub, which may be part of a checkout.\n\n" +
 			"With --config the hub uses the modules' configuration and the flags of a file, except the flags for the hub's\n" +
 			"cluster, its addresses and its identity. The hub may connect to this machine, where its remotes are: a\n" +
-			"deny-cidr that covers loopback is an error.",
+			"deny-cidr that covers loopback is an error.\n\n" +
+			"With --replicas above 1 the hub has that number of processes, hub-0 and so on, with their names before the lines\n" +
+			"of the log. A replica that ends is reported and not started again; the others take over its Clusters. dev fails\n" +
+			"when the last one has ended.",
 		Example: p.replaceName(examples),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {

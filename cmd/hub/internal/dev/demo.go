@@ -30,6 +30,7 @@ type demo struct {
 
 	folder   *folder
 	logFile  *os.File // nil when the hub logs to the terminal
+	log      io.Writer
 	prepared Hub
 	objects  []*unstructured.Unstructured // of --apply
 	scheme   *runtime.Scheme
@@ -37,7 +38,8 @@ type demo struct {
 	hub      *fleet.Cluster
 	client   client.Client // of the hub
 	remotes  []remote
-	running  *running // the hub, once it was started
+	running  *running   // the hub, once it was started
+	started  []*replica // of the hub, none if it runs in this process
 
 	natsServer *server.Server // nil without --nats
 	natsURL    string
@@ -89,11 +91,11 @@ func orInterrupted(ctx context.Context, err error) error {
 
 // prepare makes the parts that need no cluster.
 func (d *demo) prepare(context.Context) error {
-	log, err := d.openLog()
-	if err != nil {
+	var err error
+	if d.log, err = d.openLog(); err != nil {
 		return fmt.Errorf("open the hub's log: %w", err)
 	}
-	if d.prepared, err = d.program.Hub(log, d.config); err != nil {
+	if d.prepared, err = d.program.Hub(d.log, d.config); err != nil {
 		return err
 	}
 	if d.objects, err = readObjects(d.apply); err != nil {

@@ -20,7 +20,8 @@ for one with a user's own modules.
 	simulate                         Namespaces, Nodes and Pods in the remotes, so that modules have objects to read
 	apply                            the objects of --apply in the hub
 	register                         one labelled Secret per remote, with the token of an account
-	run the hub                      in this process, as an account, with its log in the data folder
+	run the hub                      in this process, as an account, with its log in the data folder; with --replicas,
+	                                 a process for each replica
 	wait, print, wait                until all are Ready; the output of kubectl get; until Ctrl-C
 
 Whatever ends the command (Ctrl-C in the middle of any step, a step that fails, a hub that ends), it cleans
@@ -34,6 +35,12 @@ of that process until the hub is ready. The process in the background runs the s
 foreground, so there is one way to start and one to stop, and one process that owns everything: if it is
 killed, the clusters die with it. The lock on the data folder names this process and shows whether it still
 runs; down sends it SIGTERM and waits until the lock is free.
+
+# Replicas
+
+With --replicas the command starts processes of the same program, with the command run. They are real processes, so that a user
+can kill one of them. This process owns them: on Ctrl-C each gets SIGTERM, and is killed if it has not ended 30 seconds later. A
+shell waits beside each of them on a pipe from this process, and kills the replica if this process is killed.
 
 # Considerations
 

@@ -18,6 +18,7 @@ const (
 	lockFile       = devdir.LockFile
 	kubeconfigFile = devdir.KubeconfigFile
 	logFile        = "hub.log"
+	accountFile    = "replicas.kubeconfig" // of the account of the hub, for its replicas
 	fleetDir       = "fleet"
 )
 
@@ -87,7 +88,8 @@ func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
 // clear removes the files of dev, except for the hub's log.
 func (f *folder) clear() error {
-	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(natsDir)), os.RemoveAll(f.path(kubeconfigFile)), devdir.Remove(f.dir))
+	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(natsDir)), os.RemoveAll(f.path(kubeconfigFile)),
+		os.RemoveAll(f.path(accountFile)), devdir.Remove(f.dir))
 }
 
 // release removes the files of dev, and the folder if it is empty then, and unlocks it. The

@@ -23,15 +23,21 @@ func (r *running) stop() {
 
 // startHub starts the hub. It ends with cleanUp and not with ctx, so that it is stopped in order.
 func (d *demo) startHub(ctx context.Context) error {
-	config, err := d.hubAccount(ctx)
+	account, err := d.hubAccount(ctx)
 	if err != nil {
 		return err
+	}
+	if d.replicas > 1 {
+		if err := d.folder.writeNew(accountFile, account.Kubeconfig()); err != nil {
+			return fmt.Errorf("write the kubeconfig of the replicas: %w", err)
+		}
+		return d.startReplicas(ctx)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &running{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = d.prepared.Run(ctx, config, d.natsURL)
+		r.err = d.prepared.Run(ctx, account.Config(), d.natsURL)
 	}()
 	d.running = r
 	return nil

@@ -31,6 +31,7 @@ func (d *demo) printNext(context.Context) error {
 		}
 		d.out.text("  kubectl      alias kubectl=%s   (there is none on PATH)", path)
 	}
+	d.printReplicas()
 	if !d.verbose {
 		d.out.text("  hub's log    %s", d.folder.path(logFile))
 	}
@@ -42,7 +43,7 @@ func (d *demo) printNext(context.Context) error {
 		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
 		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),
 		fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last),
-	}, slices.Concat(d.nextOfSync(), d.nextOfNATS())...) {
+	}, slices.Concat(d.nextOfReplicas(), d.nextOfSync(), d.nextOfNATS())...) {
 		d.out.text("%s%s", map[bool]string{true: "  try:  ", false: "        "}[i == 0], line)
 	}
 	d.out.text("")

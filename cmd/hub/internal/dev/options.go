@@ -17,6 +17,7 @@ import (
 // options are the flags of dev.
 type options struct {
 	clusters, nodes int
+	replicas        int
 	provider, image string
 	config, apply   string
 	dataDir         string
@@ -30,6 +31,9 @@ type options struct {
 // maxClusters is as many as get names; a machine gives up before.
 const maxClusters = 99
 
+// maxReplicas is more than a machine needs to show how replicas share Clusters.
+const maxReplicas = 9
+
 const defaultDataDir = devdir.Default
 
 func (o *options) bind(cmd *cobra.Command) {
@@ -39,6 +43,8 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.SortFlags = false
 	set.IntVar(&o.clusters, "clusters", 2, "Number of remotes")
 	set.IntVar(&o.nodes, "nodes", 3, "Number of simulated Nodes in each remote, with some simulated Pods on each")
+	set.IntVar(&o.replicas, "replicas", 1,
+		"Number of replicas of the hub. With more than one, each is a process, and they share the Clusters as with run --replicas-mode=Sharded")
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
 		"How to run the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")
@@ -61,6 +67,12 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	}
 	if o.nodes < 0 || o.nodes > 1000 {
 		errs = append(errs, fmt.Errorf("--nodes=%d: use 0 to 1000", o.nodes))
+	}
+	if o.replicas < 1 || o.replicas > maxReplicas {
+		errs = append(errs, fmt.Errorf("--replicas=%d: use 1 to %d", o.replicas, maxReplicas))
+	}
+	if o.replicas > 1 && o.nats {
+		errs = append(errs, errors.New("--nats is for one replica: leave out --replicas or --nats"))
 	}
 	if o.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))

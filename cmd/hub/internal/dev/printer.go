@@ -22,10 +22,9 @@ const (
 
 // printer shows people how far things have come, a line at a time.
 type printer struct {
+	mu    sync.Mutex // protects the rest, so that lines stay whole
 	style style
-
-	mu sync.Mutex // protects w, so that lines stay whole
-	w  io.Writer
+	w     io.Writer
 }
 
 var _ io.Writer = (*printer)(nil)
@@ -58,10 +57,12 @@ func (p *printer) rest(format string, args ...any) { p.mark("\x1b[36m◎\x1b[0m 
 func (p *printer) text(format string, args ...any) { p.mark("", "", format, args) }
 
 func (p *printer) mark(symbol, word, format string, args []any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.style == plain {
 		symbol = word
 	}
-	_, _ = fmt.Fprintf(p, symbol+format+"\n", args...)
+	_, _ = fmt.Fprintf(p.w, symbol+format+"\n", args...)
 }
 
 // Write prints formatted text.

@@ -54,10 +54,10 @@ func (i Installation) Check(ctx context.Context) Report {
 		return r
 	}
 	i.namespace(ctx, &r)
-	report, err := partreport.Read(ctx, i.Hub, i.Namespace)
-	i.lease(ctx, &r, report)
+	reports, err := partreport.Read(ctx, i.Hub, i.Namespace)
+	i.lease(ctx, &r, reports.Latest())
 	i.clusters(ctx, &r)
-	i.modules(&r, report, err)
+	i.modules(&r, reports, err)
 	i.deletes(ctx, &r)
 	return r
 }
@@ -170,8 +170,9 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	}
 }
 
-// modules adds the hub's report on the hub parts of modules, with its age.
-func (i Installation) modules(r *Report, report *partreport.Report, err error) {
+// modules adds the hub's reports on the hub parts of modules, with their age.
+func (i Installation) modules(r *Report, reports partreport.Reports, err error) {
+	report := reports.Latest()
 	switch {
 	case err != nil:
 		r.warn(checkModules, "", "%v", i.Hub.Explain(err))
@@ -186,13 +187,27 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 		return
 	}
 	well := true
+	for _, one := range reports {
+		well = parts(r, one) && well
+	}
+	switch n := len(report.Parts); {
+	case well && n == 0:
+		r.ok(checkModules, "no module has a hub part, as %s reported %s ago", report.Replica, report.Age())
+	case well:
+		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", n, report.Replica, report.Age())
+	}
+}
+
+// parts adds the hub parts of one replica that do not run, and reports whether there is none.
+func parts(r *Report, report partreport.Report) (well bool) {
+	well = true
 	for _, part := range report.Parts {
 		text := fmt.Sprintf("the hub part of module %s is %s, as %s reported %s ago", part.Module, &part, report.Replica, report.Age())
 		if part.Message != "" {
 			text += ": " + part.Message
 		}
 		switch part.State {
-		case state.ModuleRunning:
+		case state.ModuleRunning, state.ModuleStandby:
 			continue
 		case state.ModuleWaiting, state.ModuleFailed:
 			r.fail(checkModules, adviceFor(part), "%s", text)
@@ -201,12 +216,7 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 		}
 		well = false
 	}
-	switch {
-	case well && len(report.Parts) == 0:
-		r.ok(checkModules, "no module has a hub part, as %s reported %s ago", report.Replica, report.Age())
-	case well:
-		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", len(report.Parts), report.Replica, report.Age())
-	}
+	return well
 }
 
 // deletes adds the holds of deletes that are in force.

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -28,6 +29,7 @@ const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the Service
 // Flags are the flags of the command run.
 type Flags struct {
 	connection connection
+	mode       Mode // of the replicas
 	Options    process.Options
 	log        logging.Options
 	format     string
@@ -47,6 +49,7 @@ func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 	f.connection.bind(set)
 	f.bindHub()
 	f.bindElection()
+	f.bindSharing()
 	f.bindPolicy()
 	BindNATS(set, &f.Options.NATS)
 	set.StringVar(&f.Options.NATS.Secret, "nats-secret", "",
@@ -104,6 +107,49 @@ func (f *Flags) bindElection() {
 		"Time between tries to get or renew the lease")
 }
 
+// Mode is what several replicas of a hub do, as the value of a flag.
+type Mode string
+
+// Modes of several replicas of a hub.
+const (
+	ModeLeader  Mode = "Leader"
+	ModeSharded Mode = "Sharded"
+)
+
+// Bind adds the flag of the mode, whose default is ModeLeader.
+func (m *Mode) Bind(set *pflag.FlagSet, what string) {
+	set.StringVar((*string)(m), modeFlag, string(ModeLeader), what)
+}
+
+// modeFlag is the name of the flag of the mode, and shardsFlag that of the number of shards.
+const modeFlag, shardsFlag = "replicas-mode", "shards"
+
+// Check returns an error unless the mode is one of these.
+func (m *Mode) Check() error {
+	if *m != ModeLeader && *m != ModeSharded {
+		return fmt.Errorf("--%s=%q is not a mode: use %s or %s", modeFlag, string(*m), ModeLeader, ModeSharded)
+	}
+	return nil
+}
+
+func (f *Flags) bindSharing() {
+	f.mode.Bind(f.set, "What several replicas of the hub do: "+string(ModeLeader)+" (one works, the others stand by) or "+string(ModeSharded)+
+		" (each runs a part of the Clusters; not complete yet)")
+	BindShards(f.set, &f.Options.Sharing.Shards)
+}
+
+// BindShards adds the flag of the number of shards.
+func BindShards(set *pflag.FlagSet, n *int) {
+	set.IntVar(n, shardsFlag, shards.DefaultCount,
+		"Number of parts of the Clusters in the mode "+string(ModeSharded)+". It is the same for all replicas and never changes")
+}
+
+// CheckShards returns an error unless the number of shards is positive.
+func CheckShards(n int) error { return checkAtLeastOne(shardsFlag, n) }
+
+// isSharded reports whether the replicas share the Clusters.
+func (f *Flags) isSharded() bool { return f.mode == ModeSharded }
+
 func (f *Flags) bindPolicy() {
 	p := &f.Options.Registry.Policy
 	f.set.Var((*CIDRs)(&p.AllowCIDRs), "allow-cidr",
@@ -155,6 +201,9 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	}
 	o := f.Options
 	o.Flags = f.values
+	if f.isSharded() {
+		o.Sharing.Enabled, o.Election.Enabled = true, false
+	}
 	var err error
 	f.log.Format = logging.Format(f.format)
 	if o.Log, err = logging.New(w, f.log); err != nil {

@@ -42,6 +42,7 @@ func (f *Flags) validate() error {
 		checkAddress("debug-bind-address", o.DebugAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
 		checkElection(o.Election),
+		f.checkSharing(),
 		checkNATS(o.NATS),
 	)
 }
@@ -70,6 +71,17 @@ func checkElection(e process.Election) error {
 			"or a standby takes over from a leader that still tries", e.LeaseDuration, e.RenewDeadline))
 	}
 	return errors.Join(errs...)
+}
+
+// checkSharing checks the mode of the replicas.
+func (f *Flags) checkSharing() error {
+	if err := f.mode.Check(); err != nil || !f.isSharded() {
+		return err
+	}
+	return errors.Join(
+		CheckShards(f.Options.Sharing.Shards),
+		checkName("replica-name", f.Options.Registry.Replica, validation.IsDNS1123Label),
+	)
 }
 
 func checkName(flag, value string, problems func(string) []string) error {

@@ -41,7 +41,7 @@ type module struct {
 	clusters []any // of map[string]any
 	in       map[hubv1.ModuleState]int
 	troubled []string
-	part     *partreport.Part // nil for none
+	parts    partreport.Reports // of the replicas with its hub part
 }
 
 // Print writes the modules to w. An unknown name is an error.
@@ -50,17 +50,17 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	if err := m.Hub.List(ctx, &list); err != nil {
 		return m.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
 	}
-	report, bad := partreport.Read(ctx, m.Hub, m.Namespace)
+	reports, bad := partreport.Read(ctx, m.Hub, m.Namespace)
 	if apierrors.IsForbidden(bad) {
 		bad = nil // the table says that it is unknown
 	}
 	if bad != nil {
 		bad = m.Hub.Explain(fmt.Errorf("read the report on hub parts: %w", bad))
 	}
-	found, err := m.pick(m.count(list.Items, report))
+	found, err := m.pick(m.count(list.Items, reports))
 	err = errors.Join(err, bad)
 	if form.Format.Tabular() {
-		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found, report)))
+		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found, reports)))
 	}
 	printer, bad := form.Format.Printer()
 	if bad != nil {
@@ -79,19 +79,29 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 			"apiVersion": "v1", "kind": "Module", "metadata": map[string]any{"name": one.name},
 			"description": m.Known[one.name], "clusters": one.clusters,
 		}
-		if one.part != nil {
-			object["hubPart"] = map[string]any{
-				"state": one.part.State, "reason": one.part.Reason, "message": one.part.Message,
-				"since": one.part.Since.UTC().Format(time.RFC3339), "replica": report.Replica,
-				"reported": report.Written.UTC().Format(time.RFC3339),
-			}
+		if parts := one.hubParts(); len(parts) > 0 {
+			object["hubPart"], object["hubParts"] = parts[0], parts
 		}
 		objects = append(objects, &unstructured.Unstructured{Object: object})
 	}
 	return errors.Join(err, printer.PrintObj(listOf(objects), w))
 }
 
-func (m Modules) count(clusters []hubv1.Cluster, report *partreport.Report) map[string]*module {
+// hubParts returns the states of the hub part in the replicas of the hub.
+func (m *module) hubParts() []any {
+	var all []any
+	for _, report := range m.parts {
+		part := report.Of(m.name)
+		all = append(all, map[string]any{
+			"state": part.State, "reason": part.Reason, "message": part.Message,
+			"since": part.Since.UTC().Format(time.RFC3339), "replica": report.Replica,
+			"reported": report.Written.UTC().Format(time.RFC3339),
+		})
+	}
+	return all
+}
+
+func (m Modules) count(clusters []hubv1.Cluster, reports partreport.Reports) map[string]*module {
 	all := map[string]*module{}
 	of := func(name string) *module {
 		if all[name] == nil {
@@ -114,9 +124,9 @@ func (m Modules) count(clusters []hubv1.Cluster, report *partreport.Report) map[
 			}
 		}
 	}
-	if report != nil {
+	for _, report := range reports {
 		for _, part := range report.Parts {
-			of(part.Module).part = &part
+			of(part.Module).parts = reports.Of(part.Module)
 		}
 	}
 	return all
@@ -143,7 +153,7 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 // columnType is the type of every column of modules.
 const columnType = "string"
 
-func (m Modules) table(found []*module, report *partreport.Report) *metav1.Table {
+func (m Modules) table(found []*module, reports partreport.Reports) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: columnType, Format: "name"},
 		{Name: "Running", Type: columnType},
@@ -160,7 +170,7 @@ func (m Modules) table(found []*module, report *partreport.Report) *metav1.Table
 		if !ok {
 			description = "<not in this program>"
 		}
-		part, reported, message := one.hubPart(report)
+		part, reported, message := one.hubPart(reports)
 		table.Rows = append(table.Rows, metav1.TableRow{
 			Cells: []any{
 				one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
@@ -173,17 +183,24 @@ func (m Modules) table(found []*module, report *partreport.Report) *metav1.Table
 	return table
 }
 
-// hubPart returns the state of the hub part of the module, how long ago the hub reported it, and its message. The state of
+// hubPart returns the state of the hub part of the module, how long ago the hub reported it, and its messages. The state of
 // an old report is not known to be still true.
-func (m *module) hubPart(report *partreport.Report) (state, reported, message string) {
+func (m *module) hubPart(reports partreport.Reports) (state, reported, message string) {
 	const none, unknown = "<none>", "<unknown>"
 	switch {
-	case report == nil:
+	case len(reports) == 0:
 		return unknown, none, ""
-	case m.part == nil:
+	case len(m.parts) == 0:
 		return none, none, ""
-	case report.Old():
-		return unknown + ", was " + m.part.String(), report.Age() + " ago", m.part.Message
 	}
-	return m.part.String(), report.Age() + " ago", m.part.Message
+	if state = m.parts.Summary(m.name); m.parts.Old() {
+		state = unknown + ", was " + state
+	}
+	var messages []string
+	for _, report := range m.parts {
+		if text := report.Of(m.name).Message; text != "" && !slices.Contains(messages, text) {
+			messages = append(messages, text)
+		}
+	}
+	return state, m.parts.Latest().Age() + " ago", strings.Join(messages, "; ")
 }

@@ -107,7 +107,7 @@ func TestApply_Refused(t *testing.T) {
 func TestApply_RestrictedPodSecurity(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)
-	template := deployment(t, objects(t, install.Options{Config: configText})).Spec.Template
+	template := deployment(t, objects(t, install.Options{Config: configText, Sharded: true})).Spec.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "admitted", Namespace: hubv1.DefaultNamespace, Labels: template.Labels},
 		Spec:       template.Spec,

@@ -5,12 +5,14 @@ package install
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
 // Options are the differences between an installation and the manifests.
@@ -19,8 +21,12 @@ type Options struct {
 	Namespace string
 	// Image is the reference of the hub's image. Default: the image of the manifests.
 	Image string
-	// Replicas is the number of hubs. Default (0): the number in the manifests.
+	// Replicas is the number of hubs. Default (0): the number in the manifests, which depends on Sharded.
 	Replicas int32
+	// Sharded makes the replicas share the Clusters, with the number of Shards. Default: one works and the others stand by; the
+	// number of shards is that of the command run.
+	Sharded bool
+	Shards  int
 	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
 	// as the hub. AppsNamespace defaults to the namespace of the hub, see AppsNamespace.
 	Impersonate   bool
@@ -56,11 +62,15 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the roles of apps: %w", err)
 	}
+	ofReplicas, err := o.sharding()
+	if err != nil {
+		return nil, fmt.Errorf("make the role of replicas: %w", err)
+	}
 	configMap, err := o.configMap() // before the Deployment: its Pods mount it
 	if err != nil {
 		return nil, fmt.Errorf("make the ConfigMap: %w", err)
 	}
-	return namespaceFirst(slices.Concat(configMap, objects, ofModules, ofApps)), nil
+	return namespaceFirst(slices.Concat(configMap, objects, ofModules, ofApps, ofReplicas)), nil
 }
 
 // complete puts the options into an object.
@@ -106,6 +116,9 @@ func (o Options) bind(binding *unstructured.Unstructured) error {
 
 // deploy puts the image, the replicas and the flags into the Deployment of the hub.
 func (o Options) deploy(deployment *unstructured.Unstructured) error {
+	if err := o.share(deployment); err != nil {
+		return err
+	}
 	if o.Replicas != 0 {
 		if err := unstructured.SetNestedField(deployment.Object, int64(o.Replicas), "spec", "replicas"); err != nil {
 			return err
@@ -139,6 +152,9 @@ func (o Options) deploy(deployment *unstructured.Unstructured) error {
 // arguments returns the hub's arguments that the options add to the manifests.
 func (o Options) arguments() []any {
 	var args []any
+	if o.Sharded && o.Shards != 0 && o.Shards != shards.DefaultCount {
+		args = append(args, "--shards="+strconv.Itoa(o.Shards))
+	}
 	if namespace := o.appsNamespace(); namespace != "" {
 		args = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 // Leftovers returns a warning for each role that may be of an earlier installation of this hub, as its name says, and that
-// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name, and
-// ClusterRoles with which a hub could impersonate any user. It changes nothing. Roles that it may not list are not
-// looked at.
+// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name or
+// for replicas that no longer share the Clusters, and ClusterRoles with which a hub could impersonate any user. It changes
+// nothing. Roles that it may not list are not looked at.
 func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) ([]string, error) {
 	var found rbacv1.RoleList
 	var clusterRoles rbacv1.ClusterRoleList
@@ -35,7 +35,14 @@ func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Uns
 	}
 	var all []string
 	for _, role := range found.Items {
-		if (role.Name == roles.ModulesRole || role.Name == roles.AppsRole) && !applied("Role", role.Namespace, role.Name) {
+		if role.Name == roles.ShardingRole && !applied("Role", role.Namespace, role.Name) {
+			all = append(all, fmt.Sprintf("Role %s in namespace %s is of a hub whose replicas share the Clusters; a hub needs it until it has "+
+				"changed to the mode Leader; when hub check names a leader, remove it: kubectl delete role,rolebinding %s --namespace %s",
+				role.Name, role.Namespace, role.Name, role.Namespace))
+			continue
+		}
+		optional := []string{roles.ModulesRole, roles.AppsRole}
+		if slices.Contains(optional, role.Name) && !applied("Role", role.Namespace, role.Name) {
 			all = append(all, fmt.Sprintf("Role %s in namespace %s is not of this installation; "+
 				"unless its RoleBinding names another hub that runs, it is of an earlier one, and to be removed: kubectl delete role,rolebinding %s --namespace %s", role.Name, role.Namespace, role.Name, role.Namespace))
 		}

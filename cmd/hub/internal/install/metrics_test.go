@@ -13,9 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/audit"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
 )
 
 // documented is a row of docs/metrics.md.
@@ -57,6 +60,7 @@ func checkMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ctrlmetrics.Registry.Unregister(log) })
+	registerShare(t)
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +81,21 @@ func checkMetrics(t *testing.T) {
 	}
 	for name, row := range page {
 		checkDescribed(t, name, row)
+	}
+}
+
+// registerShare registers the metrics of a hub that shares its Clusters. This hub has all of them.
+func registerShare(t *testing.T) {
+	t.Helper()
+	fleet, err := sharing.New(sharing.Options{Config: &rest.Config{}, Namespace: "hub", Replica: "hub-0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []prometheus.Collector{fleet, audit.New(audit.Options{})} {
+		if err := ctrlmetrics.Registry.Register(one); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ctrlmetrics.Registry.Unregister(one) })
 	}
 }
 

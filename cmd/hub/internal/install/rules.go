@@ -27,6 +27,8 @@ func replaceRules(r *roles.Rules, role *unstructured.Unstructured) error {
 		rules = r.Own
 	case "Role/" + eventsRole:
 		rules = r.Events
+	case "Role/" + roles.ShardingRole:
+		rules = r.Sharding
 	case "ClusterRole/" + roles.AppsRole:
 		rules = r.Apps
 	default:

@@ -8,7 +8,7 @@ moment whether this one may write.
 
 	candidacy, err := lease.New(lease.Options{Config: config, Namespace: ns, Name: name, Identity: me, ...})
 	guarded.Wrap(candidacy.Guard)       // the hub's own clients
-	registry.Options{Gate: func(registry.ClusterName) error { return candidacy.Check() }, ...}
+	registry.Options{Gate: func(registry.ClusterName) (int64, error) { return 0, candidacy.Check() }, ...}
 	ctrl.Options{LeaderElection: true, LeaderElectionResourceLockInterface: candidacy.Turn(), ...}
 	go candidacy.Run(ctx)
 
@@ -18,7 +18,7 @@ moment whether this one may write.
 		candidacy.GiveBack(stopping)
 	}
 
-A Candidacy is for one term: it gets the lease once, and when that is lost it stays lost.
+Without a manager, Ask takes the place of Turn. A Candidacy is for one term: it gets the lease once, and when that is lost it stays lost.
 
 # The gate
 

@@ -80,7 +80,10 @@ func New(o Options) (*Candidacy, error) {
 	return c, nil
 }
 
-// Run waits until the manager asks for its turn, tries to get the lease, and keeps it. It returns
+// Ask lets Run try to get the lease. A manager that asks for its turn does so, too.
+func (c *Candidacy) Ask() { c.ask() }
+
+// Run waits until Ask is called, tries to get the lease, and keeps it. It returns
 // when the lease is lost, or soon after ctx has ended; call GiveBack or Forfeit then. Run is called
 // once.
 func (c *Candidacy) Run(ctx context.Context) {

@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,11 +24,16 @@ import (
 const (
 	// Name is the name of the ConfigMap, in the credentials namespace.
 	Name = "clusterfx-modules"
-	// dataKey is the key of the report in the ConfigMap.
-	dataKey = "hub-parts.json"
+	// dataKey is the key of the report of a hub that has all Clusters. Where several replicas share them, the name of the
+	// replica is between keyPrefix and keySuffix.
+	dataKey              = "hub-parts.json"
+	keyPrefix, keySuffix = "hub-parts.", ".json"
 )
 
-// Report is the state of all hub parts in the replica that leads.
+// keyOf returns the key of the report of a replica that shares the Clusters with others.
+func keyOf(replica string) string { return keyPrefix + replica + keySuffix }
+
+// Report is the state of all hub parts in one replica.
 type Report struct {
 	// Written is when the report was written, Replica by which hub.
 	Written metav1.Time `json:"written"`
@@ -45,6 +53,9 @@ type Part struct {
 	Since metav1.Time `json:"since"`
 }
 
+// Reports are the reports of the replicas of a hub, in the order of their names. A hub that does not share its Clusters has one.
+type Reports []Report
+
 // Rules are the permissions that the hub needs in the credentials namespace to write the report, beside that to
 // create ConfigMaps.
 func Rules() []rbacv1.PolicyRule {
@@ -53,8 +64,17 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// Read returns the report of the hub with this credentials namespace, or nil if there is none.
-func Read(ctx context.Context, hub client.Reader, namespace string) (*Report, error) {
+// ReplicaRules returns the permissions, beside those of Rules, that a replica needs to write and remove reports where several
+// share the Clusters.
+func ReplicaRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{"patch"}},
+	}
+}
+
+// Read returns the reports of the hub with this credentials namespace; none if the hub has not reported. Reports that are Old are
+// returned only if all are: their replicas have ended.
+func Read(ctx context.Context, hub client.Reader, namespace string) (Reports, error) {
 	var found corev1.ConfigMap
 	err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, &found)
 	if apierrors.IsNotFound(err) {
@@ -63,11 +83,21 @@ func Read(ctx context.Context, hub client.Reader, namespace string) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{}
-	if err := json.Unmarshal([]byte(found.Data[dataKey]), report); err != nil {
-		return nil, fmt.Errorf("read %s in ConfigMap %s/%s: %w; delete it, and the hub writes it again", dataKey, namespace, Name, err)
+	var all Reports
+	for _, key := range slices.Sorted(maps.Keys(found.Data)) {
+		if !strings.HasPrefix(key, keyPrefix) || !strings.HasSuffix(key, keySuffix) {
+			continue
+		}
+		var report Report
+		if err := json.Unmarshal([]byte(found.Data[key]), &report); err != nil {
+			return nil, fmt.Errorf("read %s in ConfigMap %s/%s: %w; delete the ConfigMap, and the hub writes it again", key, namespace, Name, err)
+		}
+		all = append(all, report)
 	}
-	return report, nil
+	if all.Old() {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(r Report) bool { return r.Old() }), nil
 }
 
 // Of returns the state of the hub part of a module, or nil if the module has none.
@@ -78,6 +108,60 @@ func (r *Report) Of(module string) *Part {
 		}
 	}
 	return nil
+}
+
+// Old reports whether all reports are Old, which is true of none.
+func (r Reports) Old() bool {
+	return !slices.ContainsFunc(r, func(one Report) bool { return !one.Old() })
+}
+
+// Latest returns the report that was written last, or nil if there is none.
+func (r Reports) Latest() *Report {
+	var latest *Report
+	for i := range r {
+		if latest == nil || latest.Written.Before(&r[i].Written) {
+			latest = &r[i]
+		}
+	}
+	return latest
+}
+
+// Of returns the reports on the hub part of a module: none if the module has none. Replicas in which the hub part stands by are
+// left out, unless it stands by in all.
+func (r Reports) Of(module string) Reports {
+	var all, active Reports
+	for _, report := range r {
+		switch part := report.Of(module); {
+		case part == nil:
+		case part.State == state.ModuleStandby:
+			all = append(all, report)
+		default:
+			all, active = append(all, report), append(active, report)
+		}
+	}
+	if len(active) > 0 {
+		return active
+	}
+	return all
+}
+
+// Summary returns the state of the hub part of a module in all replicas. It names the replicas if their states differ.
+func (r Reports) Summary(module string) string {
+	in, states := map[string][]string{}, []string(nil)
+	for _, report := range r.Of(module) {
+		state := report.Of(module).String()
+		if in[state] == nil {
+			states = append(states, state)
+		}
+		in[state] = append(in[state], report.Replica)
+	}
+	if len(states) == 1 {
+		return states[0]
+	}
+	for i, state := range states {
+		states[i] = state + " in " + strings.Join(in[state], " and ")
+	}
+	return strings.Join(states, ", ")
 }
 
 // Age returns how old the report is, for people.

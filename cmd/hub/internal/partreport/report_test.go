@@ -117,7 +117,8 @@ func expect(t *testing.T, c client.Client, namespace, state string) {
 		if len(written.Data) != 1 || len(written.Annotations) != 0 {
 			return fmt.Errorf("the ConfigMap keeps other content: %v, %v", written.Data, written.Annotations)
 		}
-		report, err := Read(t.Context(), c, namespace)
+		reports, err := Read(t.Context(), c, namespace)
+		report := reports.Latest()
 		if err != nil || report == nil || report.Replica != "one" || report.Old() || report.Of("other") != nil {
 			return fmt.Errorf("the report is %+v: %w", report, err)
 		}

@@ -5,12 +5,14 @@ package partreport
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -28,7 +30,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// Options configure a Writer. All of them are required.
+// Options configure a Writer. All of them are required but Leaving and Check.
 type Options struct {
 	// Client writes to the hub's cluster.
 	Client client.Client
@@ -36,11 +38,17 @@ type Options struct {
 	Namespace, Replica string
 	// Parts returns the state of the hub parts.
 	Parts func() []state.HubPartStatus
+	// Leaving is set if this hub shares the Clusters with other replicas: each writes a report of its own. It is closed when
+	// this replica begins to leave the others, and then the writer removes the report and ends. Default: nil, a hub that has all
+	// Clusters.
+	Leaving <-chan struct{}
+	// Check returns an error while this hub may not write; then the writer waits. Default: it may.
+	Check func() error
 	// Log gets a line when the report cannot be written.
 	Log logr.Logger
 }
 
-// Writer keeps the report up to date while this hub leads. It is a runnable of the hub's manager.
+// Writer keeps the report up to date while this hub works. It is a runnable of the hub's manager.
 type Writer struct {
 	options Options
 	wake    <-chan struct{}
@@ -57,7 +65,11 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 // Start writes the report until ctx ends. It never fails: no work depends on the report.
 func (w *Writer) Start(ctx context.Context) error {
 	failing := false
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !w.leaves() {
+		if w.options.Check != nil && w.options.Check() != nil {
+			w.wait(ctx, nil, settle)
+			continue
+		}
 		pause := refresh
 		if err := w.write(ctx); err != nil {
 			pause = retry
@@ -73,10 +85,41 @@ func (w *Writer) Start(ctx context.Context) error {
 			w.wait(ctx, nil, settle)
 		}
 	}
+	if ctx.Err() == nil {
+		if err := Forget(ctx, w.options.Client, w.options.Namespace, w.options.Replica); err != nil {
+			w.options.Log.Info("Failed to remove the report of the state of hub parts; it is shown until it is old",
+				"configMap", Name, "error", err.Error())
+		}
+	}
 	return nil
 }
 
-// wait returns after a time, when wake delivers, or when ctx ends. It reports whether wake delivered.
+// Forget removes the report of a replica that shared the Clusters with others and has ended. It blocks for one request.
+func Forget(ctx context.Context, c client.Client, namespace, replica string) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
+	change, err := json.Marshal(map[string]any{"data": map[string]any{keyOf(replica): nil}})
+	if err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, change))); err != nil {
+		return fmt.Errorf("remove the report of %s from the ConfigMap %s/%s: %w", replica, namespace, Name, err)
+	}
+	return nil
+}
+
+// leaves reports whether this replica has begun to leave the others.
+func (w *Writer) leaves() bool {
+	select {
+	case <-w.options.Leaving: // It blocks forever if it is nil.
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns after a time, when wake delivers, when this replica leaves, or when ctx ends. It reports whether wake delivered.
 func (w *Writer) wait(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -84,6 +127,7 @@ func (w *Writer) wait(ctx context.Context, wake <-chan struct{}, d time.Duration
 	case <-wake:
 		return true
 	case <-timer.C:
+	case <-w.options.Leaving:
 	case <-ctx.Done():
 	}
 	return false
@@ -102,15 +146,48 @@ func (w *Writer) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	object := &corev1.ConfigMap{
+	if w.options.Leaving != nil {
+		return w.writeOwn(ctx, string(text))
+	}
+	return w.replace(ctx, w.object(dataKey, string(text)))
+}
+
+// object returns the ConfigMap with one report.
+func (w *Writer) object(key, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.options.Namespace, Name: Name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"},
 		},
-		Data: map[string]string{dataKey: string(text)},
+		Data: map[string]string{key: text},
 	}
-	err = w.options.Client.Update(ctx, object.DeepCopy()) // without a version: whatever is there is replaced
+}
+
+// replace writes the report of a hub that has all Clusters.
+func (w *Writer) replace(ctx context.Context, object *corev1.ConfigMap) error {
+	err := w.options.Client.Update(ctx, object.DeepCopy()) // without a version: whatever is there is replaced
 	if apierrors.IsNotFound(err) {
 		err = w.options.Client.Create(ctx, object)
+	}
+	return err
+}
+
+// writeOwn writes the report of this replica and leaves those of the others. It removes the report of a hub that had all
+// Clusters.
+func (w *Writer) writeOwn(ctx context.Context, text string) error {
+	object := w.object(keyOf(w.options.Replica), text)
+	change, err := json.Marshal(map[string]any{"data": map[string]any{keyOf(w.options.Replica): text, dataKey: nil}})
+	if err != nil {
+		return err
+	}
+	patch := func() error {
+		return w.options.Client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, change))
+	}
+	err = patch()
+	if apierrors.IsNotFound(err) {
+		err = w.options.Client.Create(ctx, object.DeepCopy())
+	}
+	if apierrors.IsAlreadyExists(err) { // Another replica was faster.
+		err = patch()
 	}
 	return err
 }

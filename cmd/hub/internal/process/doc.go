@@ -55,6 +55,23 @@ Run returns an error, and the process has to end: two Apps must not act at once.
 A hub without Options.Election has one term and no gate. It continues to work while its API server is
 away (watchretry.go), and catches up afterwards.
 
+# Modes
+
+A hub whose remotes are shared by several replicas begins to work when the installation has the Lease of leader mode, and a hub
+with Options.Election is a candidate for that Lease when all replicas have ended: see package mode. Both are ready while they wait,
+and /readyz?verbose names what they wait for.
+
+# Leaderships
+
+In a hub whose remotes are shared by several replicas, each replica works, and one of them leads: it runs what runs once, which
+is registration and the hub parts OnLeader. The component leadership (leadership.go) elects it by a lease of its own, with the
+name of the hub's lease and the suffix -leader, while it has the Lease of a replica. A leadership is less than a term: its loss
+ends what runs once, and nothing else. A replica is a candidate again when that has ended, or has not within
+Registry.Limits.StopTimeout; then it is fenced.
+Registration has a manager for each leadership (onleader.go), whose clients write no longer than that.
+
+In a hub of one active replica Options.leader is nil, and registration belongs to the hub's manager.
+
 # Considerations
 
 Run does not touch the global state of the process: signals, klog, the global loggers of controller-runtime and

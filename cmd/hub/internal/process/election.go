@@ -5,10 +5,13 @@ package process
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -16,6 +19,8 @@ import (
 // none.
 type election struct {
 	candidacy *lease.Candidacy // nil: the hub is alone
+	wayBack   *mode.WayBack    // from Sharded mode
+	observer  *replica.Observer
 	name      string
 	log       logr.Logger
 	cancel    context.CancelFunc
@@ -35,15 +40,24 @@ func newElection(o Options, alive func() error) (*election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &election{candidacy: candidacy, name: o.Election.ID, log: o.Log, done: make(chan struct{})}, nil
+	e := &election{candidacy: candidacy, name: o.Election.ID, log: o.Log, done: make(chan struct{})}
+	if e.observer, err = replica.NewObserver(o.Config, o.CredentialsNamespace, o.Sharing.Timing); err != nil {
+		return nil, err
+	}
+	changes := o.modeOptions()
+	changes.Every = o.Election.RetryPeriod
+	if e.wayBack, err = mode.NewWayBack(changes, e.observer.Running); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
-// gate returns the function that refuses writes while this hub may not write, or nil.
-func (e *election) gate() func(registry.ClusterName) error {
+// gate returns the function that refuses writes while this hub may not write, or nil. The lease has no number.
+func (e *election) gate() func(registry.ClusterName) (term int64, err error) {
 	if e.candidacy == nil {
 		return nil
 	}
-	return func(registry.ClusterName) error { return e.candidacy.Check() }
+	return func(registry.ClusterName) (int64, error) { return 0, e.candidacy.Check() }
 }
 
 // guard puts the gate before the wire of the hub's own clients, and makes the manager wait for its
@@ -67,8 +81,33 @@ func (e *election) start(ctx context.Context) {
 	ctx, e.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(e.done)
+		defer background(ctx, e.standBy)()
 		e.candidacy.Run(ctx)
 	}()
+}
+
+// standBy releases the lease from replicas in Sharded mode that have ended, until this hub has the lease or ctx ends.
+func (e *election) standBy(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var releasing sync.WaitGroup
+	releasing.Go(func() {
+		defer e.observer.Close()
+		e.wayBack.Run(ctx)
+	})
+	defer releasing.Wait()
+	defer cancel()
+	select {
+	case <-e.candidacy.Held():
+	case <-ctx.Done():
+	}
+}
+
+// waiting says what this hub waits for before it is elected; empty unless that is the end of Sharded mode.
+func (e *election) waiting() string {
+	if e.candidacy == nil {
+		return ""
+	}
+	return e.wayBack.Waiting()
 }
 
 // lost returns a channel that is closed when this hub had the lease and has it no more.

@@ -48,6 +48,7 @@ func (t *term) newManager() (ctrl.Manager, error) {
 		return &watchRetry{next: next, log: t.options.Log}
 	})
 	t.election.guard(&options)
+	t.share.guard(&options)
 	inner, err := ctrl.NewManager(options.config, options.Options)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
@@ -36,6 +37,7 @@ type Options struct {
 	DebugAddress         string
 	Traces               trace.TracerProvider
 	Election             Election
+	Sharing              Sharing
 	Registry             registry.Options
 	NATS                 natshub.Options
 
@@ -46,6 +48,9 @@ type Options struct {
 	Starting func(remotes int)
 	// identity is the holder in the lease while this hub has it.
 	identity string
+	// leader elects the replica that runs what runs once in a hub whose remotes are shared by several replicas; nil if one
+	// replica has all of them.
+	leader registry.Leader
 	// partsChanged is called when the state of a hub part has changed.
 	partsChanged func()
 	// Flags returns the flags of the program, for /flagz. Default: none.
@@ -59,6 +64,16 @@ type Election struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// Sharing configures a hub that shares its Clusters with other replicas, as app.Sharing documents.
+type Sharing struct {
+	Enabled      bool
+	Shards       int
+	Timing       shards.Timing
+	LeaveTimeout time.Duration
+	// ForgetAfter is how long a replica has ended before what it has left is removed. Default: see package replica.
+	ForgetAfter time.Duration
+}
+
 // Defaults of options.
 const (
 	DefaultConcurrency   = 50
@@ -70,8 +85,13 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Config == nil {
+	switch {
+	case o.Config == nil:
 		return o, errors.New("a hub needs the Config of its API server")
+	case o.Sharing.Enabled && o.Election.Enabled:
+		return o, errors.New("a hub that shares its Clusters with others has no leader election; disable one of them")
+	case o.Sharing.Enabled && o.Registry.Replica == "":
+		return o, errors.New("a hub that shares its Clusters with others needs a name of its own, Registry.Replica; use the name of the Pod")
 	}
 	o.Config = rest.CopyConfig(o.Config)
 	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
-	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -26,6 +25,9 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
 		AggregateMetrics: o.Registry.AggregateMetrics,
+	}
+	if o.Sharing.Enabled {
+		settings.Journal = cluster.JournalOf(o.Registry.Replica)
 	}
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice
@@ -41,8 +43,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		),
 		registry.FX,
 		cluster.Module,
-		fx.Supply(registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
-		registration.Module,
+		o.registration(),
 		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
 		renewal.Module,
 	}
@@ -57,6 +58,7 @@ func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
 		Changed: o.partsChanged,
+		Leader:  o.leader,
 		Manager: func() ctrl.Options {
 			shared := cluster.ManagerOptions(o.CredentialsNamespace)
 			shared.NewClient = nil // A module that may get Secrets need not be allowed to watch them.

@@ -40,11 +40,12 @@ func (r *readiness) check(*http.Request) error {
 }
 
 // notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub is ready even if a hub part does
-// not run. The message of a state is left out, since the port needs no authentication.
+// not run. The message of a state is left out, since the port needs no authentication. A hub part that waits for the leadership is
+// as it should be.
 func notRunning(parts []state.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {
-		if one.State != state.ModuleRunning {
+		if one.State != state.ModuleRunning && one.State != state.ModuleStandby {
 			notes = append(notes, fmt.Sprintf("the hub part of module %s is %s (%s)", one.Module, one.State, one.Reason))
 		}
 	}

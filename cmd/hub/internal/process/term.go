@@ -14,13 +14,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // How long a term may take to end, on top of the time in which the registry ends its apps. With the default
-// of that, 20 s, it is less than the 30 s after which Kubernetes kills a Pod.
+// of that, 20 s, it is less than the time after which Kubernetes kills a Pod of the manifests.
 const (
 	// managerReserve is for the other runnables of the manager.
 	managerReserve = 2 * time.Second
@@ -35,6 +36,18 @@ func (o Options) stopTimeout() time.Duration {
 	return 2*o.Registry.Limits.StopTimeout + managerReserve
 }
 
+// EndsWithin returns how long a hub with the defaults of Options takes to end at most, after it was told to: in the mode Sharded
+// it hands over its Clusters first.
+func EndsWithin(sharded bool) time.Duration {
+	var o Options
+	o.Registry.Limits.StopTimeout = defaultStopTimeout
+	within := o.stopTimeout() + hooksReserve + leaseReserve
+	if sharded { // What runs once ends first.
+		within += o.Registry.Limits.StopTimeout + replica.DefaultLeaveTimeout
+	}
+	return within
+}
+
 // errDeposed says that a term ended because the lease was lost, and that nothing of it is left.
 var errDeposed = errors.New("the lease is lost")
 
@@ -46,6 +59,7 @@ type term struct {
 	scheme   *runtime.Scheme
 	site     *serving.Site // the checks and handlers of this term
 	election *election
+	share    *share
 	work     *runner
 	end      *shutdown
 	app      *fx.App
@@ -59,6 +73,10 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	if err != nil {
 		return err
 	}
+	share, err := newShare(o, hearts.Err)
+	if err != nil {
+		return err
+	}
 	metrics := newTermMetrics(o.Registry.Metrics)
 	defer metrics.end()
 	if err := metrics.Register(hearts); err != nil {
@@ -66,8 +84,9 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	}
 	o.Registry.Heartbeats = hearts
 	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
+	share.adopt(&o)
 	t := &term{
-		options: o, scheme: scheme, site: serving.NewSite(), election: election,
+		options: o, scheme: scheme, site: serving.NewSite(), election: election, share: share,
 		work: newRunner(ctx), end: newShutdown(),
 	}
 	changed := make(chan struct{}, 1)
@@ -82,10 +101,11 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	t.app = fx.New(
 		parts(o, t.newManager),
 		t.end.option(),
+		share.option(),
 		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) error {
 			// A manager shuts the registry down only if it had its turn; elsewhere, this takes no time.
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) }))
-			t.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })
+			t.site.NoteReadyz(func() []string { return append(t.waiting(), notRunning(remotes.HubParts())...) })
 			t.work.attach(l, mgr, func() { ports.Show(t.site) })
 			if o.Starting != nil {
 				if err := mgr.Add(&starting{remotes: remotes, tell: o.Starting}); err != nil {
@@ -94,7 +114,7 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 			}
 			return mgr.Add(partreport.NewWriter(partreport.Options{
 				Client: mgr.GetClient(), Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica,
-				Parts: remotes.HubParts, Log: o.Log.WithName("modules"),
+				Parts: remotes.HubParts, Log: o.Log.WithName("modules"), Leaving: share.leaving, Check: share.check(),
 			}, changed))
 		}),
 	)
@@ -102,6 +122,16 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 		return fmt.Errorf("build the hub: %w", cause(err))
 	}
 	return t.run(ctx)
+}
+
+// waiting says what this hub waits for before it works, in a hub whose mode changes.
+func (t *term) waiting() []string {
+	for _, what := range []string{t.election.waiting(), t.share.waiting()} {
+		if what != "" {
+			return []string{"this hub " + what}
+		}
+	}
+	return nil
 }
 
 // background runs f, also when ctx has ended. The function that it returns ends f and waits for that.
@@ -127,7 +157,8 @@ func (t *term) run(ctx context.Context) error {
 	if reason != nil {
 		reason = fmt.Errorf("start the hub: %w", reason)
 	} else {
-		reason = t.wait(ctx)
+		t.share.start(life)
+		reason = errors.Join(t.wait(ctx), t.share.finish(life))
 	}
 	failed := t.work.failure() // by itself, before it was stopped
 	hooks, left := t.stop(life)
@@ -152,6 +183,8 @@ func (t *term) wait(ctx context.Context) error {
 		return nil
 	case <-t.work.ended:
 		return nil
+	case <-t.share.over():
+		return nil // It says why itself.
 	case <-t.election.lost():
 		return errDeposed
 	case <-t.end.requested:

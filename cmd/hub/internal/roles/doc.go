@@ -13,7 +13,7 @@ Package roles has the permissions of a hub: in its own cluster, in the namespace
 # How it works
 
 The permissions are the union of the hub's own, which the packages that send the requests declare (cluster,
-renewal, partreport), and the permissions that the modules declare. Rules that differ in their verbs only are merged into one.
+renewal, partreport, replica), and the permissions that the modules declare. Rules that differ in their verbs only are merged into one.
 
 A permission in one namespace stays in that namespace: the Secrets and the Lease of the hub are in roles of the
 credentials namespace, events of cluster-scoped objects in a role of the namespace default.

@@ -25,12 +25,16 @@ type Hub struct {
 	Impersonate    bool
 	// AppsNamespace is the namespace whose ServiceAccounts the apps act as.
 	AppsNamespace string
+	// Sharded adds the permissions of a hub whose replicas share the Clusters.
+	Sharded bool
 }
 
 // Names of the roles, and of the hub's Lease unless another one is chosen.
 const (
 	// HubRole is the name of the hub's roles in its own cluster.
 	HubRole = "clusterfx-hub"
+	// ShardingRole is the name of the Role, and of its binding, of a hub whose replicas share the Clusters.
+	ShardingRole = "clusterfx-hub-sharding"
 	// ModulesRole is the name of the Role, and of its binding, in each namespace of Rules.Modules.
 	ModulesRole = "clusterfx-hub-modules"
 	// AppsRole is the name of the ClusterRole of the apps, and of their Role in each of these namespaces.
@@ -45,6 +49,10 @@ const (
 // chosen: the namespace of the hub, with -apps.
 func AppsNamespace(hub string) string { return hub + "-apps" }
 
+// LeaderLease returns the name of the Lease of the leader among replicas that share the Clusters, in a hub with a Lease of that
+// name. It is in the namespace of that Lease.
+func LeaderLease(lease string) string { return lease + "-leader" }
+
 // Roles returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
 func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	var all []client.Object
@@ -53,7 +61,7 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	}
 	rules := OfHub(modules, h.Lease)
 	roles := []*rbacv1.Role{role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events)}
-	if h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace {
+	if h.electsElsewhere() {
 		roles[0].Rules = merged(slices.Concat(ownRules(), rules.ownOfModules))
 		inLease := role(h.LeaseNamespace, HubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
 		if h.LeaseNamespace == metav1.NamespaceDefault {
@@ -61,6 +69,9 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 		} else {
 			roles = append(roles, inLease)
 		}
+	}
+	if h.Sharded {
+		roles = append(roles, h.ofReplicas()...)
 	}
 	all = append(all, clusterRole(HubRole, rules.Everywhere))
 	for _, one := range roles {
@@ -70,6 +81,21 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 		all = append(all, roleFor(ModulesRole, needed))
 	}
 	return all
+}
+
+// electsElsewhere reports whether the Lease is in another namespace than the credentials.
+func (h *Hub) electsElsewhere() bool {
+	return h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace
+}
+
+// ofReplicas returns the roles of a hub whose replicas share the Clusters, beside those of every hub.
+func (h *Hub) ofReplicas() []*rbacv1.Role {
+	if h.electsElsewhere() {
+		return []*rbacv1.Role{
+			role(h.Namespace, ShardingRole, shardingRules()), role(h.LeaseNamespace, ShardingRole, leaderRules(h.Lease)),
+		}
+	}
+	return []*rbacv1.Role{role(h.Namespace, ShardingRole, slices.Concat(shardingRules(), leaderRules(h.Lease)))}
 }
 
 // apps returns the namespace of the ServiceAccounts that the apps act as.

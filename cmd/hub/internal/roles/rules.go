@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -22,6 +23,8 @@ type Rules struct {
 	// Everywhere applies to the whole cluster, Own to the namespace of the hub, and Events to the
 	// namespace default.
 	Everywhere, Own, Events []rbacv1.PolicyRule
+	// Sharding applies to the namespace of the hub, too, if several replicas share the Clusters.
+	Sharding []rbacv1.PolicyRule
 	// Apps are the permissions of the apps in the whole cluster, if they act as ServiceAccounts of their own.
 	Apps []rbacv1.PolicyRule
 	// ownOfModules are the permissions in Own that modules need.
@@ -40,6 +43,18 @@ func leaseRules(lease string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{leases("create"), named}
 }
 
+// leaderRules returns the permissions that the election of a leader among several replicas needs in the namespace of its Lease,
+// beside those of the hub's Lease, which include the creation of any Lease.
+func leaderRules(lease string) []rbacv1.PolicyRule {
+	return leaseRules(LeaderLease(lease))[1:]
+}
+
+// shardingRules returns the permissions that a hub needs in the credentials namespace, beside its own, if several replicas share
+// the Clusters, but for the Lease of their leader.
+func shardingRules() []rbacv1.PolicyRule {
+	return merged(slices.Concat(replica.Rules(), cluster.ReplicaRules(), partreport.ReplicaRules()))
+}
+
 // ownRules returns the permissions of a hub in the credentials namespace, but for its Lease.
 func ownRules() []rbacv1.PolicyRule {
 	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
@@ -53,6 +68,8 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 		}),
 		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
 		Events: cluster.EventRules(),
+
+		Sharding: slices.Concat(shardingRules(), leaderRules(lease)),
 	}
 	for _, needed := range rbac.HubRules(modules...) {
 		needed.Rules = merged(needed.Rules)

@@ -136,3 +136,21 @@ func TestAssign_OrderOfCandidates(t *testing.T) {
 		t.Errorf("%d shards depend on the order", countMoves(a, b))
 	}
 }
+
+// A replica that is no candidate although it is live, because it is drained, keeps no shard, and no shard moves between the
+// others. When it is a candidate again, it is filled like a new one.
+func TestAssign_Drained(t *testing.T) {
+	t.Parallel()
+	all := candidates(1, 2, 3)
+	before := Assign(make([]string, DefaultCount), all)
+	drained := Assign(before, all[1:])
+	for shard, name := range drained {
+		if name == all[0].Name || before[shard] != all[0].Name && name != before[shard] {
+			t.Errorf("shard %d of %s goes to %q", shard, before[shard], name)
+		}
+	}
+	after := loads(Assign(drained, all))
+	if mean := DefaultCount / len(all); after[all[0].Name] != mean {
+		t.Errorf("the replica gets %d shards, want the mean %d", after[all[0].Name], mean)
+	}
+}

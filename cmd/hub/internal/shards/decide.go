@@ -8,24 +8,25 @@ import "slices"
 type Action struct {
 	Kind  ActionKind
 	Shard int
-	// Name is the name of the Lease of Fence.
+	// Name is the name of the Lease of Fence and Look.
 	Name string
 	// Lease is the Lease to write if the object still has its Version; without a Version the object is created.
 	Lease Lease
 	// Record is the record to write if the object still has its Version.
 	Record Record
-	// Verify is the holder from which Take takes the shard; zero if the shard is free. Take first reads its Lease from the
-	// API server, and continues if MayTake permits it.
+	// Verify is the holder of the shard for Take and Look; zero if the shard is free. Its Lease is read from the API server
+	// and passed to MayTake. Take continues if that permits it, Look only records the absence of the holder.
 	Verify Holder
 }
 
 // ActionKind is the kind of an Action.
 type ActionKind int
 
-// The actions on the own Lease, on the Leases of others, on apps and on records.
+// The actions on the own Lease, on the Leases of others, on apps and on records, and one that only reads.
 const (
 	Renew    ActionKind = iota + 1 // write the own Lease
 	GiveBack                       // release the own Lease, as the last step of an orderly end
+	Look                           // read the Lease of another replica, which lacks the incarnation in a record
 	Fence                          // overwrite the Lease of another replica, whose incarnation ends
 	WarmUp                         // build the apps of a shard, without the permission to write
 	Cool                           // end the apps of a shard that another replica shall hold
@@ -34,18 +35,6 @@ const (
 	Drain                          // end leases and runnables of a shard, and wait for its writes in flight
 	Release                        // give the shard to the warm replica, or to none
 )
-
-// MayTake reports whether a shard may be taken from a holder, given the Lease of the holder. The read of the Lease began
-// after the record was read, and so after the holder had written the Lease: a Lease without the incarnation shows that
-// the incarnation has ended. A missing Lease was deleted, perhaps by an administrator. It shows that when it has been
-// missing for the duration, because its replica cannot renew it.
-func (m *Machine) MayTake(from Holder, l Lease, now Instant) bool {
-	if from.isZero() || l.Version != "" || m.omit[ruleMissing] {
-		return l.Incarnation != from.Incarnation
-	}
-	m.SeeLease(from.Name, l, now)
-	return m.isExpired(m.others[from.Name], now)
-}
 
 // Live returns the names of the replicas that may get shards: their Leases are neither released nor expired, and they
 // are not leaving.
@@ -63,14 +52,33 @@ func (m *Machine) Live(now Instant) []string {
 	return names
 }
 
-// Current returns the replica of each shard for Assign: the replica that shall hold it, or the holder if that replica is
-// not live.
-func (m *Machine) Current(now Instant) []string {
+// Assignable returns the names of the live replicas to which Assign gives shards: those that no administrator has drained.
+// If all of them are drained, it returns all of them: a Cluster without a runner is worse than a wish that is ignored.
+func (m *Machine) Assignable(now Instant) []string {
 	live := m.Live(now)
+	names := slices.DeleteFunc(slices.Clone(live), m.IsDrained)
+	if len(names) == 0 && !m.omit[ruleAllDrained] {
+		return live
+	}
+	return names
+}
+
+// IsDrained reports whether an administrator has drained a replica, as far as this replica knows.
+func (m *Machine) IsDrained(name string) bool {
+	if name == m.me.Name {
+		return m.own.seen.lease.Drained
+	}
+	return m.others[name].lease.Drained
+}
+
+// Current returns the replica of each shard for Assign: the replica that shall hold it, or the holder if that replica gets no
+// shards.
+func (m *Machine) Current(now Instant) []string {
+	assignable := m.Assignable(now)
 	current := make([]string, len(m.shards))
 	for i := range m.shards {
 		s := &m.shards[i]
-		if current[i] = s.wish; !slices.Contains(live, s.wish) {
+		if current[i] = s.wish; !slices.Contains(assignable, s.wish) {
 			current[i] = s.record.Holder.Name
 		}
 	}
@@ -81,13 +89,16 @@ func (m *Machine) Current(now Instant) []string {
 // is returned again.
 func (m *Machine) Decide(now Instant) []Action {
 	var actions []Action
-	fenced := map[string]bool{}
+	named := map[string]bool{} // Leases of other replicas with an action
 	for i := range m.shards {
 		a, due := m.decideShard(i, now)
-		if !due || a.Kind == Fence && fenced[a.Name] {
+		if !due {
+			a, due = m.look(&m.shards[i], now)
+		}
+		if !due || a.Name != "" && named[a.Name] {
 			continue
 		}
-		fenced[a.Name] = true
+		named[a.Name] = true
 		a.Shard = i
 		actions = append(actions, a)
 	}
@@ -176,19 +187,16 @@ func (m *Machine) isToHandOver(s *shard, now Instant) bool {
 // acquire returns the next step towards a shard that this replica shall hold.
 func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 	holder := s.record.Holder
-	seen, known := m.others[holder.Name]
+	seen := m.others[holder.Name] // Not of this name: an earlier incarnation of this replica has lost its Lease.
+	hasLease := !holder.isZero() && seen.lease.Incarnation == holder.Incarnation
 	switch {
-	case holder.isZero():
-		return m.take(s), true
-	case holder.Name == m.me.Name: // An incarnation of this replica before this one, which has lost its Lease.
-		return m.take(s), true
-	case !known || seen.lease.Incarnation != holder.Incarnation:
+	case !hasLease && !m.awaits(holder, now):
 		return m.take(s), true // MayTake decides: the watch of the Leases may be behind the watch of the records.
-	case m.isExpired(seen, now):
+	case hasLease && m.isExpired(seen, now):
 		if m.omit[ruleOverwrite] {
 			return m.take(s), true
 		}
-		fence := Lease{Renewed: seen.lease.Renewed, Version: seen.lease.Version}
+		fence := Lease{Ended: holder.Incarnation, Renewed: seen.lease.Renewed, Version: seen.lease.Version}
 		return Action{Kind: Fence, Name: holder.Name, Lease: fence}, true
 	case s.warmth == cold:
 		s.warmth = warming

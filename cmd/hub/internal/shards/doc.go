@@ -2,15 +2,17 @@
 
 /*
 Package shards decides which replica of a hub runs which Clusters. It holds the decisions of the protocol in
-docs/design/runners.md, and no component uses it yet: a hub has one active replica, elected by the package lease.
+docs/design/runners.md. The package replica carries them out.
 
 The package is pure: it starts no goroutine, reads no clock and sends no request, so that a model in the tests can run
 thousands of histories of replicas that freeze, die, lose requests and watch with a delay.
 
   - [Of] is the shard of a Cluster, and [Range] the hashes of a shard.
-  - [Assign] distributes the shards over the replicas. The leader calls it; the result is a wish and grants nothing.
+  - [Assign] distributes the shards over the replicas. The leader calls it for the replicas that are live and not
+    drained; the result is a wish and grants nothing.
   - [Machine] is one incarnation of one replica. It records what the replica reads, returns the actions that are due,
-    and its Gate says at each moment whether the replica may write to the Clusters of a shard.
+    and its Gate says at each moment whether the replica may write to the Clusters of a shard. Stage says how far the apps
+    of a shard shall be.
 
 The caller carries out the actions. Each write of an action is a compare-and-swap on the version in the action, and a
 conflict is no error: the caller reads the object again and feeds the Machine.

@@ -18,7 +18,10 @@ type Machine struct {
 	me      Holder
 	timing  Timing
 	own     ownLease
+	earlier map[Holder]bool // of this name, in records when the own Lease was read last
 	others  map[string]sighting
+	absent  map[Holder]Instant // since when the incarnation of a holder is known not to be in its Lease
+	over    map[Holder]bool    // holders in records that are known to have ended
 	shards  []shard
 	leaving bool
 	leaveBy time.Time // by the monotonic clock
@@ -37,6 +40,7 @@ type shard struct {
 	wish   string // the name of the replica that shall hold it
 	held   int64  // the epoch in which this incarnation holds it; zero if it does not
 	ended  int64  // the last epoch in which it has ended to hold it
+	from   Holder // the holder from which it was taken; zero if that has released it
 
 	draining bool // the gate is closed; writes may be in flight
 	warmth   warmth
@@ -53,7 +57,10 @@ const (
 
 // New returns the Machine of a replica that has neither a Lease nor shards. The incarnation of me has never been used.
 func New(me Holder, count int, timing Timing) *Machine {
-	return &Machine{me: me, timing: timing, others: map[string]sighting{}, shards: make([]shard, count)}
+	return &Machine{
+		me: me, timing: timing, others: map[string]sighting{}, absent: map[Holder]Instant{}, over: map[Holder]bool{},
+		shards: make([]shard, count),
+	}
 }
 
 // SeeLease records the Lease of another replica, from a watch or a read. A Lease of the own name is ignored; see SeeOwn.
@@ -62,6 +69,7 @@ func (m *Machine) SeeLease(name string, l Lease, now Instant) {
 		return
 	}
 	m.others[name] = sighting{lease: l, since: now}
+	delete(m.absent, Holder{Name: name, Incarnation: l.Incarnation})
 }
 
 // SeeAssignment records the wish: the name of a replica for each shard.
@@ -81,15 +89,29 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
-	s.record = r
+	before := s.record.Holder
+	from := m.takenFrom(before)
+	if s.record = r; r.Holder != before {
+		m.forget(before)
+	}
 	switch {
 	case r.Holder == m.me && r.Epoch > s.ended:
 		if s.held != r.Epoch {
-			s.held, s.draining = r.Epoch, false
+			s.held, s.draining, s.from = r.Epoch, false, from
 		}
 	case s.held != 0 && (r.Epoch > s.held || r.Epoch == s.held && r.Holder != m.me):
 		m.endShard(s)
 	}
+}
+
+// takenFrom returns the holder from which this replica has taken a shard, given the holder in the record before that. A holder
+// that is not known to have ended has released the shard: this replica takes none from it. A promise says nothing, because a
+// holder may end between its promise and the release.
+func (m *Machine) takenFrom(before Holder) Holder {
+	if !m.over[before] {
+		return Holder{}
+	}
+	return before
 }
 
 // endShard ends the hold of a shard. The epoch is never held again.
@@ -132,6 +154,33 @@ func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 
 // Draining returns the shards whose gate is closed until Drained.
 func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return s.draining }) }
+
+// Stage is how far the apps of a shard shall be.
+type Stage struct {
+	// Epoch is the epoch in which this incarnation holds or drains the shard; zero if it does not.
+	Epoch int64
+	// From is the holder from which the shard was taken in this epoch, because that incarnation had ended without a release. It
+	// is zero after a release. In a Stage without an Epoch it is the holder of the shard.
+	From Holder
+	// Draining says that the gate is closed and writes may be in flight, until Drained.
+	Draining bool
+	// Warm says that the apps shall be built, or stay built.
+	Warm bool
+}
+
+// Stage returns how far the apps of a shard shall be. The owner of the apps can follow it instead of the actions WarmUp,
+// Cool and Drain. A lost Lease ends all apps.
+func (m *Machine) Stage(number int) Stage {
+	if m.own.lost {
+		return Stage{}
+	}
+	s := &m.shards[number]
+	from := s.from
+	if s.held == 0 {
+		from = s.record.Holder
+	}
+	return Stage{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
+}
 
 // Held returns the shards that this incarnation holds or drains.
 func (m *Machine) Held() []int { return m.where(func(s *shard) bool { return s.held != 0 }) }

@@ -74,6 +74,28 @@ func TestMachine_ClaimWaits(t *testing.T) {
 	if _, due := m.DecideLease(at(0), true); !due {
 		t.Error("it waits for a released Lease")
 	}
+	if _, due := m.DecideLease(at(0), false); due {
+		t.Error("it claims a Lease without progress")
+	}
+}
+
+// While the release of the Lease is on its way, a shard that is handed to this replica does not open its gate.
+func TestMachine_ReleaseClosesTheGate(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	m.SeeRecord(0, Record{Holder: other, Epoch: 1, Warm: self, Promised: true, Version: "1"})
+	m.Leave(at(1).Monotonic)
+	if a, _ := m.DecideLease(at(1), true); a.Kind != GiveBack {
+		t.Fatalf("a replica without shards does not give its Lease back: %+v", a)
+	}
+	m.SeeRecord(0, Record{Holder: self, Epoch: 2, Version: "2"})
+	if isOpen(m, 1) {
+		t.Error("the gate is open, and the Lease may be released already")
+	}
+	if a, due := m.DecideLease(at(2), true); !due || a.Kind != Renew {
+		t.Errorf("a replica whose release has failed, and that holds a shard, does not renew: %+v", a)
+	}
+	expectKind(t, next(t, m, 2), Drain)
 }
 
 func TestMachine_Gate(t *testing.T) {
@@ -192,19 +214,17 @@ func TestMachine_Fence(t *testing.T) {
 	}
 	expectKind(t, next(t, m, 9.9), 0)
 	fence := next(t, m, 10)
-	if expectKind(t, fence, Fence); fence.Lease.Version != "7" || fence.Lease.Incarnation != "" {
+	if expectKind(t, fence, Fence); fence.Lease.Version != "7" || fence.Lease.Incarnation != "" || fence.Lease.Ended != "b1" {
 		t.Errorf("fence writes %+v", fence.Lease)
 	}
-	m.SeeLease(other.Name, Lease{Version: "8"}, at(10))
+	ended := Lease{Ended: "b1", Version: "8"}
+	m.SeeLease(other.Name, ended, at(10))
 	take := next(t, m, 10)
 	if expectKind(t, take, Take); take.Verify != other || take.Record.Epoch != 5 {
 		t.Errorf("take writes %+v", take)
 	}
-	if m.MayTake(other, lease, at(10)) || !m.MayTake(other, Lease{Version: "8"}, at(10)) {
+	if m.MayTake(other, lease, at(10)) || !m.MayTake(other, ended, at(10)) {
 		t.Error("the Lease of the holder does not decide whether the shard is taken")
-	}
-	if m.MayTake(other, Lease{}, at(11)) || m.MayTake(other, Lease{}, at(20)) || !m.MayTake(other, Lease{}, at(21)) {
-		t.Error("a missing Lease does not count after 10 s")
 	}
 }
 
@@ -226,5 +246,37 @@ func TestMachine_Live(t *testing.T) {
 	m.SeeAssignment([]string{"gone"})
 	if current := m.Current(at(5)); !slices.Equal(current, []string{"hub-b"}) {
 		t.Errorf("current: %q", current)
+	}
+}
+
+// Drained replicas get no shards, unless all live replicas are drained.
+func TestMachine_Assignable(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "1", Drained: true}, at(0))
+	m.SeeAssignment([]string{other.Name})
+	m.SeeRecord(0, Record{Holder: self, Epoch: 1, Version: "2"})
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self.Name}) {
+		t.Errorf("another replica is drained: got %q", got)
+	}
+	if got := m.Current(at(5)); !slices.Equal(got, []string{self.Name}) {
+		t.Errorf("a shard on its way to a drained replica is with %q, want the holder", got)
+	}
+	m.SeeOwn(Lease{Incarnation: self.Incarnation, Version: "3", Drained: true}, at(5))
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self.Name, other.Name}) {
+		t.Errorf("all replicas are drained: got %q", got)
+	}
+	m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "4"}, at(5))
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{other.Name}) {
+		t.Errorf("this replica is drained: got %q", got)
+	}
+	if live := m.Live(at(5)); !slices.Equal(live, []string{self.Name, other.Name}) {
+		t.Errorf("got the live replicas %q", live)
+	}
+	if _, err := m.Gate(0, at(5)); err != nil {
+		t.Errorf("the wish closes the gate: %v", err)
+	}
+	if a, due := m.DecideLease(at(5), true); !due || a.Kind != Renew {
+		t.Errorf("a drained replica does not renew: %t %+v", due, a)
 	}
 }

@@ -18,6 +18,7 @@ func worst(t *testing.T, h history, n uint64) (result outcome) {
 		result.unserved = max(result.unserved, o.unserved)
 		result.gap = max(result.gap, o.gap)
 		result.moves = max(result.moves, o.moves)
+		result.drained = max(result.drained, o.drained)
 	}
 	return result
 }
@@ -26,9 +27,9 @@ func worst(t *testing.T, h history, n uint64) (result outcome) {
 func TestModel_ProgressIsNeeded(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultHang}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
-	with := worst(t, h, 15)
+	with := worst(t, h, most(15))
 	h.omit = rules{ruleProgress: true}
-	without := worst(t, h, 15)
+	without := worst(t, h, most(15))
 	if with.unserved > patience || without.unserved <= patience {
 		t.Errorf("a Cluster has no writer for %s with the rule, and for %s without it", with.unserved, without.unserved)
 	}
@@ -39,9 +40,9 @@ func TestModel_ProgressIsNeeded(t *testing.T) {
 func TestModel_ObserverContactIsNeeded(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultOutage}, length: 130 * time.Second, between: 60 * time.Second, replicas: 3, calm: true, settle: true}
-	with := worst(t, h, 15)
+	with := worst(t, h, most(15))
 	h.omit = rules{ruleObserverContact: true}
-	without := worst(t, h, 15)
+	without := worst(t, h, most(15))
 	if with.moves != 0 || without.moves == 0 {
 		t.Errorf("%d shards move with the rule, %d without it", with.moves, without.moves)
 	}
@@ -57,7 +58,7 @@ func TestModel_WarmAndPromiseAreNeeded(t *testing.T) {
 		build: 20 * time.Second, calm: true, settle: true,
 	}
 	const limit = 6 * time.Second // It includes a write that is given up after 2.2 s.
-	if with := worst(t, h, 15); with.gap > limit {
+	if with := worst(t, h, most(15)); with.gap > limit {
 		t.Errorf("the longest time between two writes is %s", with.gap)
 	} else {
 		t.Logf("with the rules %s", with.gap)
@@ -88,9 +89,55 @@ func exceeds(t *testing.T, h history, limit time.Duration) (gap time.Duration) {
 func TestModel_Crash(t *testing.T) {
 	t.Parallel()
 	h := history{faults: []fault{faultKill}, length: 210 * time.Second, between: 120 * time.Second, replicas: 4, calm: true, settle: true}
-	if o := worst(t, h, 8); o.gap > 20*time.Second+5*h.build/4 {
+	if o := worst(t, h, most(8)); o.gap > 20*time.Second+5*h.build/4 {
 		t.Errorf("the longest time between two writes is %s", o.gap)
 	} else {
 		t.Logf("the longest time between two writes is %s", o.gap)
 	}
+}
+
+// An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash
+// does.
+func TestModel_Administrator(t *testing.T) {
+	t.Parallel()
+	for _, f := range []fault{faultClear, faultUsurp, faultErase} {
+		h := history{faults: []fault{f}, length: 210 * time.Second, between: 120 * time.Second, replicas: 3, calm: true, settle: true}
+		o := worst(t, h, most(8))
+		if o.gap > 20*time.Second || o.moves == 0 {
+			t.Errorf("%s: the longest time between two writes is %s, %d shards have moved", f, o.gap, o.moves)
+		}
+		t.Logf("%s: the longest time between two writes is %s", f, o.gap)
+	}
+}
+
+// A replica that an administrator drains hands over its shards as in any other hand-over, and gets none. Of four replicas, a
+// history drains three at most.
+func TestModel_Drain(t *testing.T) {
+	t.Parallel()
+	h := history{
+		faults: []fault{faultDrain}, length: 150 * time.Second, between: 40 * time.Second, replicas: 4,
+		build: 20 * time.Second, calm: true, settle: true, spared: true,
+	}
+	const limit = 6 * time.Second // It includes a write that is given up after 2.2 s.
+	o := worst(t, h, most(15))
+	if o.gap > limit || o.moves == 0 {
+		t.Errorf("the longest time between two writes is %s, and at most %d shards move", o.gap, o.moves)
+	}
+	if o.drained > 0 {
+		t.Errorf("drained replicas have %d shards at the end", o.drained)
+	}
+	t.Logf("the longest time between two writes is %s, and at most %d shards move", o.gap, o.moves)
+}
+
+// If all live replicas are drained and one of them ends, the others take its shards.
+func TestModel_AllDrainedIsNeeded(t *testing.T) {
+	t.Parallel()
+	h := history{faults: []fault{faultEmpty}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
+	with := worst(t, h, most(15))
+	h.omit = rules{ruleAllDrained: true}
+	without := worst(t, h, most(15))
+	if with.unserved > patience || without.unserved <= patience {
+		t.Errorf("a Cluster has no writer for %s with the rule, and for %s without it", with.unserved, without.unserved)
+	}
+	t.Logf("with the rule %s, without it %s", with.unserved, without.unserved)
 }

@@ -3,6 +3,8 @@
 package shards
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +30,11 @@ const (
 	faultJoin    fault = "join"    // one process more
 	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
 	faultErase   fault = "erase"   // the Lease of a replica is deleted
+	faultClear   fault = "clear"   // an administrator removes the incarnation from the Lease of a replica
+	faultUsurp   fault = "usurp"   // an administrator writes another incarnation into the Lease of a replica
 	faultDelete  fault = "delete"  // a record is deleted
+	faultDrain   fault = "drain"   // an administrator drains a replica, or ends that wish
+	faultEmpty   fault = "empty"   // an administrator drains all replicas, and one of them dies
 )
 
 // draw lets one fault happen.
@@ -48,10 +54,19 @@ func (w *world) draw() {
 		}
 		_, _ = w.server.write(kindWish, wish{names: names}, anyVersion)
 	case faultTidy:
-		for key, value := range w.server.all() {
-			if l, isLease := value.(Lease); isLease && l.Incarnation == "" && strings.HasPrefix(key, kindLease) {
+		objects := w.server.all()
+		for _, key := range slices.Sorted(maps.Keys(objects)) {
+			if l, isLease := objects[key].(Lease); isLease && l.Incarnation == "" && strings.HasPrefix(key, kindLease) {
 				w.server.remove(key, l.Version)
 			}
+		}
+	case faultEmpty:
+		running := w.alive()
+		for _, p := range running {
+			w.server.drain(p.name, true)
+		}
+		if len(running) > 1 {
+			running[w.pick(len(running))].kill()
 		}
 	case faultDelete:
 		key := kindRecord + strconv.Itoa(w.pick(shardsOfModel))
@@ -99,6 +114,12 @@ func (w *world) hit(p *process, f fault, length time.Duration) {
 		w.start(w.freshName(), p.count)
 	case faultErase:
 		w.server.remove(kindLease+p.name, versionOf(w.server.get(kindLease+p.name)))
+	case faultClear:
+		w.overwrite(p.name, "")
+	case faultUsurp:
+		w.overwrite(p.name, "administrator")
+	case faultDrain:
+		w.server.drain(p.name, w.pick(3) > 0 && (!w.spared || p != w.all()[0]))
 	case faultJoin:
 		w.start(w.freshName(), p.count)
 	case faultCut:
@@ -115,6 +136,21 @@ func (w *world) hit(p *process, f fault, length time.Duration) {
 	if running := w.alive(); len(running) > 5 { // Histories stay small.
 		running[w.pick(len(running))].kill()
 	}
+}
+
+// overwrite changes the Lease of a replica as an administrator does: without a wait, and without a word on who has ended.
+// Half of the time the Lease is deleted and created again.
+func (w *world) overwrite(name, incarnation string) {
+	l, exists := w.server.get(kindLease + name).(Lease)
+	if !exists {
+		return
+	}
+	if w.pick(2) == 0 {
+		w.server.remove(kindLease+name, l.Version)
+		l = Lease{}
+	}
+	l.Incarnation = incarnation
+	_, _ = w.server.write(kindLease+name, l, anyVersion)
 }
 
 func (w *world) set(change func()) {

@@ -37,7 +37,7 @@ func (p *process) renew() {
 func (p *process) renewOnce(mustRead bool) bool {
 	key := kindLease + p.name
 	p.mu.Lock()
-	m, began := p.machine, p.now()
+	m := p.machine
 	p.mu.Unlock()
 	if mustRead || !m.own.claimed {
 		value, err := p.call(func() (any, error) { return p.w.server.get(key), nil })
@@ -46,11 +46,11 @@ func (p *process) renewOnce(mustRead bool) bool {
 		}
 		lease, _ := value.(Lease)
 		p.mu.Lock()
-		m.SeeOwn(lease, began)
+		m.SeeOwn(lease, p.now())
 		p.mu.Unlock()
 	}
 	p.mu.Lock()
-	began = p.now()
+	began := p.now()
 	action, due := m.DecideLease(began, !time.Now().Before(p.hungUntil))
 	p.mu.Unlock()
 	if !due {
@@ -144,7 +144,7 @@ func (p *process) feed(changes []change) {
 // begin carries out an action in the background, one at a time for each object. The caller holds p.mu.
 func (p *process) begin(m *Machine, a Action) {
 	key := kindRecord + strconv.Itoa(a.Shard)
-	if a.Kind == Fence {
+	if a.Name != "" {
 		key = kindLease + a.Name
 	}
 	if a.Kind == Drain || p.busy[key] {
@@ -181,21 +181,27 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 		}
 		p.write(m, key, a.Lease, version)
 	case Take:
-		if !a.Verify.isZero() {
-			lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + a.Verify.Name), nil })
-			l, _ := lease.(Lease)
-			p.mu.Lock()
-			permitted := m.MayTake(a.Verify, l, p.now())
-			p.mu.Unlock()
-			if err != nil || !permitted {
-				return
-			}
+		if a.Verify.isZero() || p.mayTake(m, a.Verify) {
+			p.write(m, key, a.Record, a.Record.Version)
 		}
-		p.write(m, key, a.Record, a.Record.Version)
+	case Look:
+		p.mayTake(m, a.Verify)
 	case Announce, Release:
 		p.write(m, key, a.Record, a.Record.Version)
 	default:
 	}
+}
+
+// mayTake reads the Lease of a holder.
+func (p *process) mayTake(m *Machine, from Holder) bool {
+	lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + from.Name), nil })
+	if err != nil {
+		return false
+	}
+	l, _ := lease.(Lease)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return m.MayTake(from, l, p.now())
 }
 
 // write writes an object and feeds the response. After a conflict it reads the object.
@@ -323,7 +329,7 @@ func (p *process) assign() {
 	p.mu.Lock()
 	now := p.now()
 	var candidates []Candidate
-	for _, name := range p.machine.Live(now) {
+	for _, name := range p.machine.Assignable(now) {
 		candidates = append(candidates, Candidate{Name: name})
 	}
 	before := p.wished

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,16 +37,19 @@ type process struct {
 	count int // of shards
 	id    int
 
-	rate   float64 // of its monotonic clock
-	offset time.Duration
+	rate    float64 // of its monotonic clock
+	offset  time.Duration
+	spawned atomic.Int64 // goroutines
 
 	mu        sync.Mutex
-	rng       *rand.Rand
+	dice      rand.PCG
+	cast      time.Time // when the dice were set
 	machine   *Machine
 	lives     int
 	frozen    chan struct{} // nil while the process runs
 	frozenAt  time.Time
 	freezes   int
+	stopped   int // goroutines in this freeze
 	suspends  bool
 	suspended time.Duration // by which the monotonic clock is behind
 	dead      chan struct{}
@@ -69,12 +73,11 @@ func (w *world) start(name string, count int) *process {
 	w.mu.Unlock()
 	p := &process{
 		w: w, name: name, count: count, id: id, dead: make(chan struct{}),
-		rng:     rand.New(rand.NewPCG(w.seed, uint64(id))),
 		stalled: map[string]time.Time{}, seen: map[string]int{}, horizon: map[string]time.Time{},
 		inFlight: map[int]int{}, busy: map[string]bool{},
 	}
-	p.rate = 0.97 + 0.06*p.rng.Float64()
-	p.offset = time.Duration(p.rng.Int64N(int64(time.Minute))) - 30*time.Second
+	p.rate = 0.97 + 0.06*p.rng().Float64()
+	p.offset = time.Duration(p.rng().Int64N(int64(time.Minute))) - 30*time.Second
 	p.reincarnate()
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
@@ -88,25 +91,37 @@ func (w *world) start(name string, count int) *process {
 	return p
 }
 
-// spawn starts a goroutine that ends when the process is dead.
+// spawn starts a goroutine that ends when the process is dead. No two goroutines of a process begin at the same instant.
 func (p *process) spawn(f func()) {
+	later := time.Duration(p.spawned.Add(1))
 	p.w.running.Go(func() {
+		<-time.After(later)
 		p.point()
 		f()
 	})
+}
+
+// rng returns random numbers that depend on the seed, the process and the instant, and not on the order in which goroutines
+// run: a history can be repeated. The caller holds p.mu.
+func (p *process) rng() *rand.Rand {
+	if now := time.Now(); !now.Equal(p.cast) {
+		p.cast = now
+		p.dice.Seed(p.w.seed<<32|uint64(p.id), uint64(now.UnixNano()))
+	}
+	return rand.New(&p.dice)
 }
 
 // random returns a duration up to a patience.
 func (p *process) random(limit time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Duration(p.rng.Int64N(int64(limit)))
+	return time.Duration(p.rng().Int64N(int64(limit)))
 }
 
 func (p *process) chance(probability float64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rng.Float64() < probability
+	return p.rng().Float64() < probability
 }
 
 // wait waits, and longer while the process is frozen.
@@ -118,11 +133,14 @@ func (p *process) wait(d time.Duration) {
 	p.point()
 }
 
-// point waits while the process is frozen, and ends the goroutine if the process is dead.
+// point waits while the process is frozen, and ends the goroutine if the process is dead. After a freeze the goroutines
+// continue in the order in which they stopped.
 func (p *process) point() {
 	for {
 		p.mu.Lock()
 		frozen, isDead := p.frozen, p.isDead
+		p.stopped++
+		place := time.Duration(p.stopped)
 		p.mu.Unlock()
 		if isDead {
 			runtime.Goexit()
@@ -132,6 +150,7 @@ func (p *process) point() {
 		}
 		select {
 		case <-frozen:
+			<-time.After(place)
 		case <-p.dead:
 		}
 	}
@@ -245,6 +264,7 @@ func (p *process) freeze(suspends bool) {
 	defer p.mu.Unlock()
 	if p.frozen == nil && !p.isDead {
 		p.frozen, p.frozenAt, p.suspends = make(chan struct{}), time.Now(), suspends
+		p.stopped = 0
 		p.freezes++
 	}
 }

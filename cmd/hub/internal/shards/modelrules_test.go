@@ -3,6 +3,7 @@
 package shards
 
 import (
+	"iter"
 	"testing"
 	"time"
 )
@@ -14,32 +15,34 @@ type needed struct {
 	odd     bool
 	between time.Duration // the longest time between two faults
 	build   time.Duration
+	seed    uint64 // known to find it, if the first seeds do not; see candidates
 }
 
 // safetyRules are the rules without which two writers meet or an epoch goes back.
 func safetyRules() []needed {
 	return []needed{
 		{rule: ruleHoldIsRecord, faults: []fault{faultWish, faultStall}},
-		{rule: ruleOneNumber, odd: true},
-		{rule: ruleTakeCAS, faults: []fault{faultWish, faultStall, faultLoss}},
+		{rule: ruleOneNumber, odd: true, seed: 14},
+		{rule: ruleTakeCAS, faults: []fault{faultWish, faultStall, faultLoss}, seed: 3},
 		{rule: ruleEpochGrows, faults: []fault{faultWish, faultKill}},
 		{rule: ruleRecordsRemain, faults: []fault{faultDelete, faultWish, faultJoin}},
-		{rule: ruleGate, faults: []fault{faultFreeze, faultCut}},
-		{rule: ruleGateClock, faults: []fault{faultFreeze, faultCut}},
-		{rule: ruleMargin, faults: []fault{faultWish, faultWish, faultCut}, between: 8 * time.Second},
-		{rule: ruleFromBegin, faults: []fault{faultFreeze, faultLoss}, between: 12 * time.Second},
+		{rule: ruleGate, faults: []fault{faultFreeze, faultCut}, seed: 16},
+		{rule: ruleGateClock, faults: []fault{faultFreeze, faultCut}, seed: 4},
+		{rule: ruleMargin, faults: []fault{faultWish, faultWish, faultCut}, between: 8 * time.Second, seed: 14},
+		{rule: ruleFromBegin, faults: []fault{faultFreeze, faultLoss}, between: 12 * time.Second, seed: 43},
 		{rule: ruleLongerClock, faults: []fault{faultSuspend}, between: 20 * time.Second},
 		{rule: ruleWait, faults: []fault{faultWish, faultCut}},
 		{rule: ruleOwnClock, faults: []fault{faultWish, faultCut}},
-		{rule: ruleOverwrite, faults: []fault{faultFreeze, faultFreeze, faultStall}},
+		{rule: ruleOverwrite, faults: []fault{faultFreeze, faultFreeze, faultStall}, seed: 6},
 		{rule: ruleOverwriteCAS, faults: []fault{faultFreeze, faultStall, faultWish}},
-		{rule: ruleRenewCAS, faults: []fault{faultFreeze, faultCut, faultTidy}},
-		{rule: ruleNewIncarnation, faults: []fault{faultFreeze, faultStall}},
-		{rule: ruleOwnNameWaits, faults: []fault{faultTwin}},
+		{rule: ruleRenewCAS, faults: []fault{faultFreeze, faultCut, faultTidy}, seed: 3},
+		{rule: ruleNewIncarnation, faults: []fault{faultFreeze, faultStall}, seed: 20},
+		{rule: ruleOwnNameWaits, faults: []fault{faultTwin}, seed: 6},
 		{rule: ruleMissing, faults: []fault{faultErase, faultErase, faultWish}},
-		{rule: ruleLiveRead, faults: []fault{faultWish, faultWish, faultBlind, faultJoin}, between: 6 * time.Second, build: 400 * time.Millisecond},
+		{rule: ruleEndedSays, faults: []fault{faultClear, faultUsurp, faultWish}},
+		{rule: ruleLiveRead, faults: []fault{faultWish, faultWish, faultBlind, faultJoin}, between: 6 * time.Second, build: 400 * time.Millisecond, seed: 4},
 		{rule: ruleDrain, faults: []fault{faultWish}},
-		{rule: ruleStaysReleased, faults: []fault{faultWish, faultWish, faultWish, faultStall}, between: 1500 * time.Millisecond, build: 200 * time.Millisecond},
+		{rule: ruleStaysReleased, faults: []fault{faultWish, faultWish, faultWish, faultStall}, between: 1500 * time.Millisecond, build: 200 * time.Millisecond, seed: 7},
 	}
 }
 
@@ -49,13 +52,13 @@ func TestModel_EachSafetyRuleIsNeeded(t *testing.T) {
 	for _, n := range safetyRules() {
 		t.Run(string(n.rule), func(t *testing.T) {
 			t.Parallel()
-			for seed := range seeds(400) {
+			for seed := range n.candidates() {
 				h := n.history(seed)
 				o := run(t, h)
 				if o.violation == "" {
 					continue
 				}
-				t.Logf("seed %d: %s", seed, o.violation)
+				t.Logf("seed %d (%d is recorded): %s", seed, n.seed, o.violation)
 				h.omit = nil
 				if o = run(t, h); o.violation != "" {
 					t.Errorf("seed %d, with the rule: %s", seed, o.violation)
@@ -64,6 +67,17 @@ func TestModel_EachSafetyRuleIsNeeded(t *testing.T) {
 			}
 			t.Error("the model does not find what happens without the rule")
 		})
+	}
+}
+
+// candidates are the seeds to try: the recorded one first, unless as in make test-faults. If a change of the decisions or of
+// the model makes the recorded seed useless, the test searches, and its log has a seed to record.
+func (n needed) candidates() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		if n.seed != 0 && !all() && !yield(n.seed) {
+			return
+		}
+		seeds(400)(yield)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *apiServer) write(key string, value any, expected string) (any, error) {
 	if expected != anyVersion && versionOf(s.objects[key]) != expected {
 		return nil, errConflict
 	}
-	value = withVersion(value, strconv.Itoa(len(s.history)+1))
+	value = withVersion(s.withWish(key, value), strconv.Itoa(len(s.history)+1))
 	if r, isRecord := value.(Record); isRecord {
 		if r.Epoch < s.epochs[key] {
 			s.broken = key + ": the epoch goes back"
@@ -70,6 +70,28 @@ func (s *apiServer) write(key string, value any, expected string) (any, error) {
 	}
 	s.set(key, value)
 	return value, nil
+}
+
+// withWish returns a Lease with the wish of an administrator that the object has: a merge patch keeps annotations of others.
+// The caller holds s.mu.
+func (s *apiServer) withWish(key string, value any) any {
+	l, isLease := value.(Lease)
+	if !isLease {
+		return value
+	}
+	before, _ := s.objects[key].(Lease)
+	l.Drained = before.Drained
+	return l
+}
+
+// drain drains a replica that has a Lease, or ends that wish. It is a merge patch without a version.
+func (s *apiServer) drain(name string, drained bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, isLease := s.objects[kindLease+name].(Lease); isLease {
+		l.Drained, l.Version = drained, strconv.Itoa(len(s.history)+1)
+		s.set(kindLease+name, l)
+	}
 }
 
 func (s *apiServer) remove(key, expected string) {

@@ -62,6 +62,7 @@ type history struct {
 	replicas int
 	odd      bool          // one replica has another number of shards
 	calm     bool          // the network is fast and loses nothing but in faults
+	spared   bool          // the first replica is never drained
 	settle   bool          // check that every Cluster has a writer again
 	between  time.Duration // the longest time between two faults; default 4 s
 	build    time.Duration // how long apps take to be built; default 2 s
@@ -78,6 +79,7 @@ type outcome struct {
 	faults    map[fault]int // how often each fault came
 	moves     int           // changes of the holder of a shard
 	reopened  int           // renewals after the deadline, which open the gate again
+	drained   int           // shards of drained replicas at the end
 }
 
 // world is the environment of the replicas.
@@ -149,7 +151,7 @@ func (w *world) play() {
 		<-time.After(patience + 5*time.Second)
 		w.checkServed()
 	}
-	w.moves = w.countMoves()
+	w.moves, w.drained = w.countMoves(), w.countDrained()
 	for _, p := range w.all() {
 		p.kill()
 	}
@@ -280,6 +282,17 @@ func (w *world) checkServed() {
 
 // noteReopened counts a renewal after the deadline.
 func (w *world) noteReopened() { w.set(func() { w.reopened++ }) }
+
+// countDrained counts the shards whose holder is drained.
+func (w *world) countDrained() (n int) {
+	for i := range shardsOfModel {
+		r, _ := w.server.get(kindRecord + strconv.Itoa(i)).(Record)
+		if l, _ := w.server.get(kindLease + r.Holder.Name).(Lease); l.Drained {
+			n++
+		}
+	}
+	return n
+}
 
 // countMoves counts how often a shard that had a holder got another one, after the startup.
 func (w *world) countMoves() (moves int) {

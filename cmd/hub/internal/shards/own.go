@@ -7,18 +7,21 @@ type ownLease struct {
 	seen    sighting
 	known   bool
 	claimed bool // this incarnation has been in the Lease
+	ending  bool // the release of the Lease is on its way, perhaps
 	lost    bool
 	renewed Instant // the beginning of the last successful renewal
 }
 
-// SeeOwn records the Lease of this replica from a read of the API server that began at that time. A watch does not do:
-// its Lease may be older than the claim, and would look like a lost one.
-func (m *Machine) SeeOwn(l Lease, began Instant) {
+// SeeOwn records the Lease of this replica from a read of the API server, and the time of the response: the Lease may have
+// been renewed during the read. A watch does not do: its Lease may be older than the claim, and would look like a lost one.
+// No read begins before the result of the last one is recorded.
+func (m *Machine) SeeOwn(l Lease, now Instant) {
 	o := &m.own
 	if !o.known || o.seen.lease.Version != l.Version {
-		o.seen = sighting{lease: l, since: began}
+		o.seen = sighting{lease: l, since: now}
 	}
 	o.known = true
+	m.seeEarlier(l, now)
 	if o.claimed && l.Incarnation != m.me.Incarnation {
 		m.lose()
 	}
@@ -46,6 +49,7 @@ func (m *Machine) restartObservation(now Instant) {
 		s.since = now
 		m.others[name] = s
 	}
+	clear(m.absent)
 }
 
 // lose ends the incarnation.
@@ -63,7 +67,7 @@ func (m *Machine) Lost() bool { return m.own.lost }
 
 // isFresh reports whether the last renewal is so recent that no other replica can have overwritten the Lease.
 func (m *Machine) isFresh(now Instant) bool {
-	if !m.own.claimed || m.own.lost {
+	if !m.own.claimed || m.own.ending || m.own.lost {
 		return false
 	}
 	age := now.longestSince(m.own.renewed)
@@ -81,14 +85,15 @@ func (m *Machine) isFresh(now Instant) bool {
 // reconcilers of the replica make progress.
 func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool) {
 	o := &m.own
-	next := Lease{Incarnation: m.me.Incarnation, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
+	next := Lease{Incarnation: m.me.Incarnation, Ended: o.seen.lease.Ended, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
 	switch {
 	case o.lost || !o.known:
 		return Action{}, false
-	case o.claimed && !alive && !m.omit[ruleProgress]:
+	case !alive && !m.omit[ruleProgress]:
 		return Action{}, false
 	case o.claimed && m.leaving && m.isDone():
-		next.Incarnation = ""
+		next.Incarnation, next.Ended = "", m.me.Incarnation
+		o.ending = true // A holder may release a shard to this replica meanwhile.
 		return Action{Kind: GiveBack, Lease: next}, true
 	case o.claimed:
 		return Action{Kind: Renew, Lease: next}, true
@@ -98,6 +103,9 @@ func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool)
 	isReleased := o.seen.lease.Incarnation == "" && (o.seen.lease.Version != "" || m.omit[ruleMissing])
 	if !isReleased && o.seen.lease.Incarnation != m.me.Incarnation && !m.isExpired(o.seen, now) && !m.omit[ruleOwnNameWaits] {
 		return Action{}, false
+	}
+	if before := o.seen.lease.Incarnation; before != "" && before != m.me.Incarnation {
+		next.Ended = before
 	}
 	return Action{Kind: Renew, Lease: next}, true
 }

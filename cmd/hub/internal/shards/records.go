@@ -35,8 +35,15 @@ type Lease struct {
 	// Incarnation is the incarnation that renews the Lease. It is empty when the incarnation has released the Lease, or
 	// another replica has overwritten it.
 	Incarnation string
+	// Ended is an earlier incarnation whose gate is closed permanently. It is written by who ends an incarnation, after the
+	// wait that makes sure of it; an administrator who removes or changes Incarnation does not write it. It stays until
+	// another incarnation ends.
+	Ended string
 	// Leaving says that the replica is about to end, so that its shards are assigned to others.
 	Leaving bool
+	// Drained says that an administrator wants the replica to have no shards. No replica writes it, and a change of the other
+	// fields keeps it.
+	Drained bool
 	// Renewed is the time of the renewal by the wall clock of the replica. It is for people: no decision reads it.
 	Renewed time.Time
 	// Version is the resourceVersion. It is empty if the object does not exist.

@@ -16,6 +16,7 @@ const (
 	ruleOverwrite       rule = "overwrite"        // a shard is taken after the Lease of its holder has been overwritten
 	ruleOwnNameWaits    rule = "own-name-waits"   // a process waits for the Lease of its own name, too
 	ruleMissing         rule = "missing"          // a missing Lease counts as unchanged, like any other
+	ruleEndedSays       rule = "ended-says"       // a shard is taken if the Lease says that its holder has ended, or the holder is absent for the duration
 	ruleLiveRead        rule = "live-read"        // the Lease of the holder is read from the API server before the take
 	ruleDrain           rule = "drain"            // a shard is released when no write is in flight
 	ruleStaysReleased   rule = "stays-released"   // an epoch that was released is never held again
@@ -25,6 +26,7 @@ const (
 	ruleObserverContact rule = "observer-contact" // a replica observes only while it renews its own Lease
 	rulePromise         rule = "promise"          // a holder promises a shard to a warm replica before it drains it
 	ruleWarm            rule = "warm"             // a live holder releases a shard when the next holder is warm
+	ruleAllDrained      rule = "all-drained"      // if all live replicas are drained, they get shards
 )
 
 // rules is a set of rules.

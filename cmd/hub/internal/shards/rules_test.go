@@ -32,7 +32,7 @@ func TestRules_AreDocumentedAndProven(t *testing.T) {
 			}
 		}
 	}
-	if rows := strings.Count(page, "\n| `"); rules == 0 || rows != rules {
+	if rows := strings.Count(page, "\n| `") - strings.Count(page, "\n| `mode-"); rules == 0 || rows != rules { // Package mode has those.
 		t.Errorf("there are %d rules, and %d rows in the page", rules, rows)
 	}
 }

@@ -90,15 +90,40 @@ func (l records) put(name string, e entry) {
 // The starts of this process stay recorded.
 func (l records) inherit(last records, now time.Time) {
 	for name, e := range last {
-		switch {
-		case e.Starting != nil:
-			e.Crashes, e.Crashed, e.Tried = e.Crashes+1, now, *e.Starting
-		case now.Sub(e.Crashed) > forgetAfter:
-			continue
-		}
-		e.Starting = l[name].Starting
+		l.adopt(name, e, now)
+	}
+}
+
+// dropStarts removes the starts, of a process that still runs: they are no crashes.
+func (l records) dropStarts() {
+	for name, e := range l {
+		e.Starting = nil
 		l.put(name, e)
 	}
+}
+
+// adopt takes over the record that a process which has ended has left of a Cluster, unless a record with more crashes is known.
+func (l records) adopt(name string, left entry, now time.Time) {
+	own := l[name]
+	switch {
+	case left.Starting != nil:
+		left.Crashes, left.Crashed, left.Tried = left.Crashes+1, now, *left.Starting
+	case now.Sub(left.Crashed) > forgetAfter:
+		return
+	}
+	if own.Crashes >= left.Crashes && own.Tried.UID == left.Tried.UID {
+		return
+	}
+	left.Starting = own.Starting
+	l.put(name, left)
+}
+
+// uid returns the UID of the Cluster of a record, or an empty one.
+func (e entry) uid() types.UID {
+	if e.Starting != nil && e.Starting.UID != "" {
+		return e.Starting.UID
+	}
+	return e.Tried.UID
 }
 
 // suspicion returns the crashes of an app that would be started now, and the end of its quarantine.

@@ -37,6 +37,20 @@ func TestLedger(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("of two records of one Cluster the one with more crashes counts", func(t *testing.T) {
+		t.Parallel()
+		l := records{
+			"fewer": {Crashes: 1, Crashed: crashed, Tried: before}, "more": {Crashes: 2, Crashed: crashed, Tried: before},
+			"recreated": {Crashes: 2, Crashed: crashed, Tried: Attempt{UID: "v"}},
+		}
+		for name := range l {
+			l.adopt(name, entry{Starting: &before, Crashes: 1}, crashed.Add(time.Minute))
+		}
+		want := entry{Crashes: 2, Crashed: crashed.Add(time.Minute), Tried: before}
+		if l["fewer"] != want || l["recreated"] != want || l["more"].Crashed != crashed {
+			t.Errorf("got %+v", l)
+		}
+	})
 	t.Run("the end of a start says nothing about crashes before", func(t *testing.T) {
 		t.Parallel()
 		l := records{"a": {Crashes: 2, Crashed: crashed, Tried: before}}

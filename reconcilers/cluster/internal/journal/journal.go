@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -42,6 +44,7 @@ type Journal struct {
 	due      time.Time          // when changed parts are to be written; zero for never
 	unread   error              // of the last attempt to read; nil once the records were read
 	failure  error              // of the last attempt, for the log
+	away     error              // why the API server has responded to no write of the last attempt; nil if it has
 	turn     chan struct{}      // closed when an attempt has ended
 	over     bool               // the hub is ending
 }
@@ -155,6 +158,8 @@ func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct
 		return false, nil, j.unread
 	case in.failure != nil:
 		return false, nil, in.failure
+	case j.away != nil: // The next attempt for this part would take its time, too.
+		return false, nil, j.away
 	case j.over:
 		return false, nil, errJournalOver
 	}
@@ -186,6 +191,53 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.
 		return state.CrashRecord{}, nil
 	}
 	return e.suspicion(a), nil
+}
+
+// Read reads another journal, with the Names of a name in the same namespace, once the records of this journal were read. The
+// function that it returns takes over what the other journal has of the Clusters for which isOurs returns true: the crashes of
+// their apps, and, if the process that wrote it has ended, the apps that it was starting, which are suspects as those of the last
+// process of this hub are. The function may be called many times and does not block. A journal that does not exist is empty.
+func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error) {
+	select {
+	case <-j.ready:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the start journal: %w", context.Cause(ctx))
+	}
+	found := records{}
+	for _, name := range Names(other) {
+		s := configMap{live: j.before.live, key: client.ObjectKey{Namespace: j.before.key.Namespace, Name: name}}
+		part, err := s.read(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the start journal %s: %w", other, err)
+		}
+		maps.Copy(found, part)
+	}
+	if !hasEnded {
+		found.dropStarts()
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	return func(isOurs func(types.UID) bool) { j.adopt(found, isOurs, now) }, nil
+}
+
+func (j *Journal) adopt(found records, isOurs func(types.UID) bool, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, e := range found {
+		if isOurs(e.uid()) {
+			j.update(name, soon, func() { j.records.adopt(name, e, now) })
+		}
+	}
+}
+
+// Remove deletes the ConfigMaps of another journal, whose process has ended for good.
+func (j *Journal) Remove(ctx context.Context, other string) error {
+	for _, name := range Names(other) {
+		s := configMap{writer: j.before.writer, key: client.ObjectKey{Namespace: j.before.key.Namespace, Name: name}}
+		if err := s.remove(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Acquit removes the recorded crashes of an app.

@@ -83,7 +83,15 @@ func journaling(t *testing.T) (start func() *process, record func() records) {
 	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "journal-"}}
 	must(t, direct.Create(t.Context(), namespace))
-	key := client.ObjectKey{Namespace: namespace.Name, Name: "starting"}
+	return journalingAs(t, client.ObjectKey{Namespace: namespace.Name, Name: "starting"})
+}
+
+// journalingAs is journaling with a journal of a name, in a namespace that exists.
+func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, record func() records) {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	direct, err := client.New(config, client.Options{})
+	must(t, err)
 	start = func() *process {
 		t.Helper()
 		p := &process{line: &line{}}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -166,6 +167,12 @@ func (j *Journal) settle(writes []*write, unread error) (before error) {
 			w.failure, j.failure = w.err, errors.Join(j.failure, w.err)
 		}
 	}
+	if unread == nil && len(writes) > 0 {
+		j.away = nil
+		if !slices.ContainsFunc(writes, hasResponse) {
+			j.away = j.failure
+		}
+	}
 	pause := journalSpacing
 	if j.failure != nil {
 		pause = journalRetry
@@ -182,6 +189,12 @@ func (j *Journal) settle(writes []*write, unread error) (before error) {
 		close(j.ready)
 	}
 	return before
+}
+
+// hasResponse reports whether the API server has responded to a write, with whatever.
+func hasResponse(w *write) bool {
+	var unsent *url.Error
+	return !errors.As(w.err, &unsent)
 }
 
 // tell logs the first of several failures, and the recovery.

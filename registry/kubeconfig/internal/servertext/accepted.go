@@ -41,15 +41,9 @@ func amend(r *http.Request, response *http.Response, redact func(text string) st
 		}
 		return
 	}
-	if form == "" {
-		form = "text/plain" // or client-go would decode it as the requested kind
-	} else if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
-		form = otherType
+	if !isUsual(form) {
+		form = amendType(r, response, own)
 	}
-	if response.Header = response.Header.Clone(); response.Header == nil {
-		response.Header = http.Header{}
-	}
-	response.Header.Set("Content-Type", form)
 	isProtobuf := strings.HasPrefix(form, runtime.ContentTypeProtobuf)
 	switch {
 	case !isProtobuf && !strings.HasPrefix(form, runtime.ContentTypeJSON):
@@ -61,6 +55,31 @@ func amend(r *http.Request, response *http.Response, redact func(text string) st
 	default:
 		response.Body = &acceptance{response.Body, newJSONJudge(own)}
 	}
+}
+
+// isUsual reports whether a media type is one that every API server sends, in the form in which it sends it. It quotes nothing,
+// and is not parsed for each response.
+func isUsual(form string) bool {
+	switch form {
+	case runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf + ";stream=watch", "text/plain; charset=utf-8":
+		return true
+	}
+	return false
+}
+
+// amendType replaces the media type of a response unless it is known, and returns it.
+func amendType(r *http.Request, response *http.Response, own func(text string) bool) string {
+	form := response.Header.Get("Content-Type")
+	if form == "" {
+		form = "text/plain" // or client-go would decode it as the requested kind
+	} else if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
+		form = otherType
+	}
+	if response.Header = response.Header.Clone(); response.Header == nil {
+		response.Header = http.Header{}
+	}
+	response.Header.Set("Content-Type", form)
+	return form
 }
 
 // isProxied reports whether a server behind the subresource proxy of an object responds to a request, and not the API

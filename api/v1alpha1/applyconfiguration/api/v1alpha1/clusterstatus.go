@@ -30,6 +30,9 @@ type ClusterStatusApplyConfiguration struct {
 	// modules are the modules that are wanted for the remote, sorted by name. The reason of a waiting module is
 	// APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
 	Modules []ModuleStatusApplyConfiguration `json:"modules,omitempty"`
+	// runner is the process that runs the app of the remote, where several share the Clusters. It is empty in a hub of which
+	// one replica works and the others stand by.
+	Runner *RunnerStatusApplyConfiguration `json:"runner,omitempty"`
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	Inventory *InventoryStatusApplyConfiguration `json:"inventory,omitempty"`
 }
@@ -111,6 +114,14 @@ func (b *ClusterStatusApplyConfiguration) WithModules(values ...*ModuleStatusApp
 		}
 		b.Modules = append(b.Modules, *values[i])
 	}
+	return b
+}
+
+// WithRunner sets the Runner field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Runner field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithRunner(value *RunnerStatusApplyConfiguration) *ClusterStatusApplyConfiguration {
+	b.Runner = value
 	return b
 }
 

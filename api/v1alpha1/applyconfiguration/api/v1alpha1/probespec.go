@@ -8,9 +8,10 @@ package v1alpha1
 // ProbeSpec configures the probes by which the hub determines whether a remote can be reached. After a first failure it
 // probes every second, whatever the period is.
 type ProbeSpecApplyConfiguration struct {
-	// periodSeconds is the time between two probes that succeed. If the hub hears from the API server all that time, such as
-	// events or responses to pings of HTTP/2, it probes after four periods or 20 seconds, whichever is shorter, and not before
-	// one period has passed. It is 5 unless set.
+	// periodSeconds is the time between two probes of a remote that is in doubt, such as after a connection to it was lost. A
+	// remote that is not in doubt is probed after two periods or 10 seconds, whichever is shorter, or, if the hub receives
+	// something else from it meanwhile, after at most four periods or 20 seconds. A longer period is used as it is. It is 5
+	// unless set.
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 	// timeoutSeconds is the time after which a probe without a response has failed. It is 3 unless set.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`

@@ -10,9 +10,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-func TestSecretUsers(t *testing.T) {
+func TestClusterIndex(t *testing.T) {
 	t.Parallel()
-	var users hubcontroller.SecretUsers
+	var users hubcontroller.ClusterIndex
 	expect := func(secret string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, users.Of(secret)); diff != "" {

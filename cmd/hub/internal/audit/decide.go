@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+const (
+	// margin is how long a Lease stays unchanged in addition to the duration, for clocks of different rates.
+	margin = time.Second
+	// graceServed is the time between the end of a Lease and the mark if a live replica has the Cluster: it takes the shard
+	// within two seconds, and reports within ten.
+	graceServed = 12 * time.Second
+	// graceUnserved is that time if none has it.
+	graceUnserved = 5 * time.Second
+	// step is the time between the turns of two neighbours.
+	step = 2 * time.Second
+	// alwaysFew is the number of Clusters that are never too many.
+	alwaysFew = 5
+	// tooLarge is the part of all Clusters that is too large to be marked at once, as a divisor.
+	tooLarge = 5
+)
+
+// isTooMany reports whether so many of all Clusters are more than an audit marks at once.
+func isTooMany(n, all int) bool { return n > alwaysFew && n*tooLarge > all }
+
+// suspect is a Cluster whose runner's Lease is over.
+type suspect struct {
+	cluster *hubv1.Cluster
+	runner  string
+	holder  string    // the live replica that holds its shard; empty for none
+	since   time.Time // when the Lease was over, and this replica could act
+	rank    int       // of this replica among the neighbours; negative if it is none
+}
+
+// grace is how long after the end of the Lease the first neighbour marks it.
+func (s suspect) grace() time.Duration {
+	if s.holder != "" {
+		return graceServed
+	}
+	return graceUnserved
+}
+
+// message is the message of the mark: what has happened, and what happens next.
+func (s suspect) message() string {
+	if s.holder != "" {
+		return fmt.Sprintf("The replica %s of the hub, which ran the app, has ended; the replica %s has taken the Cluster over, "+
+			"and has not reported its state yet", s.runner, s.holder)
+	}
+	return fmt.Sprintf("The replica %s of the hub, which ran the app, has ended; the app does not run until another replica takes "+
+		"the Cluster over and reports its state", s.runner)
+}
+
+// look is what a replica knows when a pass begins.
+type look struct {
+	replica.Observation
+	leaseOf func(name string) (shards.Lease, time.Time)
+	now     time.Time
+	began   time.Time // of the audit: what has happened before it counts as if it had happened then
+
+	verdicts map[string]verdict
+	ranks    map[int]int // of this replica, by shard
+}
+
+// verdict says whether a Lease is over, and since when.
+type verdict struct {
+	isOver bool
+	since  time.Time
+}
+
+// suspects returns the Clusters whose runner's Lease is over, and which the audit marks when they are due.
+func (l *look) suspects(all []hubv1.Cluster) []suspect {
+	var found []suspect
+	for i := range all {
+		one := &all[i]
+		runner := one.Status.Runner.Name
+		if !isAudited(one) || runner == l.Me {
+			continue
+		}
+		v := l.verdictOn(runner)
+		if !v.isOver {
+			continue
+		}
+		since := v.since
+		if since.Before(l.began) {
+			since = l.began // A replica that has just got its Lease takes the shards first.
+		}
+		shard := shards.Of(one.UID, len(l.Holders))
+		found = append(found, suspect{cluster: one, runner: runner, holder: l.Holders[shard], since: since, rank: l.rankFor(shard)})
+	}
+	return found
+}
+
+// isAudited reports whether a Cluster was reported by a runner, and its status would be wrong without one.
+func isAudited(c *hubv1.Cluster) bool {
+	return c.Status.Runner.Name != "" && c.DeletionTimestamp.IsZero() && c.Spec.State != hubv1.ClusterPaused && !isMarked(c)
+}
+
+func isMarked(c *hubv1.Cluster) bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == hubv1.ReasonRunnerLost
+}
+
+// verdictOn says whether the Lease of another replica is over.
+func (l *look) verdictOn(name string) verdict {
+	if v, known := l.verdicts[name]; known {
+		return v
+	}
+	lease, unchanged := l.leaseOf(name)
+	v := verdict{isOver: true, since: unchanged} // It has no incarnation: it was released or overwritten.
+	if lease.Version == "" || lease.Incarnation != "" {
+		v.since = unchanged.Add(l.Duration)
+		v.isOver = !l.now.Before(v.since.Add(margin))
+	}
+	if l.verdicts == nil {
+		l.verdicts = map[string]verdict{}
+	}
+	l.verdicts[name] = v
+	return v
+}
+
+// rankFor returns the rank of this replica among the neighbours of a shard: the live replicas but the holder, which reports the
+// Clusters of the shard itself.
+func (l *look) rankFor(shard int) int {
+	if rank, known := l.ranks[shard]; known {
+		return rank
+	}
+	others := slices.DeleteFunc(slices.Clone(l.Live), func(name string) bool { return name == l.Holders[shard] })
+	rank := slices.Index(shards.Neighbours(shard, others), l.Me)
+	if l.ranks == nil {
+		l.ranks = map[int]int{}
+	}
+	l.ranks[shard] = rank
+	return rank
+}
+
+// unserved returns how many suspects no live replica has, although there was time to take them. It is the same number for all
+// neighbours, whichever of them marks the Clusters.
+func (l *look) unserved(found []suspect) (n int) {
+	for _, s := range found {
+		if s.holder == "" && !l.now.Before(s.since.Add(s.grace())) {
+			n++
+		}
+	}
+	return n
+}
+
+// due returns the suspects that this replica marks now.
+func (l *look) due(found []suspect) []suspect {
+	return slices.DeleteFunc(slices.Clone(found), func(s suspect) bool {
+		return s.rank < 0 || l.now.Before(s.since.Add(s.grace()+time.Duration(s.rank)*step))
+	})
+}

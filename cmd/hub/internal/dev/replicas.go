@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Replica is what a replica of the hub, which is a process of its own, gets from dev.
+type Replica struct {
+	// Name is its name, Kubeconfig the path of its kubeconfig, and Metrics the address of its metrics.
+	Name, Kubeconfig, Metrics string
+}
+
+// leaveTimeout is how long a replica may take to end after SIGTERM. After that it is killed.
+const leaveTimeout = 30 * time.Second
+
+// tetherScript runs "$@" so that it dies with the writer of the pipe at descriptor 3, as e2e/fleet does with its programs.
+const tetherScript = `
+(read -r line && exit; kill -KILL $$) <&3 >/dev/null 2>&1 &
+exec "$@" 3<&-`
+
+// replica is a replica of the hub that was started.
+type replica struct {
+	Replica
+	cmd    *exec.Cmd
+	tether *os.File // the write end of the pipe
+	log    *prefixWriter
+}
+
+// startReplicas starts the replicas of the hub, as processes. They end with cleanUp.
+func (d *demo) startReplicas(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &running{cancel: cancel, done: make(chan struct{})}
+	d.running = r
+	var group sync.WaitGroup
+	var failed error
+	output := &sync.Mutex{}
+	for i := range d.replicas {
+		one, err := d.startReplica(ctx, fmt.Sprintf("hub-%d", i), output)
+		if err != nil {
+			failed = fmt.Errorf("start replica hub-%d: %w", i, err)
+			break
+		}
+		d.started = append(d.started, one)
+		group.Go(func() { d.reportEnd(ctx, one) })
+	}
+	go func() {
+		defer close(r.done)
+		group.Wait()
+	}()
+	return failed
+}
+
+// startReplica starts one replica. It gets SIGTERM when ctx ends, and is in a session of its own, so that a Ctrl-C in this
+// terminal does not reach it.
+func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex) (*replica, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}}
+	if r.Metrics, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	inherit, tether, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = inherit.Close() }()
+	r.tether, r.log = tether, &prefixWriter{prefix: name + " ", w: d.log, output: output}
+	args := append([]string{"-c", tetherScript, "replica", self}, d.prepared.Args(r.Replica)...)
+	r.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	r.cmd.ExtraFiles = []*os.File{inherit}
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
+	r.cmd.WaitDelay = leaveTimeout
+	if err := r.cmd.Start(); err != nil {
+		return nil, errors.Join(err, tether.Close())
+	}
+	return r, nil
+}
+
+// reportEnd waits for the end of a replica, and prints it unless dev has ended the replica.
+func (d *demo) reportEnd(ctx context.Context, r *replica) {
+	err := r.cmd.Wait()
+	_, _ = r.tether.WriteString("ended\n") // The guard may be gone already.
+	_ = r.tether.Close()
+	r.log.flush()
+	if ctx.Err() != nil {
+		return
+	}
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
+	}
+	d.progress.step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
+}
+
+// freeAddress returns an address of this machine at which no process listens.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a port for the metrics: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// printReplicas prints where the replicas are.
+func (d *demo) printReplicas() {
+	for _, r := range d.started {
+		d.out.text("  %-12s process %d, metrics at http://%s/metrics", r.Name, r.cmd.Process.Pid, r.Metrics)
+	}
+}
+
+// nextOfReplicas returns the commands that show how replicas share the Clusters.
+func (d *demo) nextOfReplicas() []string {
+	if len(d.started) == 0 {
+		return nil
+	}
+	drained, killed := d.started[1], d.started[len(d.started)-1]
+	program := self(d.program.Name)
+	return []string{
+		program + " get runners",
+		fmt.Sprintf("%s drain %s   # the others take over its Clusters", program, drained.Name),
+		fmt.Sprintf("kill -9 %d   # ends %s", killed.cmd.Process.Pid, killed.Name),
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
+	"github.com/clusterfx/clusterfx/reconcilers/registration"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// registration returns the part of the hub's App that registers Clusters. In a hub with a leader, it works in the replica that
+// leads.
+func (o Options) registration() fx.Option {
+	settings := registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}
+	if o.leader == nil {
+		return fx.Options(fx.Supply(settings), registration.Module)
+	}
+	return fx.Invoke(func(hub ctrl.Manager) error {
+		return hub.Add(&onLeader{options: o, hub: hub, setUp: func(mgr ctrl.Manager) error {
+			return registration.Setup(registration.Params{Manager: mgr, Heartbeats: o.Registry.Heartbeats, Settings: settings})
+		}})
+	})
+}
+
+// onLeader runs controllers of the hub while this replica leads, in a manager of their own for each leadership: a manager
+// cannot be started again, and its caches end with it.
+type onLeader struct {
+	options Options
+	hub     ctrl.Manager
+	// setUp adds the controllers to a manager.
+	setUp func(ctrl.Manager) error
+}
+
+// managerRetry is how long a manager that has ended during a leadership waits before the next one is built.
+const managerRetry = 5 * time.Second
+
+// Start runs a manager for each leadership until ctx ends.
+func (c *onLeader) Start(ctx context.Context) error {
+	for {
+		leads, ended, err := c.options.leader.Await(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // ctx has ended, which is no failure.
+		}
+		c.lead(ctx, leads)
+		ended()
+	}
+}
+
+// lead runs managers until a leadership or ctx ends.
+func (c *onLeader) lead(ctx, leads context.Context) {
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(leads, cancel)()
+	for work.Err() == nil {
+		err := c.run(work, leads)
+		if err != nil && work.Err() != nil {
+			c.options.Log.Error(err, "The manager of the controllers of the leader did not end in good order")
+		}
+		if work.Err() == nil {
+			c.options.Log.Error(err, "The manager of the controllers of the leader ended and will be started again")
+			pause(work, managerRetry)
+		}
+	}
+}
+
+// run builds a manager and runs it until work ends.
+func (c *onLeader) run(work, leads context.Context) error {
+	mgr, err := c.newManager(work, leads)
+	if err != nil {
+		return fmt.Errorf("build the manager: %w", err)
+	}
+	if err := c.setUp(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(work)
+}
+
+// newManager returns a manager whose clients write no longer than a leadership. It has no servers.
+func (c *onLeader) newManager(work, leads context.Context) (ctrl.Manager, error) {
+	term := &term{options: c.options, scheme: c.hub.GetScheme(), work: &runner{life: work}}
+	options := term.managerOptions()
+	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &watchRetry{next: next, log: c.options.Log}
+	})
+	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return lease.Guard(func() error { return checkWhile(leads, c.options.leader) }, next)
+	})
+	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.hub.GetRESTMapper(), nil }
+	return ctrl.NewManager(options.config, options.Options)
+}
+
+// checkWhile returns an error that matches registry.ErrNotLeader unless a leadership lasts and the replica leads at this moment.
+func checkWhile(leads context.Context, leader registry.Leader) error {
+	err := leader.Check() // In this order, it is about that leadership.
+	if leads.Err() != nil {
+		return registry.ErrNotLeader
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// site is the hub's cluster of a test with a credentials namespace of its own.
+type site struct {
+	client.Client
+	t       *testing.T
+	cluster *fleet.Cluster
+	name    string // of the namespace
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	c := fleettest.Cluster(t, "hub")
+	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
+	must(t, err)
+	scheme, err := newScheme()
+	must(t, err)
+	hub, err := client.New(c.Config(), client.Options{Scheme: scheme})
+	must(t, err)
+	s := &site{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
+	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
+	return s
+}
+
+// register creates a Secret that asks for a Cluster.
+func (s *site) register(name string) {
+	s.t.Helper()
+	must(s.t, s.Create(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.name, Name: name, Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
+	}}))
+}
+
+// registered returns whether there is a Cluster.
+func (s *site) registered(name string) bool {
+	s.t.Helper()
+	err := s.Get(s.t.Context(), client.ObjectKey{Name: name}, &hubv1.Cluster{})
+	must(s.t, client.IgnoreNotFound(err))
+	return err == nil
+}
+
+func (s *site) expectRegistered(name string) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		if !s.registered(name) {
+			return fmt.Errorf("there is no Cluster %s", name)
+		}
+		return nil
+	})
+}
+
+// options are those of a replica.
+func (s *site) options(leader registry.Leader) Options {
+	s.t.Helper()
+	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()
+	must(s.t, err)
+	return o
+}
+
+// run runs a manager of a hub with parts, until the test ends or end is called.
+func (s *site) run(option fx.Option) (end func()) {
+	s.t.Helper()
+	scheme, err := newScheme()
+	must(s.t, err)
+	skip := true
+	o := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
+	o.Controller.SkipNameValidation = &skip
+	mgr, err := ctrl.NewManager(s.cluster.Config(), o)
+	must(s.t, err)
+	must(s.t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }), option).Err())
+	ctx, cancel := context.WithCancel(later(s.t))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			s.t.Errorf("the manager of the hub: %v", err)
+		}
+	}()
+	end = func() {
+		cancel()
+		<-ended
+	}
+	s.t.Cleanup(end)
+	return end
+}
+
+// Clusters are registered by the replica that leads: by one after the other, when leaderships are lost, and by the first
+// again.
+func TestOnLeader_Registration(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.name + "-"
+	first, second := stand(t, s.cluster, "first", patience), stand(t, s.cluster, "second", patience)
+	leaders := []*candidate{first, second}
+	for _, one := range leaders {
+		end := s.run(s.options(one).registration())
+		t.Cleanup(one.finish)
+		t.Cleanup(end)
+	}
+	for i := range 4 {
+		var now *candidate
+		eventually(t, func() error {
+			for _, one := range leaders {
+				if one.Check() == nil {
+					now = one
+					return nil
+				}
+			}
+			return errors.New("no replica leads")
+		})
+		name := id + fmt.Sprint(i)
+		s.register(name)
+		s.expectRegistered(name)
+		now.lose()
+	}
+}
+
+// Without a leader registration works in the hub's own manager.
+func TestOnLeader_Alone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.options(nil)
+	s.run(fx.Options(fx.Supply(o.Log), o.registration()))
+	s.register(s.name)
+	s.expectRegistered(s.name)
+}
+
+// A manager that ends during a leadership is built again, and the clients of a manager write no longer than its leadership.
+func TestOnLeader_ManagerEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	one := stand(t, s.cluster, "one", patience)
+	managers := make(chan ctrl.Manager, 10)
+	var failures atomic.Int64
+	end := s.run(fx.Invoke(func(hub ctrl.Manager) error {
+		return hub.Add(&onLeader{options: s.options(one), hub: hub, setUp: func(mgr ctrl.Manager) error {
+			switch failures.Add(1) {
+			case 1:
+				return errors.New("not now")
+			case 2:
+				return mgr.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("the end") }))
+			}
+			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				managers <- mgr
+				<-ctx.Done()
+				return nil
+			}))
+		}})
+	}))
+	t.Cleanup(one.finish)
+	t.Cleanup(end)
+	write := func(mgr ctrl.Manager) error {
+		return mgr.GetClient().Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.name, GenerateName: "one-"},
+		}, client.DryRunAll)
+	}
+	next := func() ctrl.Manager {
+		t.Helper()
+		select {
+		case mgr := <-managers:
+			return mgr
+		case <-time.After(patience):
+			t.Fatal("no manager works")
+			return nil
+		}
+	}
+	mgr := next()
+	must(t, write(mgr))
+	one.lose()
+	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
+		t.Errorf("a client writes after the leadership: got %v", err)
+	}
+	must(t, write(next()))
+	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
+		t.Errorf("a client of the first leadership writes in the second: got %v", err)
+	}
+}

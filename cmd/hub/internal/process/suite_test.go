@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime,
+		// newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
+}
+
+// patience is the time that a test waits for a condition that takes some seconds.
+const patience = 2 * time.Minute
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// expectClosed waits until a channel is closed.
+func expectClosed(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("not yet: %s", what)
+	}
+}
+
+// later returns a context that ends some time after the test.
+func later(t *testing.T) context.Context {
+	t.Helper()
+	return context.WithoutCancel(t.Context())
+}
+
+func testLog(t *testing.T) logr.Logger {
+	t.Helper()
+	return testr.New(t)
+}

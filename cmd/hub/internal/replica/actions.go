@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"errors"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// beginAction carries out an action on the record of a shard or on the Lease of another replica. The actions on apps are
+// in beginCall. The caller holds l.mu.
+func (l *life) beginAction(ctx context.Context, a shards.Action) {
+	switch a.Kind {
+	case shards.Fence:
+		l.begin(ctx, a.Name, func(ctx context.Context) error { return l.fence(ctx, a) })
+	case shards.Look:
+		l.begin(ctx, a.Name, func(ctx context.Context) error {
+			_, err := l.verify(ctx, a.Verify)
+			return err
+		})
+	case shards.Take:
+		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.take(ctx, a) })
+	case shards.Announce, shards.Release:
+		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.swapRecord(ctx, a) })
+	default: // WarmUp, Cool and Drain.
+	}
+}
+
+// fence overwrites the Lease of another replica, which is unchanged for the duration.
+func (l *life) fence(ctx context.Context, a shards.Action) error {
+	l.log.Info("Ending the incarnation of a replica whose Lease has expired", "other", a.Name)
+	lease, err := l.store.swapLease(ctx, l.store.others, a.Name, encodeLease(a.Lease))
+	if errors.Is(err, errConflict) {
+		lease, err = l.store.getLease(ctx, l.store.others, a.Name)
+	}
+	if err != nil {
+		return err
+	}
+	l.seeLease(a.Name, lease)
+	return nil
+}
+
+// take writes this incarnation into a record. The Lease of the holder is read after the record was, and the record is
+// written only if it is unchanged since.
+func (l *life) take(ctx context.Context, a shards.Action) error {
+	if a.Verify != (shards.Holder{}) {
+		permitted, err := l.verify(ctx, a.Verify)
+		if err != nil {
+			return err
+		}
+		if !permitted {
+			return errNotYet
+		}
+	}
+	return l.swapRecord(ctx, a)
+}
+
+// verify reads the Lease of a holder and reports whether its shards may be taken. A Lease of that name that belongs to
+// something else cannot be renewed by the holder, and counts as a missing one.
+func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool, err error) {
+	lease, err := l.store.getLease(ctx, l.store.others, holder.Name)
+	if err != nil {
+		return false, err
+	}
+	if lease != nil && lease.Labels[label] != labelReplica {
+		lease = nil
+	}
+	decoded, err := decodeLease(lease)
+	if err != nil {
+		return false, err
+	}
+	l.seeLease(holder.Name, lease)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.machine.MayTake(holder, decoded, present()), nil
+}
+
+// swapRecord writes a record, and reads it after a conflict.
+func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
+	change, err := encodeRecord(a.Record)
+	if err != nil {
+		return err
+	}
+	name := recordName(a.Shard)
+	lease, err := l.store.swapLease(ctx, l.store.others, name, change)
+	if errors.Is(err, errConflict) {
+		lease, err = l.store.getLease(ctx, l.store.others, name)
+	}
+	if err != nil {
+		return err
+	}
+	if lease == nil {
+		return errors.New("the record of a shard has been deleted; its shard keeps its holder, and has none after the next crash: " +
+			"stop all replicas and delete the ConfigMap " + installationName + " to create the records again")
+	}
+	l.see(lease)
+	return nil
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// beginAssignment writes the assignment if this replica is or becomes the leader, and the assignment has changed. Two
+// leaders do no harm: the assignment is a wish. The caller holds l.mu.
+func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
+	if !l.isLeader(now) {
+		return
+	}
+	var candidates []shards.Candidate
+	for _, name := range l.machine.Assignable(now) {
+		candidates = append(candidates, shards.Candidate{Name: name})
+	}
+	before := l.view.assignment
+	next := assignment{
+		names: shards.Assign(l.machine.Current(now), candidates), leader: l.me.Name, version: before.version,
+	}
+	if before.leader == next.leader && slices.Equal(before.names, next.names) {
+		return
+	}
+	l.begin(ctx, assignmentName, func(ctx context.Context) error { return l.assign(ctx, next) })
+}
+
+// isLeader reports whether this replica writes the assignment: it is the leader, or the leader is not live. A replica that
+// has not read everything yet is not the leader. The caller holds l.mu.
+func (l *life) isLeader(now shards.Instant) bool {
+	if !l.view.hasLeases || !l.view.hasWishes {
+		return false
+	}
+	live := l.machine.Live(now)
+	leader := l.view.assignment.leader
+	return slices.Contains(live, l.me.Name) && (leader == l.me.Name || !slices.Contains(live, leader))
+}
+
+// assign writes the assignment, and reads it after a conflict.
+func (l *life) assign(ctx context.Context, next assignment) error {
+	written, err := l.store.putMap(ctx, encodeAssignment(next), next.version)
+	if errors.Is(err, errConflict) {
+		written, err = l.store.getMap(ctx, assignmentName)
+	}
+	if err != nil {
+		return err
+	}
+	l.seeAssignment(written)
+	return nil
+}
+
+// beginCleanup removes the Leases of replicas that have ended long ago and are in no record. The caller holds l.mu.
+func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
+	if !l.isLeader(now) {
+		return
+	}
+	for name, s := range l.view.leases {
+		if now.Monotonic.Sub(s.since) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
+			continue
+		}
+		l.begin(ctx, name, func(ctx context.Context) error {
+			if err := l.options.Forget(ctx, name); err != nil {
+				return err
+			}
+			err := l.store.removeLease(ctx, name, s.version)
+			if errors.Is(err, errConflict) {
+				return errNotYet // The watch delivers the change.
+			}
+			return err
+		})
+	}
+}
+
+// isInRecord reports whether a replica holds a shard or waits for one. A record that this replica has not read may have
+// it. The caller holds l.mu.
+func (l *life) isInRecord(name string) bool {
+	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
+		return r.Version == "" || r.Holder.Name == name || r.Warm.Name == name
+	})
+}

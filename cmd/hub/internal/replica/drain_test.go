@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// admin returns a client of an administrator.
+func (w *world) admin() client.Client {
+	w.t.Helper()
+	c, err := client.New(w.cluster.Config(), client.Options{})
+	must(w.t, err)
+	return c
+}
+
+// drain drains a replica, or ends that wish.
+func (w *world) drain(name string, drained bool) {
+	w.t.Helper()
+	must(w.t, SetDrained(w.t.Context(), w.admin(), client.ObjectKey{Namespace: w.namespace, Name: name}, drained))
+}
+
+func (w *world) survey() *Survey {
+	w.t.Helper()
+	s, err := ReadSurvey(w.t.Context(), w.admin(), w.namespace)
+	must(w.t, err)
+	return s
+}
+
+// A drained replica, also one that leads, hands over all its shards to warm replicas and continues to renew its Lease. When the
+// wish ends, it gets shards again.
+func TestReplica_Drain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	all := map[string]*process{}
+	for _, name := range []string{"a", "b", "c"} {
+		all[name] = w.startUnhurried(name)
+	}
+	w.expectShared(all["a"], all["b"], all["c"])
+	leader := w.survey().Leader
+	other := map[string]string{"a": "b", "b": "c", "c": "a"}[leader]
+	for _, name := range []string{leader, other} {
+		var rest []*process
+		cold := 0
+		for _, p := range all {
+			if p.name != name {
+				rest = append(rest, p)
+				cold += p.starts()
+			}
+		}
+		incarnation := w.incarnation(name)
+		w.drain(name, true)
+		w.expectShared(rest...)
+		eventually(t, "the drained replica holds no shard", func() bool { return all[name].held() == 0 })
+		w.awaitRenewals(name)
+		if now := w.incarnation(name); now != incarnation {
+			t.Errorf("%s has the incarnation %q after it was drained, want %q", name, now, incarnation)
+		}
+		eventually(t, "another replica observes one that is drained", func() bool {
+			o, ok := rest[0].Observe()
+			return ok && o.Drained == 1 && len(o.Live) == len(all)
+		})
+		for _, m := range w.survey().Members {
+			if m.Lease.Drained != (m.Name == name) || m.IsOver(time.Now()) {
+				t.Errorf("after %s was drained, the survey has %+v", name, m)
+			}
+		}
+		if now := rest[0].starts() + rest[1].starts(); now != cold {
+			t.Errorf("%d shards of %s were started without warm apps", now-cold, name)
+		}
+		w.drain(name, false)
+		w.expectShared(all["a"], all["b"], all["c"])
+	}
+}
+
+// If all live replicas are drained, the wish is ignored, also for the shards of a replica that ends.
+func TestReplica_AllDrained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a, b := w.startUnhurried("a"), w.startUnhurried("b")
+	w.expectShared(a, b)
+	w.drain("b", true)
+	w.expectShared(a)
+	w.drain("a", true)
+	w.expectShared(a, b)
+	must(t, a.end())
+	w.expectShared(b)
+}
+
+// conflict is what happens in front of one renewal of a replica, and the status of the response to it.
+type conflict struct {
+	lease  string
+	before func() error
+	armed  atomic.Bool
+	status atomic.Int64
+}
+
+// conflicting is a transport of a replica with a conflict.
+type conflicting struct {
+	next http.RoundTripper
+	*conflict
+}
+
+// RoundTrip sends the request.
+func (c *conflicting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/leases/"+c.lease) || !c.armed.CompareAndSwap(true, false) {
+		return c.next.RoundTrip(r)
+	}
+	if err := c.before(); err != nil {
+		return nil, err
+	}
+	response, err := c.next.RoundTrip(r)
+	if err == nil {
+		c.status.Store(int64(response.StatusCode))
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport below, for client-go.
+func (c *conflicting) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// The wish of an administrator that is written during a renewal lets the renewal fail. The replica reads its Lease and renews
+// it in the same incarnation, its gates stay open, and the wish stays.
+func TestReplica_DrainDuringRenewal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	admin, key := w.admin(), client.ObjectKey{Namespace: w.namespace, Name: "a"}
+	c := &conflict{lease: key.Name, before: func() error { return SetDrained(t.Context(), admin, key, true) }}
+	a := w.startUnhurried("a", func(o *Options) {
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &conflicting{next, c} })
+	})
+	w.expectShared(a)
+	incarnation, records := w.incarnation("a"), w.survey().Holders
+	c.armed.Store(true)
+	eventually(t, "a renewal that is in conflict with the wish", func() bool { return c.status.Load() == http.StatusConflict })
+	w.awaitRenewals("a")
+	if now := w.incarnation("a"); now != incarnation || a.held() != fewShards {
+		t.Errorf("after the conflict, the replica has the incarnation %q and holds %d shards, want %q", now, a.held(), incarnation)
+	}
+	s := w.survey()
+	if len(s.Members) != 1 || !s.Members[0].Lease.Drained {
+		t.Errorf("the renewals have removed the wish: %+v", s.Members)
+	}
+	for shard, holder := range s.Holders {
+		if holder != records[shard] {
+			t.Errorf("shard %d has moved from %v to %v", shard, records[shard], holder)
+		}
+	}
+}
+
+// A Survey says what the objects say, names what it cannot decode, and tells a hub that is not sharded.
+func TestReadSurvey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	if _, err := ReadSurvey(t.Context(), w.admin(), w.namespace); !errors.Is(err, ErrNotSharded) {
+		t.Errorf("without an installation: got %v, want ErrNotSharded", err)
+	}
+	a := w.startUnhurried("a")
+	w.expectShared(a)
+	s := w.survey()
+	me := shards.Holder{Name: "a", Incarnation: w.incarnation("a")}
+	if len(s.Holders) != 2 || s.Holders[0] != me || s.Holders[1] != me || s.Leader != "a" || len(s.Members) != 1 || s.Members[0].Name != "a" {
+		t.Errorf("got %+v", s)
+	}
+	if m := s.Members[0]; m.IsOver(m.Lease.Renewed.Add(m.Duration-time.Millisecond)) || !m.IsOver(m.Lease.Renewed.Add(m.Duration)) {
+		t.Errorf("a Lease is over at another moment than its duration after the last renewal: %+v", m)
+	}
+	must(t, a.end())
+	if s = w.survey(); s.Holders[0] != (shards.Holder{}) || !s.Members[0].IsOver(time.Now()) {
+		t.Errorf("after the end of the replica: got %+v", s)
+	}
+	w.annotate(recordName(1), annotationCount, "7")
+	if s, err := ReadSurvey(t.Context(), w.admin(), w.namespace); s == nil || !errors.Is(err, ErrCount) || !strings.Contains(err.Error(), recordName(1)) {
+		t.Errorf("with a record that cannot be decoded: got %+v and %v", s, err)
+	}
+}

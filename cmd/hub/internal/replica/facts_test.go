@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"encoding/json"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// starts returns how many shards were started without warm apps.
+func (p *process) starts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.coldStarts
+}
+
+// count returns how many shards have apps in a state.
+func (p *process) count(state string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.apps {
+		if s == state {
+			n++
+		}
+	}
+	return n
+}
+
+// hold makes a write in flight, until the channel is closed.
+func (p *process) hold(shard int) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds[shard] = make(chan struct{})
+	return p.holds[shard]
+}
+
+// wait waits for the end of Run.
+func (p *process) wait() error {
+	p.w.t.Helper()
+	select {
+	case err := <-p.done:
+		p.done <- err
+		return err
+	case <-time.After(patience):
+		p.w.t.Fatalf("%s still runs", p.name)
+		return nil
+	}
+}
+
+// expectCold fails the test unless the apps of all shards that were held have been drained.
+func (p *process) expectCold() {
+	p.w.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for shard, state := range p.apps {
+		if state == "started" {
+			p.w.t.Errorf("%s: the apps of shard %d are %s after the end of Run", p.name, shard, state)
+		}
+	}
+}
+
+func (w *world) leases() coordinationv1client.LeaseInterface {
+	return w.kube.CoordinationV1().Leases(w.namespace)
+}
+
+func (w *world) lease(name string) *coordinationv1.Lease {
+	w.t.Helper()
+	l, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
+	must(w.t, err)
+	return l
+}
+
+func (w *world) hasLease(name string) bool {
+	w.t.Helper()
+	_, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		must(w.t, err)
+	}
+	return err == nil
+}
+
+// createLease creates a Lease without a holder.
+func (w *world) createLease(name, kind string) {
+	w.t.Helper()
+	_, err := w.leases().Create(w.t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: kind}},
+	}, metav1.CreateOptions{})
+	must(w.t, err)
+}
+
+func (w *world) deleteLease(name string) {
+	w.t.Helper()
+	must(w.t, w.leases().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// incarnation returns the incarnation in the Lease of a replica; empty if there is none.
+func (w *world) incarnation(name string) string {
+	w.t.Helper()
+	l, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	must(w.t, err)
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// awaitRenewals waits for three renewals.
+func (w *world) awaitRenewals(name string) {
+	w.t.Helper()
+	for range 3 {
+		before := w.lease(name).ResourceVersion
+		eventually(w.t, "a renewal", func() bool { return w.lease(name).ResourceVersion != before })
+	}
+}
+
+func (w *world) record(shard int) shards.Record {
+	w.t.Helper()
+	_, r, err := decodeRecord(w.lease(recordName(shard)), len(w.uids))
+	must(w.t, err)
+	return r
+}
+
+// change applies a merge patch without a version, as an administrator does.
+func (w *world) change(name string, p patch) {
+	w.t.Helper()
+	data, err := json.Marshal(p)
+	must(w.t, err)
+	_, err = w.leases().Patch(w.t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{})
+	must(w.t, err)
+}
+
+func (w *world) overwriteLease(name, incarnation string) {
+	w.t.Helper()
+	w.change(name, patch{"spec": map[string]any{"holderIdentity": orNil(incarnation)}})
+}
+
+func (w *world) removeFinalizers(name string) {
+	w.t.Helper()
+	w.change(name, patch{"metadata": map[string]any{"finalizers": nil}})
+}
+
+func (w *world) annotate(name, key, value string) {
+	w.t.Helper()
+	w.change(name, patch{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+}
+
+func (w *world) assignment() assignment {
+	w.t.Helper()
+	m, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(w.t.Context(), assignmentName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return assignment{}
+	}
+	must(w.t, err)
+	return decodeAssignment(m)
+}
+
+func (w *world) writeAssignment(a assignment) {
+	w.t.Helper()
+	_, err := w.kube.CoreV1().ConfigMaps(w.namespace).Update(w.t.Context(), encodeAssignment(a), metav1.UpdateOptions{})
+	must(w.t, err)
+}
+
+func (w *world) deleteAssignment() {
+	w.t.Helper()
+	must(w.t, w.kube.CoreV1().ConfigMaps(w.namespace).Delete(w.t.Context(), assignmentName, metav1.DeleteOptions{}))
+}
+
+// expectReleased fails the test unless no record has a holder, and no Lease has an incarnation.
+func (w *world) expectReleased() {
+	w.t.Helper()
+	list, err := w.leases().List(w.t.Context(), metav1.ListOptions{LabelSelector: label})
+	must(w.t, err)
+	records := 0
+	for i := range list.Items {
+		l := &list.Items[i]
+		if l.Labels[label] == labelRecord {
+			records++
+		}
+		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
+			w.t.Errorf("the Lease %s has the holder %s after all replicas have left", l.Name, *l.Spec.HolderIdentity)
+		}
+	}
+	if records != len(w.uids) {
+		w.t.Errorf("got %d records, want %d", records, len(w.uids))
+	}
+}

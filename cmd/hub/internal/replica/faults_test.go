@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// The API server restarts. Holders keep their shards, unless the restart takes so long that a replica is fenced.
+func TestReplica_APIServerRestarts(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, fleettest.Cluster(t, "restarted"), fewShards)
+	a, b := w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	began := time.Now()
+	must(t, w.cluster.Kill())
+	eventually(t, "all gates are closed", func() bool { return a.held()+b.held() == 0 })
+	must(t, w.cluster.Restart(t.Context()))
+	w.expectShared(a, b)
+	_, moves := w.longestGap(began)
+	t.Logf("%d shards moved because of the restart", moves)
+}
+
+// A replica that leaves while the API server is away drains everything, and ends within the limit. Others take its shards.
+func TestReplica_LeaveWithoutContact(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault.Fault{"refuse": fault.Refuse(), "blackhole": fault.Blackhole()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, fewShards)
+			a := w.start("a", func(o *Options) { o.LeaveTimeout = 6 * time.Second })
+			w.expectShared(a)
+			b := w.start("b")
+			w.expectShared(a, b)
+			a.set(f)
+			began := time.Now()
+			if err := a.end(); err == nil {
+				t.Error("Run returns no error, although nothing can be released")
+			}
+			t.Logf("left after %s", time.Since(began))
+			a.expectCold()
+			w.expectShared(b)
+		})
+	}
+}
+
+// A replica without progress does not renew its Lease: another replica gets its shards, until it makes progress again.
+func TestReplica_NoProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a, b := w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	a.stuck.Store(true)
+	w.expectShared(b)
+	a.stuck.Store(false)
+	w.expectShared(a, b)
+}
+
+// A shard is not released while a write is in flight, and the other shards are.
+func TestReplica_DrainWaitsForWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.startUnhurried("a")
+	w.expectShared(a)
+	const shard = 7
+	write := a.hold(shard)
+	epoch := a.open[shard].Load()
+	b := w.startUnhurried("b")
+	left := make(chan error, 1)
+	eventually(t, "some shards move to b", func() bool { return b.held() > 0 })
+	go func() { left <- a.end() }()
+	eventually(t, "the other shards move to b", func() bool { return b.held() == fewShards-1 })
+	if got := w.record(shard); got.Epoch != epoch || got.Holder.Name != "a" {
+		t.Errorf("the shard with a write in flight has the record %+v, want epoch %d of a", got, epoch)
+	}
+	if open := b.open[shard].Load(); open != 0 {
+		t.Errorf("b writes to the shard in epoch %d, while a write of a is in flight", open)
+	}
+	close(write)
+	must(t, <-left)
+	w.expectShared(b)
+}
+
+// The apps of some Clusters cannot be built. Their shards stay with the holder while it is live, and when it has ended,
+// another replica takes them: it does not wait for the apps.
+func TestReplica_TakesWhileItWarms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.start("a", func(o *Options) { o.LeaveTimeout = o.Timing.Duration })
+	w.expectShared(a)
+	incarnation := w.incarnation("a")
+	b := w.build("b")
+	b.slow.Store(true)
+	b.run()
+	eventually(t, "b builds apps", func() bool { return b.count("warming") > 0 })
+	w.awaitRenewals("b")
+	if n := b.held(); n > 0 && w.incarnation("a") == incarnation {
+		t.Errorf("b holds %d shards whose apps are not built", n)
+	}
+	a.set(fault.Refuse())
+	w.expectShared(b)
+	eventually(t, "the apps of all shards are started", func() bool { return b.count("started") == fewShards })
+}
+
+// Builds and drains of apps that fail are repeated.
+func TestReplica_RunnerFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.start("a")
+	w.expectShared(a)
+	b := w.build("b")
+	for _, p := range []*process{a, b} {
+		p.mu.Lock()
+		p.failures = 5
+		p.mu.Unlock()
+	}
+	b.run()
+	w.expectShared(a, b)
+	must(t, a.end())
+	must(t, b.end())
+	w.expectReleased()
+}
+
+// stalling is a transport whose watches deliver nothing while it is stalled, although their connections exist.
+type stalling struct {
+	next    http.RoundTripper
+	stalled *atomic.Bool
+	watches *atomic.Int64
+}
+
+// RoundTrip sends the request.
+func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.next.RoundTrip(r)
+	if err == nil && r.URL.Query().Get("watch") != "" {
+		s.watches.Add(1)
+		response.Body = &stallingBody{response.Body, r, s.stalled, s.stalled.Load()}
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport below, for client-go.
+func (s *stalling) WrappedRoundTripper() http.RoundTripper { return s.next }
+
+type stallingBody struct {
+	io.ReadCloser
+	request *http.Request
+	stalled *atomic.Bool
+	isNew   bool // began during the stall, and is not affected
+}
+
+// Read blocks during the stall, until the request is canceled.
+func (b *stallingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil && !b.isNew && b.stalled.Load() {
+		<-b.request.Context().Done()
+		return 0, b.request.Context().Err()
+	}
+	return n, err
+}
+
+// A watch that delivers nothing is replaced: the replica notices that another one has left.
+func TestReplica_SilentWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	var stalled atomic.Bool
+	var watches atomic.Int64
+	a, b := w.start("a"), w.start("b", func(o *Options) {
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &stalling{next, &stalled, &watches} })
+	})
+	w.expectShared(a, b)
+	before := watches.Load()
+	stalled.Store(true)
+	must(t, a.end())
+	w.expectShared(b)
+	if watches.Load() == before {
+		t.Error("b has not replaced its silent watch")
+	}
+}
+
+// A second process of one name waits until the first has ended.
+func TestReplica_SecondOfOneName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	first := w.startUnhurried("a")
+	w.expectShared(first)
+	second := w.startUnhurried("a")
+	w.awaitRenewals("a")
+	w.expectShared(first)
+	if n := second.held(); n > 0 {
+		t.Errorf("the second process holds %d shards", n)
+	}
+	must(t, first.end())
+	w.expectShared(second)
+}
+
+// A replica with another number of shards, or with the name of an object of others, does not start.
+func TestReplica_DoesNotFit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.start("a")
+	w.expectShared(a)
+	must(t, a.end())
+	if err := w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(); !errors.Is(err, ErrCount) {
+		t.Errorf("with another number of shards: got %v, want ErrCount", err)
+	}
+	w.createLease("foreign", "")
+	if err := w.start("foreign").wait(); !errors.Is(err, errForeign) {
+		t.Errorf("with the name of a Lease of others: got %v, want errForeign", err)
+	}
+}
+
+// The leader replaces an assignment that was deleted, and an assignment that names no live replica.
+func TestReplica_AssignmentIsRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a, b := w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	w.deleteAssignment()
+	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards })
+	w.writeAssignment(assignment{names: make([]string, fewShards), leader: "unknown"})
+	eventually(t, "a leader and replicas for all shards", func() bool {
+		now := w.assignment()
+		return (now.leader == "a" || now.leader == "b") && !slices.Contains(now.names, "")
+	})
+	w.expectShared(a, b)
+}
+
+// The leader removes the Lease of a replica that has ended long ago.
+func TestReplica_OldLeasesAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	short := func(o *Options) { o.ForgetAfter = time.Second }
+	a, b := w.start("a", short), w.start("b", short)
+	w.expectShared(a, b)
+	must(t, b.end())
+	eventually(t, "the Lease of b is removed", func() bool { return !w.hasLease("b") })
+	w.expectShared(a)
+}
+
+// The Lease of a replica that is in a record stays.
+func TestReplica_LeaseInARecordStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.start("a", func(o *Options) { o.ForgetAfter = time.Second })
+	w.expectShared(a)
+	for _, name := range []string{"warm", "gone"} {
+		w.createLease(name, labelReplica)
+		if name == "warm" {
+			w.annotate(recordName(0), annotationWarm, "warm/incarnation")
+		}
+	}
+	eventually(t, "the Lease that is in no record is removed", func() bool { return !w.hasLease("gone") })
+	w.awaitRenewals("a")
+	if !w.hasLease("warm") {
+		t.Error("the Lease that is in a record is removed")
+	}
+}
+
+// A record that an administrator deletes stays, because of its finalizer; without the finalizer it is not created again,
+// and its holder keeps the shard.
+func TestReplica_DeletedRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.startUnhurried("a", func(o *Options) { o.LeaveTimeout = 5 * time.Second }) // It cannot release the shard.
+	w.expectShared(a)
+	w.deleteLease(recordName(3))
+	if !w.hasLease(recordName(3)) {
+		t.Fatal("a deletion removes a record at once")
+	}
+	w.removeFinalizers(recordName(3))
+	b := w.startUnhurried("b")
+	eventually(t, "b gets shards", func() bool { return b.held() > 0 && a.held()+b.held() == fewShards })
+	if a.open[3].Load() == 0 || w.hasLease(recordName(3)) {
+		t.Errorf("the holder of a deleted record has epoch %d, and the record exists: %t", a.open[3].Load(), w.hasLease(recordName(3)))
+	}
+}
+
+// Finalizers, labels and annotations of others stay in a record that changes its holder.
+func TestReplica_KeepsWhatOthersWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.startUnhurried("a")
+	w.expectShared(a)
+	w.annotate(recordName(0), "example.com/note", "text")
+	must(t, a.end())
+	l := w.lease(recordName(0))
+	if l.Annotations["example.com/note"] != "text" || !slices.Contains(l.Finalizers, finalizerRecord) {
+		t.Errorf("after a release the record has %v and %v", l.Annotations, l.Finalizers)
+	}
+	if _, r, err := decodeRecord(l, 1); err != nil || r.Epoch != 1 || r.Holder != (shards.Holder{}) {
+		t.Errorf("got %+v and %v, want a free record of epoch 1", r, err)
+	}
+}

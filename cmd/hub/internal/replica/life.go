@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+const (
+	// rounds is how many times the Machine is asked for actions during a retry, if nothing happens.
+	rounds = 5
+	// atOnce is how many requests for actions are on their way at a time.
+	atOnce = 16
+)
+
+// errNotYet says that a condition of an action is not fulfilled. It is tried again as an action that has failed.
+var errNotYet = errors.New("the action is not permitted yet")
+
+// life is one incarnation of a replica, from its first request to the end of its last app.
+type life struct {
+	options Options
+	store   *store
+	me      shards.Holder
+	log     logr.Logger
+
+	running sync.WaitGroup // all goroutines of this life
+	kicked  chan struct{}  // requests a round
+	hurried chan struct{}  // requests a renewal
+	slots   chan struct{}  // limits the requests of actions
+	barred  atomic.Bool    // the mode has changed: no gate opens again
+
+	mu      sync.RWMutex // gates hold it for reading, everything else for writing
+	machine *shards.Machine
+	claimed bool
+	leaving bool
+	renewed time.Time // the end of the last renewal
+	heard   time.Time // the last event of the own Lease
+	apps    []apps
+	busy    map[string]bool // objects with an action in progress
+	view    view
+}
+
+func newLife(r *Replica) *life {
+	me := shards.Holder{Name: r.options.Name, Incarnation: string(uuid.NewUUID())}
+	return &life{
+		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("incarnation", me.Incarnation),
+		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
+		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count),
+		busy: map[string]bool{}, view: newView(r.options.Count),
+	}
+}
+
+// live lives one life. It returns when the Lease is lost and all apps are drained, or when the replica has left; an error
+// says that it could not leave in time. The life outlasts ctx, whose end is the beginning of the orderly end, and permitted, with
+// which the gates close.
+func (r *Replica) live(ctx, permitted context.Context) error {
+	l := newLife(r)
+	alive, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer l.running.Wait()
+	defer end()
+	r.life.Store(l)
+	defer r.life.Store(nil)
+	l.running.Go(func() { l.keepLease(alive) })
+	l.running.Go(func() { l.watch(alive) })
+	return l.decide(alive, ctx.Done(), permitted.Done())
+}
+
+// decide has one round after the other until the life is over. Leave begins the orderly end, and end an end without hand-overs.
+func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
+	tick := time.NewTicker(l.options.Timing.Retry / rounds)
+	defer tick.Stop()
+	var tooLate <-chan time.Time
+	for {
+		l.round(alive)
+		if l.isOver() {
+			return nil
+		}
+		select {
+		case <-leave:
+			leave = nil
+			tooLate = l.leave(true)
+		case <-end:
+			leave, end = nil, nil
+			tooLate = l.leave(false)
+		case <-tooLate:
+			return l.notLeft()
+		case <-l.kicked:
+		case <-tick.C:
+		}
+	}
+}
+
+// leave begins the orderly end, and returns a channel that delivers when it takes too long. Without hand-overs, all gates close at
+// once.
+func (l *life) leave(handsOver bool) (tooLate <-chan time.Time) {
+	l.barred.Store(!handsOver)
+	l.mu.Lock()
+	l.leaving = true
+	now := present()
+	by := now.Monotonic
+	l.machine.Leave(by)
+	if handsOver && len(l.machine.Live(now)) > 0 { // Without another replica there is no hand-over to wait for.
+		l.machine.Leave(by.Add(l.options.Timing.Duration))
+	}
+	held := len(l.machine.Held())
+	l.mu.Unlock()
+	l.log.Info("Leaving", "shards", held, "handsOver", handsOver)
+	signal(l.hurried)
+	return time.After(l.options.LeaveTimeout)
+}
+
+func (l *life) notLeft() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Errorf("the replica %s has not released its Lease and %d shards within %s; other replicas take them when its Lease "+
+		"expires: see whether the API server responds and whether writes to remotes end",
+		l.me.Name, len(l.machine.Held()), l.options.LeaveTimeout)
+}
+
+// isOver reports whether nothing is left to do for this incarnation.
+func (l *life) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.machine.Lost() && (l.claimed || !l.leaving) {
+		return false
+	}
+	for i := range l.apps {
+		if a := &l.apps[i]; a.busy || a.state != cold {
+			return false
+		}
+	}
+	return true
+}
+
+// round starts the actions that are due, and the calls of the Runner that bring the apps to where the Machine wants them.
+func (l *life) round(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := present()
+	for _, a := range l.machine.Decide(now) {
+		l.beginAction(ctx, a)
+	}
+	for shard := range l.apps {
+		l.beginCall(ctx, shard)
+	}
+	l.beginAssignment(ctx, now)
+	l.beginCleanup(ctx, now)
+}
+
+// begin runs a task in a goroutine, one at a time for each key. A task that fails keeps its key until the next try is due.
+// The caller holds l.mu.
+func (l *life) begin(ctx context.Context, key string, task func(context.Context) error) {
+	if l.busy[key] {
+		return
+	}
+	l.busy[key] = true
+	l.running.Go(func() {
+		defer signal(l.kicked)
+		defer l.free(key)
+		err := l.withSlot(ctx, task)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, errNotYet) {
+			l.log.Error(err, "Failed to carry out an action of the protocol", "object", key)
+		}
+		pause(ctx, l.options.Timing.Retry)
+	})
+}
+
+func (l *life) free(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.busy, key)
+}
+
+func (l *life) withSlot(ctx context.Context, task func(context.Context) error) error {
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+		return task(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// gate asks the Machine. The clock is read under the mutex: a time from before a wait for it would be too early.
+func (l *life) gate(shard int) (epoch int64, err error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.barred.Load() {
+		return 0, shards.ErrNotHeld
+	}
+	return l.machine.Gate(shard, present())
+}
+
+// signal makes a request that is not served yet, unless there is one.
+func signal(requests chan<- struct{}) {
+	select {
+	case requests <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// formatHolder is a holder in a record; parseHolder is its inverse.
+func formatHolder(h shards.Holder) string {
+	if h == (shards.Holder{}) {
+		return ""
+	}
+	return h.Name + "/" + h.Incarnation
+}
+
+func parseHolder(text string) (shards.Holder, error) {
+	name, incarnation, found := strings.Cut(text, "/")
+	if text != "" && (!found || name == "" || incarnation == "") {
+		return shards.Holder{}, fmt.Errorf("%s is not name/incarnation", strconv.Quote(text))
+	}
+	return shards.Holder{Name: name, Incarnation: incarnation}, nil
+}

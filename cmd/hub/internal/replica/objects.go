@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// The names of the objects.
+const (
+	installationName = "clusterfx-sharding"
+	assignmentName   = "clusterfx-assignment"
+	recordPrefix     = "clusterfx-shard" // which no replica has
+)
+
+// maxCount is the highest number of shards: each is an object of its own.
+const maxCount = 1024
+
+// The label of all objects, and its values.
+const (
+	label             = "clusterfx.dev/sharding"
+	labelInstallation = "installation"
+	labelAssignment   = "assignment"
+	labelRecord       = "record"
+	labelReplica      = "replica"
+)
+
+// Annotations and finalizers of Leases. An annotation that is not set is missing.
+const (
+	annotationCount    = "clusterfx.dev/shards"            // of a record: the number of all shards
+	annotationWarm     = "clusterfx.dev/warm"              // of a record: name/incarnation
+	annotationPromised = "clusterfx.dev/promised"          // of a record
+	annotationLeaving  = "clusterfx.dev/leaving"           // of the Lease of a replica
+	annotationEnded    = "clusterfx.dev/ended-incarnation" // of the Lease of a replica: an earlier incarnation, which has ended
+	annotationDrain    = "clusterfx.dev/drain"             // of the Lease of a replica: the wish of an administrator
+	finalizerRecord    = "clusterfx.dev/record"            // which prevents that a record is deleted by mistake
+	isSet              = "true"
+)
+
+// Keys of ConfigMaps.
+const (
+	keyCount    = "shards"   // of the installation
+	keyComplete = "complete" // of the installation: all records have been created
+	keyReplicas = "replicas" // of the assignment: a line with the name of a replica for each shard
+	keyLeader   = "leader"   // of the assignment: the replica that has written it
+)
+
+// errForeign says that an object with a name of the installation belongs to something else.
+var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica")
+
+// patch is a JSON merge patch. Its nil values remove fields.
+type patch map[string]any
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func setOrNil(is bool) any {
+	if is {
+		return isSet
+	}
+	return nil
+}
+
+func recordName(shard int) string { return recordPrefix + "-" + strconv.Itoa(shard) }
+
+// newRecord returns the record of a shard that has had no holder.
+func newRecord(shard, count int) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: recordName(shard), Labels: map[string]string{label: labelRecord},
+		Annotations: map[string]string{annotationCount: strconv.Itoa(count)}, Finalizers: []string{finalizerRecord},
+	}}
+}
+
+// decodeRecord returns the record in a Lease, and its shard.
+func decodeRecord(l *coordinationv1.Lease, count int) (shard int, r shards.Record, err error) {
+	number, isRecord := strings.CutPrefix(l.Name, recordPrefix+"-")
+	shard, err = strconv.Atoi(number)
+	switch {
+	case l.Labels[label] != labelRecord:
+		return 0, r, errForeign
+	case !isRecord || err != nil || shard < 0 || shard >= count || recordName(shard) != l.Name:
+		return 0, r, fmt.Errorf("%s is not the name of a record of %d shards", l.Name, count)
+	case l.Annotations[annotationCount] != strconv.Itoa(count):
+		return 0, r, fmt.Errorf("%w: the record has the annotation %s=%s", ErrCount, annotationCount, l.Annotations[annotationCount])
+	}
+	r, err = decodeRecordSpec(l)
+	return shard, r, err
+}
+
+// decodeRecordSpec returns the record in a Lease, whatever its shard.
+func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
+	r.Version, r.Promised = l.ResourceVersion, l.Annotations[annotationPromised] == isSet
+	if l.Spec.LeaseTransitions != nil {
+		r.Epoch = int64(*l.Spec.LeaseTransitions)
+	}
+	if l.Spec.HolderIdentity != nil {
+		if r.Holder, err = parseHolder(*l.Spec.HolderIdentity); err != nil {
+			return r, fmt.Errorf("the holder in %s: %w", l.Name, err)
+		}
+	}
+	if r.Warm, err = parseHolder(l.Annotations[annotationWarm]); err != nil {
+		return r, fmt.Errorf("the warm replica in %s: %w", l.Name, err)
+	}
+	return r, nil
+}
+
+// encodeRecord returns the change to a record that still has its version.
+func encodeRecord(r shards.Record) (patch, error) {
+	if r.Epoch > math.MaxInt32 || r.Version == "" {
+		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
+	}
+	return patch{
+		"metadata": map[string]any{"resourceVersion": r.Version, "annotations": map[string]any{
+			annotationWarm: orNil(formatHolder(r.Warm)), annotationPromised: setOrNil(r.Promised),
+		}},
+		"spec": map[string]any{"holderIdentity": orNil(formatHolder(r.Holder)), "leaseTransitions": r.Epoch},
+	}, nil
+}
+
+// decodeLease returns what is in the Lease of a replica; nil is a missing Lease.
+func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
+	if l == nil {
+		return shards.Lease{}, nil
+	}
+	if l.Labels[label] != labelReplica {
+		return shards.Lease{}, fmt.Errorf("the Lease %s: %w", l.Name, errForeign)
+	}
+	decoded := shards.Lease{
+		Version: l.ResourceVersion, Ended: l.Annotations[annotationEnded], Leaving: l.Annotations[annotationLeaving] == isSet,
+		Drained: l.Annotations[annotationDrain] == isSet,
+	}
+	if l.Spec.HolderIdentity != nil {
+		decoded.Incarnation = *l.Spec.HolderIdentity
+	}
+	if l.Spec.RenewTime != nil {
+		decoded.Renewed = l.Spec.RenewTime.Time
+	}
+	return decoded, nil
+}
+
+// newLease returns the Lease of a replica that has none. It does not say that an incarnation has ended.
+func newLease(name string, l shards.Lease, seconds int32) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: labelReplica}},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &l.Incarnation, RenewTime: &metav1.MicroTime{Time: l.Renewed}, LeaseDurationSeconds: &seconds,
+		},
+	}
+}
+
+// encodeLease returns the change to the Lease of a replica that still has its version. The time makes each renewal a
+// change, so that each has a version of its own. The wish of an administrator stays as it is.
+func encodeLease(l shards.Lease) patch {
+	return patch{
+		"metadata": map[string]any{"resourceVersion": l.Version, "annotations": map[string]any{
+			annotationEnded: orNil(l.Ended), annotationLeaving: setOrNil(l.Leaving),
+		}},
+		"spec": map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
+	}
+}
+
+// assignment is the wish as an object.
+type assignment struct {
+	names   []string
+	leader  string
+	version string
+}
+
+func decodeAssignment(m *corev1.ConfigMap) assignment {
+	if m == nil {
+		return assignment{}
+	}
+	return assignment{names: strings.Split(m.Data[keyReplicas], "\n"), leader: m.Data[keyLeader], version: m.ResourceVersion}
+}
+
+func encodeAssignment(a assignment) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: assignmentName, Labels: map[string]string{label: labelAssignment}},
+		Data:       map[string]string{keyReplicas: strings.Join(a.names, "\n"), keyLeader: a.leader},
+	}
+}

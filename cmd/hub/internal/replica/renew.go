@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// jitter is the part of a retry by which the time between two renewals varies, so that replicas that began together do not
+// stay together.
+const jitter = 0.1
+
+// keepLease claims the Lease, renews it and gives it back. It ends when the Lease is lost. No other goroutine reads or
+// writes the Lease of this replica, so that results cannot overtake each other.
+func (l *life) keepLease(ctx context.Context) {
+	for mustRead := true; ctx.Err() == nil; {
+		began := time.Now()
+		next, err := l.renew(ctx, mustRead)
+		if mustRead = next; err != nil && ctx.Err() == nil {
+			l.log.Error(err, "Failed to renew the Lease; the gate closes when the last renewal is too old",
+				"deadline", l.options.Timing.Deadline.String())
+		}
+		if l.noteLease() {
+			return
+		}
+		wait := time.Duration((1 + jitter*(2*rand.Float64()-1)) * float64(l.options.Timing.Retry))
+		l.awaitRenewal(ctx, wait-time.Since(began))
+	}
+}
+
+// noteLease requests a round, and reports whether the Lease is lost.
+func (l *life) noteLease() bool {
+	defer signal(l.kicked)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.machine.Lost() {
+		return false
+	}
+	l.log.Info("The Lease has ended; the apps of all shards end")
+	return true
+}
+
+func (l *life) awaitRenewal(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.hurried:
+	case <-ctx.Done():
+	}
+}
+
+// renew takes the next step of the Lease, if one is due. It reports whether the Lease has to be read before the step after
+// it: after each result but a successful renewal.
+func (l *life) renew(ctx context.Context, mustRead bool) (readNext bool, err error) {
+	if mustRead {
+		if err := l.readOwn(ctx); err != nil {
+			return true, err
+		}
+	}
+	aliveErr := l.options.Alive()
+	began := present()
+	l.mu.Lock()
+	action, due := l.machine.DecideLease(began, aliveErr == nil)
+	l.mu.Unlock()
+	if !due {
+		if aliveErr != nil {
+			aliveErr = fmt.Errorf("the replica makes no progress: %w", aliveErr)
+		}
+		return true, aliveErr
+	}
+	written, err := l.writeOwn(ctx, action.Lease)
+	if errors.Is(err, errConflict) {
+		signal(l.hurried) // Read now: the incarnation may have ended.
+		return true, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	if !l.claimed { // Only this goroutine changes it.
+		if err := l.confirm(ctx); err != nil {
+			return true, err
+		}
+	}
+	return false, l.renewedOwn(action.Kind, written, began)
+}
+
+// confirm reads the mode after a claim. The Machine learns of the claim after that, so that the gate is closed until then.
+func (l *life) confirm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
+	defer cancel()
+	return l.options.Mode.Confirm(ctx)
+}
+
+func (l *life) readOwn(ctx context.Context) error {
+	lease, err := l.store.getLease(ctx, l.store.renewals, l.me.Name)
+	if err != nil {
+		return err
+	}
+	decoded, err := decodeLease(lease)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.machine.SeeOwn(decoded, present())
+	return nil
+}
+
+// writeOwn writes the Lease of this replica. Only a claim creates it.
+func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
+	if next.Version == "" {
+		seconds := int32(l.options.Timing.Duration.Seconds())
+		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, max(seconds, 1)))
+	}
+	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeLease(next))
+}
+
+func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease, began shards.Instant) error {
+	decoded, err := decodeLease(written)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kind == shards.GiveBack {
+		l.machine.GaveBack()
+		return nil
+	}
+	l.machine.Renewed(decoded, began)
+	if l.renewed = time.Now(); !l.claimed {
+		l.claimed = true
+		l.log.Info("Claimed the Lease")
+	}
+	return nil
+}

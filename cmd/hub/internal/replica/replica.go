@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// The defaults of Options.
+const (
+	DefaultDuration    = 10 * time.Second
+	defaultDeadline    = 7 * time.Second
+	defaultRetry       = 1500 * time.Millisecond
+	defaultForgetAfter = time.Hour
+	// DefaultLeaveTimeout is the default of LeaveTimeout: with the default of Timing.Duration, 10 s for orderly hand-overs, and
+	// 15 s for the drain and the release of the remaining shards.
+	DefaultLeaveTimeout = 25 * time.Second
+)
+
+// Runner is the owner of the apps of all Clusters. A Replica calls it from many goroutines, and never twice at a time for
+// one shard.
+type Runner interface {
+	// Warm builds the apps of a shard and returns nil when their caches are in sync. They have no permission to write: the
+	// gate is closed. It may take as long as it needs, and returns soon after ctx ends: when the apps are no longer wanted,
+	// or when the Replica gets the shard meanwhile, because its holder has ended. After an error the Replica calls Drain, or
+	// Start, which continues with what Warm has built. From is the holder of the shard, or zero.
+	Warm(ctx context.Context, shard int, from shards.Holder) error
+	// Start says that the Replica holds the shard in this epoch, so that its apps write whenever the gate is open. Apps that
+	// Warm has not built are built now. Start does not wait for them: a remote that does not respond delays only its own app.
+	// It returns soon after ctx ends: when the Replica no longer holds the shard in this epoch, or its life ends. From is the
+	// incarnation that had the shard and has ended without a release, or zero: one of the apps that it was starting may have
+	// crashed it.
+	Start(ctx context.Context, shard int, epoch int64, from shards.Holder)
+	// Drain ends the apps of a shard, in whatever state they are, and returns nil when none of their writes is in flight:
+	// each has a response or has timed out, and no write begins until the next Start. After an error, also that of ctx, the
+	// Replica calls Drain again and does not release the shard.
+	Drain(ctx context.Context, shard int) error
+}
+
+// Mode says whether the installation is in the mode in which replicas share its Clusters.
+type Mode interface {
+	// Await returns when replicas may work, with a context that ends when they may no longer. The error is the cause of the end
+	// of ctx.
+	Await(ctx context.Context) (permitted context.Context, err error)
+	// Confirm returns nil if replicas may work at this moment, as the API server knows it.
+	Confirm(ctx context.Context) error
+}
+
+// always is the mode of an installation that has no other.
+type always struct{}
+
+// Await returns at once.
+func (always) Await(ctx context.Context) (permitted context.Context, err error) {
+	return context.WithoutCancel(ctx), context.Cause(ctx)
+}
+
+// Confirm returns nil.
+func (always) Confirm(context.Context) error { return nil }
+
+// Options describe a Replica. Config, Namespace, Name and Runner are required.
+type Options struct {
+	// Config is the connection to the hub's API server, without a gate. A Replica makes clients of its own.
+	Config *rest.Config
+	// Namespace is the namespace of all objects of the installation.
+	Namespace string
+	// Name is the name of the replica and of its Lease: a DNS label, unique in the installation, without the prefix
+	// clusterfx-shard.
+	Name string
+	// Count is the number of shards, the same for all replicas of an installation forever. Default: shards.DefaultCount.
+	Count int
+	// Timing has the durations of the Leases, the same for all replicas. Default: 10 s, 7 s and 1.5 s.
+	Timing shards.Timing
+	// LeaveTimeout limits the orderly end of Run. Default: DefaultLeaveTimeout.
+	LeaveTimeout time.Duration
+	// Alive returns an error while this replica makes no progress; the Lease is neither claimed nor renewed then. It does not
+	// block.
+	// Default: always nil.
+	Alive func() error
+	// Runner is the owner of the apps.
+	Runner Runner
+	// Forget removes what a replica that has ended more than ForgetAfter ago has left outside of the installation. Its Lease is
+	// removed after that; after an error, Forget is called again. Default: nothing.
+	Forget func(ctx context.Context, replica string) error
+	// Mode says whether the installation is in Sharded mode. Default: it always is.
+	Mode Mode
+	// ForgetAfter is how long the Lease of a replica is unchanged before the leader removes it, at least twice Timing.Duration.
+	// Default: an hour.
+	ForgetAfter time.Duration
+	// Log receives changes of the state, and failed requests. Default: discards.
+	Log logr.Logger
+}
+
+// Replica is one replica of a hub. All methods may be called from any goroutine.
+type Replica struct {
+	options Options
+	store   *store
+	running atomic.Bool
+	life    atomic.Pointer[life] // nil while there is none
+}
+
+// New returns a Replica that does not run yet. It sends no request. The error says which option is wrong.
+func New(o Options) (*Replica, error) {
+	o = withDefaults(o)
+	if err := validate(o); err != nil {
+		return nil, fmt.Errorf("options of the replica %q: %w", o.Name, err)
+	}
+	s, err := newStore(o)
+	if err != nil {
+		return nil, fmt.Errorf("build the clients of the replica: %w", err)
+	}
+	return &Replica{options: o, store: s}, nil
+}
+
+func withDefaults(o Options) Options {
+	o.Count = cmp.Or(o.Count, shards.DefaultCount)
+	o.Timing.Duration = cmp.Or(o.Timing.Duration, DefaultDuration)
+	o.Timing.Deadline = cmp.Or(o.Timing.Deadline, defaultDeadline)
+	o.Timing.Retry = cmp.Or(o.Timing.Retry, defaultRetry)
+	o.LeaveTimeout = cmp.Or(o.LeaveTimeout, DefaultLeaveTimeout)
+	o.ForgetAfter = cmp.Or(o.ForgetAfter, defaultForgetAfter)
+	if o.Alive == nil {
+		o.Alive = func() error { return nil }
+	}
+	if o.Forget == nil {
+		o.Forget = func(context.Context, string) error { return nil }
+	}
+	if o.Mode == nil {
+		o.Mode = always{}
+	}
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
+	}
+	o.Log = o.Log.WithValues("replica", o.Name)
+	return o
+}
+
+func validate(o Options) error {
+	t := o.Timing
+	switch {
+	case o.Config == nil || o.Runner == nil || o.Namespace == "":
+		return errors.New("set Config, Namespace and Runner")
+	case !isName(o.Name):
+		return fmt.Errorf("the name of a replica is a DNS label that does not begin with %s; use the name of the Pod", recordPrefix)
+	case o.Count < 1 || o.Count > maxCount:
+		return fmt.Errorf("the number of shards is %d; choose one from 1 to %d", o.Count, maxCount)
+	case t.Retry <= 0 || t.Deadline <= t.Retry || t.Duration <= t.Deadline:
+		return fmt.Errorf("retry %s, deadline %s, duration %s: make each longer than the one before", t.Retry, t.Deadline, t.Duration)
+	}
+	return nil
+}
+
+// isName reports whether a replica may have a name.
+func isName(name string) bool {
+	return len(validation.IsDNS1123Label(name)) == 0 && !strings.HasPrefix(name, recordPrefix)
+}
+
+// Run takes part in the installation, while Options.Mode permits it, until ctx ends, and then leaves in good order: it blocks for up to
+// Options.LeaveTimeout after the end of ctx. It returns nil after an orderly end. It returns an error if the replica does
+// not fit the installation, such as ErrCount, or if it could not release everything in time; others then wait for its
+// Lease to expire. When Run returns, the gate is closed permanently, and no call of the Runner is in progress. Run is called
+// once.
+func (r *Replica) Run(ctx context.Context) error {
+	if !r.running.CompareAndSwap(false, true) {
+		return errors.New("the replica has been started before; call New for each Run")
+	}
+	defer r.store.close()
+	for ctx.Err() == nil {
+		permitted, err := r.options.Mode.Await(ctx)
+		if err != nil {
+			return nil // ctx has ended, and there is nothing to release.
+		}
+		if err := r.work(ctx, permitted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work takes part in the installation until ctx or permitted ends.
+func (r *Replica) work(ctx, permitted context.Context) error {
+	installing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(permitted, cancel)()
+	if err := r.install(installing); err != nil {
+		if installing.Err() != nil {
+			return nil // There is nothing to release.
+		}
+		return err
+	}
+	for ctx.Err() == nil && permitted.Err() == nil {
+		if err := r.live(ctx, permitted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gate returns the epoch in which this replica may write to a Cluster at this moment, or an error that matches
+// shards.ErrNotHeld. The UID is that of the Cluster. It does not block, and takes less than a microsecond.
+func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
+	l := r.life.Load()
+	if l == nil {
+		return 0, shards.ErrNotHeld
+	}
+	return l.gate(shards.Of(uid, r.options.Count))
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// One replica creates the installation, takes all shards, and releases everything when it ends.
+func TestReplica_Alone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	p := w.start("a")
+	w.expectShared(p)
+	must(t, p.end())
+	w.expectReleased()
+}
+
+// Three replicas share the shards. A replica that leaves hands all of its shards over to replicas that are warm.
+func TestReplica_ShareAndLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a, b, c := w.startUnhurried("a"), w.startUnhurried("b"), w.startUnhurried("c")
+	w.expectShared(a, b, c)
+	before, cold := time.Now(), b.starts()+c.starts()
+	must(t, a.end())
+	w.expectShared(b, c)
+	gap, moves := w.longestGap(before)
+	t.Logf("%d shards moved, the longest time without an open gate is %s", moves, gap)
+	if more := b.starts() + c.starts() - cold; more > 0 {
+		t.Errorf("%d shards were released to a replica without warm apps", more)
+	}
+	must(t, b.end())
+	must(t, c.end())
+	w.expectReleased()
+}
+
+// A replica without contact closes its gates before another replica opens them, and gets shards again when the contact is
+// back, with another incarnation.
+func TestReplica_Killed(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault.Fault{"refuse": fault.Refuse(), "blackhole": fault.Blackhole(), "lose answers": fault.LoseAnswers()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, fewShards)
+			a, b := w.start("a"), w.start("b")
+			w.expectShared(a, b)
+			began := time.Now()
+			a.set(f)
+			w.expectShared(b)
+			gap, moves := w.longestGap(began)
+			t.Logf("%s: %d shards moved after %s, the longest time without an open gate is %s", name, moves, time.Since(began), gap)
+			a.set(fault.Pass())
+			w.expectShared(a, b)
+		})
+	}
+}

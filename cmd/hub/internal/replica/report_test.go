@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// A replica knows nothing before it has its Lease, and then which replicas are live, which shards they hold, and their Leases.
+func TestReplica_Observe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.build("a")
+	if o, ok := a.Observe(); ok {
+		t.Errorf("it observes %+v before it runs", o)
+	}
+	if err := a.ReadLease(t.Context(), "b"); !errors.Is(err, ErrNoLease) {
+		t.Errorf("it reads a Lease before it runs: %v", err)
+	}
+	a.run()
+	b := w.start("b")
+	w.expectShared(a, b)
+	eventually(t, "a observes both", func() bool {
+		o, ok := a.Observe()
+		if !ok || !slices.Equal(o.Live, []string{"a", "b"}) || o.Me != "a" || o.Duration != quick().Duration {
+			return false
+		}
+		for shard, holder := range o.Holders {
+			if holder != "a" && holder != "b" || (holder == "a") != (o.Epochs[shard] > 0) {
+				return false
+			}
+		}
+		return len(o.Holders) == fewShards
+	})
+	if l, since := a.LeaseOf("b"); l.Incarnation == "" || time.Since(since) > patience {
+		t.Errorf("the Lease of b is %+v since %s", l, since)
+	}
+	must(t, b.end())
+	must(t, a.ReadLease(t.Context(), "b"))
+	if l, _ := a.LeaseOf("b"); l.Incarnation != "" || l.Version == "" {
+		t.Errorf("the Lease of b is %+v after it has left", l)
+	}
+	for _, never := range []string{"c", "no/name", "No_Name", recordName(0)} {
+		must(t, a.ReadLease(t.Context(), never))
+		if l, _ := a.LeaseOf(never); l != (shards.Lease{}) {
+			t.Errorf("the Lease of %s, which never was a replica, is %+v", never, l)
+		}
+	}
+	must(t, a.end())
+	if o, ok := a.Observe(); ok {
+		t.Errorf("it observes %+v after its end", o)
+	}
+}

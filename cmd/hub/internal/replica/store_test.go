@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// patient has no request time out.
+func patient(o *Options) {
+	o.Timing = shards.Timing{Duration: time.Hour, Deadline: time.Hour / 2, Retry: time.Second}
+}
+
+// Each write of the protocol fails if the object has changed, is missing, or exists already.
+func TestStore_CompareAndSwap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	s, ctx := w.build("a", patient).store, t.Context()
+	lease := shards.Lease{Incarnation: "a1", Renewed: time.Now(), Version: ""}
+	first, err := s.createLease(ctx, s.renewals, newLease("a", lease, 3))
+	must(t, err)
+	record, err := s.createLease(ctx, s.others, newRecord(0, 1))
+	must(t, err)
+	wish, err := s.putMap(ctx, encodeAssignment(assignment{names: []string{"a"}, leader: "a"}), "")
+	must(t, err)
+	w.annotate("a", "example.com/change", "yes")
+	w.annotate(recordName(0), "example.com/change", "yes")
+	w.writeAssignment(assignment{names: []string{"b"}, leader: "b"})
+
+	change, err := encodeRecord(shards.Record{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1, Version: record.ResourceVersion})
+	must(t, err)
+	lease.Version = first.ResourceVersion
+	for what, write := range map[string]func() error{
+		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", lease, 3)); return err },
+		"renew a changed Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "a", encodeLease(lease)); return err },
+		"renew a missing Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "b", encodeLease(lease)); return err },
+		"take a changed record":      func() error { _, err := s.swapLease(ctx, s.others, recordName(0), change); return err },
+		"delete a changed Lease":     func() error { return s.removeLease(ctx, "a", first.ResourceVersion) },
+		"assign over another assignment": func() error {
+			_, err := s.putMap(ctx, encodeAssignment(assignment{}), wish.ResourceVersion)
+			return err
+		},
+		"create an assignment that exists": func() error { _, err := s.putMap(ctx, encodeAssignment(assignment{}), ""); return err },
+	} {
+		if err := write(); !errors.Is(err, errConflict) {
+			t.Errorf("%s: got %v, want a conflict", what, err)
+		}
+	}
+	s.close()
+}
+
+// What is written into a record is what is read.
+func TestRecord_RoundTrip(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	s := w.build("a", patient).store
+	defer s.close()
+	found, err := s.createLease(t.Context(), s.others, newRecord(0, 1))
+	must(t, err)
+	for _, want := range []shards.Record{
+		{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1},
+		{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1, Warm: shards.Holder{Name: "b", Incarnation: "b1"}, Promised: true},
+		{Holder: shards.Holder{Name: "b", Incarnation: "b1"}, Epoch: 2},
+		{Epoch: 2},
+	} {
+		want.Version = found.ResourceVersion
+		change, err := encodeRecord(want)
+		must(t, err)
+		found, err = s.swapLease(t.Context(), s.others, recordName(0), change)
+		must(t, err)
+		_, got, err := decodeRecord(found, 1)
+		must(t, err)
+		if want.Version = got.Version; !cmp.Equal(got, want) {
+			t.Errorf("the record differs (-want +got):\n%s", cmp.Diff(want, got))
+		}
+	}
+	if _, _, err := decodeRecord(found, 2); err == nil {
+		t.Error("a record of an installation with another number of shards is accepted")
+	}
+	found.Spec.HolderIdentity = new("unknown")
+	if _, _, err := decodeRecord(found, 1); err == nil {
+		t.Error("a holder without an incarnation is accepted")
+	}
+}
+
+// What is written into the Lease of a replica is what is read.
+func TestLease_RoundTrip(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	s := w.build("a", patient).store
+	defer s.close()
+	now := time.Now().Truncate(time.Microsecond)
+	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, 3))
+	must(t, err)
+	for _, want := range []shards.Lease{
+		{Incarnation: "a1", Leaving: true},
+		{Ended: "a1"},
+		{Incarnation: "a2", Ended: "a1"},
+		{Incarnation: "a2"},
+	} {
+		want.Version, want.Renewed = found.ResourceVersion, now
+		found, err = s.swapLease(t.Context(), s.renewals, "a", encodeLease(want))
+		must(t, err)
+		got, err := decodeLease(found)
+		must(t, err)
+		if want.Version = got.Version; !cmp.Equal(got, want) {
+			t.Errorf("the Lease differs (-want +got):\n%s", cmp.Diff(want, got))
+		}
+	}
+}
+
+// renewalTimes records when the successful renewals of a replica began, and delays their responses.
+type renewalTimes struct {
+	next  http.RoundTripper
+	delay time.Duration
+	mu    *sync.Mutex
+	last  *time.Time
+}
+
+// RoundTrip sends the request.
+func (r *renewalTimes) RoundTrip(request *http.Request) (*http.Response, error) {
+	began := time.Now()
+	response, err := r.next.RoundTrip(request)
+	if request.Method != http.MethodGet && err == nil && strings.HasSuffix(request.URL.Path, "/leases/a") {
+		body, err := io.ReadAll(response.Body) // A fault during the delay does not reach it.
+		if err != nil {
+			return nil, err
+		}
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		r.mu.Lock()
+		*r.last = began
+		r.mu.Unlock()
+		<-time.After(r.delay)
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport below, for client-go.
+func (r *renewalTimes) WrappedRoundTripper() http.RoundTripper { return r.next }
+
+// A renewal counts from its beginning: the API server may have had it long before the response.
+func TestReplica_RenewalCountsFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	var mu sync.Mutex
+	var last time.Time
+	p := w.start("a", func(o *Options) {
+		o.Timing = shards.Timing{Duration: 6 * time.Second, Deadline: 3 * time.Second, Retry: 200 * time.Millisecond}
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &renewalTimes{next, time.Second, &mu, &last} })
+	})
+	w.expectShared(p)
+	eventually(t, "a renewal", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !last.IsZero()
+	})
+	p.set(fault.Refuse())
+	for {
+		before := time.Now()
+		if _, err := p.Gate(w.uids[0]); err != nil {
+			break
+		}
+		mu.Lock()
+		// client-go reads the transport's time a moment later than the replica reads its own.
+		if age := before.Sub(last); age > 3*time.Second+100*time.Millisecond && !last.IsZero() {
+			t.Errorf("the gate is open %s after the beginning of the last renewal", age)
+		}
+		mu.Unlock()
+		<-time.After(time.Millisecond)
+	}
+	p.set(fault.Pass())
+}
+
+func TestNew_Refuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	for what, change := range map[string]func(*Options){
+		"no Config":                func(o *Options) { o.Config = nil },
+		"no Runner":                func(o *Options) { o.Runner = nil },
+		"no namespace":             func(o *Options) { o.Namespace = "" },
+		"no name":                  func(o *Options) { o.Name = "" },
+		"the name of a record":     func(o *Options) { o.Name = recordName(1) },
+		"a negative count":         func(o *Options) { o.Count = -1 },
+		"a deadline over duration": func(o *Options) { o.Timing.Deadline = time.Hour },
+	} {
+		o := w.build("a").options
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: got no error", what)
+		}
+	}
+}

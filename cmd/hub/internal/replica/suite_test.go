@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) {
+	fleettest.AtOnce(4)
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+const (
+	// patience is the time that a test waits for a condition that takes some seconds on an idle machine.
+	patience = 2 * time.Minute
+	// fewShards is the number of shards of most tests.
+	fewShards = 16
+)
+
+// quick is a timing for tests. A replica that is starved for longer than the deadline loses its Lease, which is correct: the
+// tests assert safety always, and wait for the rest.
+func quick() shards.Timing {
+	return shards.Timing{Duration: 3 * time.Second, Deadline: 2 * time.Second, Retry: 400 * time.Millisecond}
+}
+
+func eventually(t testing.TB, what string, check func() bool) {
+	t.Helper()
+	g := gomega.NewGomega(func(message string, _ ...int) { t.Helper(); t.Fatalf("%s: %s", what, message) })
+	g.Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.BeTrue())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// view is what a life has read, in addition to what its Machine records.
+type view struct {
+	records    []shards.Record
+	leases     map[string]sighting // of other replicas
+	assignment assignment
+	hasLeases  bool // the watch of Leases has delivered its first list
+	hasWishes  bool // the watch of ConfigMaps has, too
+}
+
+// sighting is a version of a Lease and since when it is unchanged.
+type sighting struct {
+	version string
+	since   time.Time
+}
+
+func newView(count int) view {
+	return view{records: make([]shards.Record, count), leases: map[string]sighting{}}
+}
+
+// isOlder reports whether a version was replaced by another. An event of a watch may arrive after the response to a later
+// write. Versions that cannot be compared are not older: only efficiency depends on it.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// see records a Lease from a watch, a read or a response to a write.
+func (l *life) see(lease *coordinationv1.Lease) {
+	switch lease.Labels[label] {
+	case labelRecord:
+		l.seeRecord(lease)
+	case labelReplica:
+		l.seeLease(lease.Name, lease)
+	}
+}
+
+func (l *life) seeRecord(lease *coordinationv1.Lease) {
+	shard, r, err := decodeRecord(lease, l.options.Count)
+	if err != nil {
+		l.log.Error(err, "Ignored a record that cannot be decoded; restore it, or its shard keeps its holder", "object", lease.Name)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := &l.view.records[shard]; !isOlder(r.Version, known.Version) {
+		*known = r
+		l.machine.SeeRecord(shard, r)
+	}
+}
+
+// seeLease records the Lease of a replica; nil if it is missing.
+func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
+	decoded, err := decodeLease(lease)
+	if err != nil || name == l.me.Name { // The Machine learns its own Lease from reads only, see keepLease.
+		return
+	}
+	now := present()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, isKnown := l.view.leases[name]
+	switch {
+	case lease == nil:
+		delete(l.view.leases, name)
+	case !isKnown || known.version != decoded.Version:
+		if isOlder(decoded.Version, known.version) {
+			return
+		}
+		l.view.leases[name] = sighting{decoded.Version, now.Monotonic}
+	}
+	l.machine.SeeLease(name, decoded, now)
+}
+
+// seeAssignment records the assignment; nil if it is missing.
+func (l *life) seeAssignment(m *corev1.ConfigMap) {
+	a := decodeAssignment(m)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m != nil && isOlder(a.version, l.view.assignment.version) {
+		return
+	}
+	l.view.assignment = a
+	l.machine.SeeAssignment(a.names)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watch feeds the Machine from watches of the Leases and the ConfigMaps of the installation, until ctx ends. It begins
+// again, with new connections, when the watch of the Leases is silent.
+func (l *life) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		watching, stop := context.WithCancel(logr.NewContext(ctx, l.log.V(1)))
+		var reflectors sync.WaitGroup
+		reflectors.Go(func() {
+			l.reflector(l.leasesOf(), &coordinationv1.Lease{}, &leaseFeed{life: l}).RunWithContext(watching)
+		})
+		reflectors.Go(func() { l.reflector(l.mapsOf(), &corev1.ConfigMap{}, &mapFeed{life: l}).RunWithContext(watching) })
+		l.awaitSilence(ctx)
+		stop()
+		reflectors.Wait()
+		l.store.watches.close()
+	}
+}
+
+// awaitSilence waits until the watch has delivered no renewal of this replica for the deadline, while the API server
+// accepts renewals, or until ctx ends.
+func (l *life) awaitSilence(ctx context.Context) {
+	timing := l.options.Timing
+	l.mu.Lock()
+	l.heard = time.Now()
+	l.mu.Unlock()
+	for ctx.Err() == nil {
+		pause(ctx, timing.Retry)
+		l.mu.Lock()
+		silence, contact := time.Since(l.heard), time.Since(l.renewed)
+		l.mu.Unlock()
+		if silence > timing.Deadline && contact < timing.Deadline/2 {
+			l.log.Info("The watch of the Leases delivers nothing; it is replaced", "silence", silence.String())
+			return
+		}
+	}
+}
+
+// reflector returns the reflector of a kind. It tries again as often as the Lease is renewed.
+func (l *life) reflector(objects *cache.ListWatch, kind runtime.Object, feed cache.ReflectorStore) *cache.Reflector {
+	log := l.log.V(1)
+	return cache.NewReflectorWithOptions(objects, kind, feed, cache.ReflectorOptions{
+		Logger: &log, Name: "replica",
+		Backoff: &wait.Backoff{Duration: l.options.Timing.Retry / 2, Factor: 1, Jitter: 1},
+	})
+}
+
+func (l *life) leasesOf() *cache.ListWatch {
+	leases := l.store.watches.leases
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
+			defer cancel()
+			o.LabelSelector = label
+			return leases.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = label
+			return leases.Watch(ctx, o)
+		},
+	}
+}
+
+func (l *life) mapsOf() *cache.ListWatch {
+	maps := l.store.watches.maps
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
+			defer cancel()
+			o.LabelSelector = label
+			return maps.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = label
+			return maps.Watch(ctx, o)
+		},
+	}
+}
+
+// leaseFeed passes the Leases of a reflector to a life.
+type leaseFeed struct{ life *life }
+
+// Add passes a new Lease.
+func (f *leaseFeed) Add(object any) error {
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		f.life.see(lease)
+		f.life.hear(lease.Name)
+	}
+	signal(f.life.kicked)
+	return nil
+}
+
+// Update passes a changed Lease.
+func (f *leaseFeed) Update(object any) error { return f.Add(object) }
+
+// Delete passes a deleted Lease of a replica. The deletion of a record changes nothing.
+func (f *leaseFeed) Delete(object any) error {
+	if lease, ok := object.(*coordinationv1.Lease); ok && lease.Labels[label] == labelReplica {
+		f.life.seeLease(lease.Name, nil)
+	}
+	signal(f.life.kicked)
+	return nil
+}
+
+// Replace passes a list. Leases that it lacks have been deleted.
+func (f *leaseFeed) Replace(objects []any, _ string) error {
+	missing := f.life.knownLeases()
+	for _, object := range objects {
+		if lease, ok := object.(*coordinationv1.Lease); ok {
+			delete(missing, lease.Name)
+			f.life.see(lease)
+		}
+	}
+	for name := range missing {
+		f.life.seeLease(name, nil)
+	}
+	f.life.synced(func(v *view) { v.hasLeases = true })
+	return nil
+}
+
+// Resync does nothing: no event is repeated.
+func (f *leaseFeed) Resync() error { return nil }
+
+// mapFeed passes the assignment of a reflector to a life.
+type mapFeed struct{ life *life }
+
+// Add passes a new assignment.
+func (f *mapFeed) Add(object any) error {
+	if m, ok := object.(*corev1.ConfigMap); ok && m.Name == assignmentName {
+		f.life.seeAssignment(m)
+		signal(f.life.kicked)
+	}
+	return nil
+}
+
+// Update passes a changed assignment.
+func (f *mapFeed) Update(object any) error { return f.Add(object) }
+
+// Delete passes that there is no assignment. The wishes in the Machine stay until there is another one.
+func (f *mapFeed) Delete(object any) error {
+	if m, ok := object.(*corev1.ConfigMap); ok && m.Name == assignmentName {
+		f.life.seeAssignment(nil)
+		signal(f.life.kicked)
+	}
+	return nil
+}
+
+// Replace passes a list.
+func (f *mapFeed) Replace(objects []any, _ string) error {
+	var found *corev1.ConfigMap
+	for _, object := range objects {
+		if m, ok := object.(*corev1.ConfigMap); ok && m.Name == assignmentName {
+			found = m
+		}
+	}
+	f.life.seeAssignment(found)
+	f.life.synced(func(v *view) { v.hasWishes = true })
+	return nil
+}
+
+// Resync does nothing: no event is repeated.
+func (f *mapFeed) Resync() error { return nil }
+
+// hear records that the watch has delivered the own Lease.
+func (l *life) hear(name string) {
+	if name != l.me.Name {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = time.Now()
+}
+
+// knownLeases returns the names of the other replicas that have a Lease, as far as this replica knows.
+func (l *life) knownLeases() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := map[string]bool{}
+	for name := range l.view.leases {
+		names[name] = true
+	}
+	return names
+}
+
+// synced records that a list was delivered.
+func (l *life) synced(note func(*view)) {
+	defer signal(l.kicked)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	note(&l.view)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+)
+
+// ErrNotDrained means that a replica holds shards after the time that it had to hand them over.
+var ErrNotDrained = errors.New("the replica is not drained")
+
+const (
+	// lookPeriod is between two looks at the shards of a replica that is drained, and lookWithin is how long one may take.
+	lookPeriod = 500 * time.Millisecond
+	lookWithin = 10 * time.Second
+)
+
+// SetDrained drains a replica, or cancels that, and returns the replica as it was before. It does not wait for hand-overs. An
+// error for a name without a Lease lists the names with one.
+func (h *Hub) SetDrained(ctx context.Context, name string, drained bool) (Runner, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestsWithin)
+	defer cancel()
+	l, _, err := h.look(ctx)
+	if l == nil {
+		return Runner{}, err
+	}
+	before := l.find(name)
+	if before == nil {
+		return Runner{}, errors.Join(l.noSuch(name), err)
+	}
+	if err := replica.SetDrained(ctx, h.Cluster, client.ObjectKey{Namespace: h.Namespace, Name: name}, drained); err != nil {
+		return *before, h.Cluster.Explain(err)
+	}
+	return *before, nil
+}
+
+// Wait says for which replica to wait.
+type Wait struct {
+	// Name is the name of the replica.
+	Name string
+	// Timeout is how long the replica may take to hand over its shards.
+	Timeout time.Duration
+	// Progress is called with what the replica still has, when that has changed. Default: it is not called.
+	Progress func(text string)
+}
+
+// AwaitDrained returns when no record of a shard names the replica. It returns an error that matches ErrNotDrained, with the
+// reason, if the replica holds shards at the end of the timeout. A request that fails is repeated, unless it is denied.
+func (h *Hub) AwaitDrained(ctx context.Context, w Wait) error {
+	over := time.NewTimer(w.Timeout)
+	defer over.Stop()
+	ticker := time.NewTicker(lookPeriod)
+	defer ticker.Stop()
+	last := ""
+	for {
+		problem, err := h.unfinished(ctx, w.Name)
+		if err != nil || problem == "" {
+			return err
+		}
+		if problem != last && w.Progress != nil {
+			w.Progress(problem)
+		}
+		last = problem
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-over.C:
+			return fmt.Errorf("%w after %s: %s", ErrNotDrained, w.Timeout, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// unfinished returns what is left of the drain of a replica, and "" if it holds no shard.
+func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err error) {
+	looking, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	l, survey, err := h.look(looking)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case l == nil && isFinal(err):
+		return "", err
+	case err != nil: // A record that cannot be decoded may name the replica.
+		return err.Error(), nil
+	}
+	held := 0
+	for _, holder := range survey.Holders {
+		if holder.Name == name {
+			held++
+		}
+	}
+	if held == 0 {
+		return "", nil
+	}
+	problem = fmt.Sprintf("%s%s holds %d of %d shards", namePrefix, name, held, l.Shards)
+	if l.Ignored {
+		problem += "; all live replicas are drained, so that the hub ignores it: start another replica, or cancel the drain of one"
+	}
+	return problem, nil
+}
+
+// isFinal reports whether another request would fail, too.
+func isFinal(err error) bool {
+	return errors.Is(err, replica.ErrNotSharded) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Options describe the share of a hub. Config, Namespace and Replica are required.
+type Options struct {
+	// Config is the connection to the hub's API server, without a gate.
+	Config *rest.Config
+	// Namespace is the namespace of the objects of the installation.
+	Namespace string
+	// Replica is the name of this hub among those that share the Clusters.
+	Replica string
+	// Count is the number of shards. Default: shards.DefaultCount.
+	Count int
+	// Timing has the durations of the Leases. Default: see package replica.
+	Timing shards.Timing
+	// LeaveTimeout limits the orderly end. Default: see package replica.
+	LeaveTimeout time.Duration
+	// Alive returns an error while the reconcilers of this hub make no progress.
+	Alive func() error
+	// Mode says whether the installation is in Sharded mode. Default: it always is.
+	Mode replica.Mode
+	// Forget removes what a replica that has ended long ago has left, beside its journal. After an error it is called again.
+	// Default: nothing.
+	Forget func(ctx context.Context, replica string) error
+	// ForgetAfter is how long a replica has ended before that. Default: see package replica.
+	ForgetAfter time.Duration
+	// Log receives changes of the share.
+	Log logr.Logger
+}
+
+// Remotes is the part of the registry that a Fleet uses.
+type Remotes interface {
+	Status(name registry.ClusterName) (registry.Status, bool)
+	AwaitWrites(ctx context.Context, name registry.ClusterName) error
+}
+
+// Clusters is the cache of the hub.
+type Clusters interface {
+	client.Reader
+	WaitForCacheSync(ctx context.Context) bool
+}
+
+// Journal is the journal of starts of this hub; see cluster.Journal.
+type Journal interface {
+	Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error)
+	Remove(ctx context.Context, other string) error
+}
+
+// Fleet is the share of a hub. All methods may be called from many goroutines.
+type Fleet struct {
+	replica *replica.Replica
+	name    string
+	count   int
+	log     logr.Logger
+	moves   moves
+	also    func(ctx context.Context, replica string) error // of Options.Forget
+
+	remotes  Remotes  // set by Attach
+	clusters Clusters // set by Attach
+	journal  Journal  // set by Attach
+
+	mu       sync.RWMutex // protects the fields below; held for map operations only
+	parts    []part
+	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
+	legacies map[origin]*legacy
+}
+
+// part is what this hub does with a shard.
+type part struct {
+	role     cluster.Role
+	epoch    int64              // with the RoleRunner
+	prepared map[types.UID]bool // the Clusters that were reconciled with the RoleWarm
+}
+
+var (
+	_ replica.Runner = (*Fleet)(nil)
+	_ cluster.Share  = (*Fleet)(nil)
+)
+
+// New returns the share of a hub, which is empty before Run. It sends no request.
+func New(o Options) (*Fleet, error) {
+	if o.Count == 0 {
+		o.Count = shards.DefaultCount
+	}
+	if o.Forget == nil {
+		o.Forget = func(context.Context, string) error { return nil }
+	}
+	f := &Fleet{
+		name: o.Replica, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
+		parts: make([]part, max(o.Count, 0)), names: map[registry.ClusterName]types.UID{},
+		legacies: map[origin]*legacy{},
+	}
+	for i := range f.parts {
+		f.parts[i].role = cluster.RoleNone
+	}
+	var err error
+	f.replica, err = replica.New(replica.Options{
+		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Count: o.Count, Timing: o.Timing,
+		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Mode: o.Mode, Log: o.Log,
+		Forget: f.forget, ForgetAfter: o.ForgetAfter,
+	})
+	return f, err
+}
+
+// Attach gives the share the registry, the cache and the journal of the hub. It is called once, before Run.
+func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) {
+	f.remotes, f.clusters, f.journal = remotes, clusters, journal
+}
+
+// Replicas returns what this hub knows of the other replicas, for package audit.
+func (f *Fleet) Replicas() *replica.Replica { return f.replica }
+
+// Run takes part in the installation until ctx ends, and then hands over what this hub runs. The registry and the manager
+// continue until it returns. See replica.Replica.Run for its errors.
+func (f *Fleet) Run(ctx context.Context) error {
+	if !f.clusters.WaitForCacheSync(ctx) {
+		return nil // The hub ends before it has begun.
+	}
+	return f.replica.Run(ctx)
+}
+
+// Gate returns the epoch in which this hub may write to a remote now, for registry.Options. The empty name is that of writes
+// for no remote, such as those of a connection that all apps share: this hub may write while it has a valid Lease.
+func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
+	if remote == "" {
+		return 0, f.replica.Check()
+	}
+	f.mu.RLock()
+	uid, known := f.names[remote]
+	f.mu.RUnlock()
+	if !known {
+		return 0, fmt.Errorf("%s: %w", remote, registry.ErrNotFound)
+	}
+	epoch, err := f.replica.Gate(uid)
+	if err == nil {
+		return epoch, nil
+	}
+	return 0, fmt.Errorf("%s: %w: %s", remote, registry.ErrElsewhere, f.whyClosed(uid))
+}
+
+// whyClosed says who may write to a Cluster if this hub may not.
+func (f *Fleet) whyClosed(uid types.UID) string {
+	switch holder := f.replica.HolderOf(uid); holder {
+	case "":
+		return "no replica has it at this moment"
+	case f.name:
+		return "this replica hands it over, or has no valid Lease"
+	default:
+		return holder
+	}
+}
+
+// Guard returns a transport for the hub's own clients, which refuses writes while this replica may be replaced by another.
+func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
+	return lease.Guard(f.replica.Check, next)
+}
+
+// RoleOf returns what this hub does with a Cluster now, and how its status describes this hub if it runs the Cluster.
+func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, hubv1.RunnerStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[name] = uid
+	p := &f.parts[shards.Of(uid, f.count)]
+	if p.role != cluster.RoleRunner {
+		return p.role, hubv1.RunnerStatus{}
+	}
+	return p.role, hubv1.RunnerStatus{
+		Name: f.name, Type: hubv1.RunnerHub, Version: project.Version(),
+		Epoch: int32(min(p.epoch, math.MaxInt32)), //nolint:gosec // It fits: records have no higher epochs.
+	}
+}
+
+// Prepared records that a Cluster was reconciled for the RoleWarm.
+func (f *Fleet) Prepared(uid types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := &f.parts[shards.Of(uid, f.count)]; p.prepared != nil {
+		p.prepared[uid] = true
+	}
+}
+
+// Forget forgets a Cluster that is gone.
+func (f *Fleet) Forget(name registry.ClusterName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.names, name)
+}
+
+// forgetTimeout bounds the deletion of what another replica has left, which is tried again.
+const forgetTimeout = 10 * time.Second
+
+// forget removes the journal of a replica that has ended long ago, and what else it has left.
+func (f *Fleet) forget(ctx context.Context, replica string) error {
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
+	defer cancel()
+	return errors.Join(f.journal.Remove(ctx, cluster.JournalOf(replica)), f.also(ctx, replica))
+}
+
+// Source returns the source of requests for the Clusters whose role has changed.
+func (f *Fleet) Source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.queue = queue
+		return nil
+	})
+}
+
+// isSettled reports whether nothing more is to be expected of a remote that is kept warm, for now.
+func isSettled(info registry.Status) bool {
+	return info.State != state.StatePending && info.State != state.StateStarting && info.State != state.StateStopping
+}

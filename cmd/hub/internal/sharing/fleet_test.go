@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remotes are the registry of a test.
+type remotes struct {
+	mu     sync.Mutex
+	states map[registry.ClusterName]state.State
+	await  func(registry.ClusterName) error
+}
+
+func (r *remotes) Status(name registry.ClusterName) (registry.Status, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, known := r.states[name]
+	return registry.Status{Name: name, State: s}, known
+}
+
+func (r *remotes) set(name registry.ClusterName, s state.State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states[name] = s
+}
+
+func (r *remotes) AwaitWrites(_ context.Context, name registry.ClusterName) error {
+	if r.await == nil {
+		return nil
+	}
+	return r.await(name)
+}
+
+// journal is the journal of a test. It notes the reads of other journals, and for how many Clusters each was adopted.
+type journal struct {
+	mu       sync.Mutex
+	reads    []string
+	adopted  int
+	failures int // of the next reads
+	failed   func()
+}
+
+func (j *journal) Read(_ context.Context, other string, hasEnded bool) (func(func(types.UID) bool), error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reads = append(j.reads, fmt.Sprintf("%s %t", other, hasEnded))
+	if j.failures--; j.failures >= 0 {
+		if j.failed != nil {
+			j.failed()
+		}
+		return nil, errors.New("the API server does not respond")
+	}
+	return func(isOurs func(types.UID) bool) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if isOurs("any") {
+			j.adopted++
+		}
+	}, nil
+}
+
+func (j *journal) Remove(context.Context, string) error { return nil }
+
+// stage is a share of one shard, with a Cluster in a real API server and a cache of it.
+type stage struct {
+	fleet   *Fleet
+	remotes *remotes
+	journal *journal
+	uid     types.UID
+	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
+}
+
+const name = "a"
+
+// installed is done when the CRD is installed.
+var installed sync.Once
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	installed.Do(func() {
+		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
+		must(t, err)
+	})
+	scheme := runtime.NewScheme()
+	must(t, hubv1.AddToScheme(scheme))
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	one := &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
+	}
+	must(t, client.IgnoreAlreadyExists(direct.Create(t.Context(), one)))
+	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
+	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { _ = clusters.Start(ctx) })
+	clusters.WaitForCacheSync(ctx) // Before it has started, a read of it fails.
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	if !clusters.WaitForCacheSync(ctx) {
+		t.Fatal("the cache does not start")
+	}
+	s := &stage{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
+	must(t, err)
+	s.fleet.Attach(s.remotes, clusters, s.journal)
+	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	t.Cleanup(s.queue.ShutDown)
+	must(t, s.fleet.Source().Start(ctx, s.queue))
+	return s
+}
+
+// expectRequest waits for a request for the Cluster.
+func (s *stage) expectRequest(t *testing.T) {
+	t.Helper()
+	got, _ := s.queue.Get()
+	s.queue.Done(got)
+	if got.Name != name {
+		t.Errorf("got a request for %s", got.Name)
+	}
+}
+
+// Warm returns when the Clusters of the shard were reconciled and their remotes are as warm as they can be.
+func TestFleet_Warm(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	done := make(chan error, 1)
+	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Holder{}) }()
+	s.expectRequest(t)
+	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleWarm {
+		t.Fatalf("got the role %d, want RoleWarm", role)
+	}
+	expectBlocked := func(why string) {
+		t.Helper()
+		all, err := s.fleet.clustersOf(t.Context(), 0)
+		must(t, err)
+		if n := s.fleet.cold(0, all); n != 1 {
+			t.Errorf("%s: %d Clusters are cold, want 1", why, n)
+		}
+	}
+	s.remotes.set(name, state.StateWarm)
+	expectBlocked("not reconciled")
+	s.remotes.set(name, state.StateStarting)
+	s.fleet.Prepared(s.uid)
+	expectBlocked("starting")
+	select {
+	case err := <-done:
+		t.Fatalf("Warm has returned %v before the remote was warm", err)
+	default:
+	}
+	s.remotes.set(name, state.StateWarm)
+	must(t, <-done)
+}
+
+// A remote that cannot be built does not delay the hand-over of its shard.
+func TestFleet_WarmWithout(t *testing.T) {
+	t.Parallel()
+	for _, now := range []state.State{"", state.StateFailed, state.StateUnreachable, state.StatePaused} {
+		s := newStage(t)
+		if now != "" {
+			s.remotes.set(name, now)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Holder{}) }()
+		s.expectRequest(t)
+		s.fleet.Prepared(s.uid)
+		must(t, <-done)
+	}
+}
+
+// Drain lets writes in flight have their responses before it ends the apps, and waits for those that began meanwhile.
+func TestFleet_Drain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.fleet.Start(t.Context(), 0, 7, shards.Holder{})
+	s.expectRequest(t)
+	if _, runner := s.fleet.RoleOf(name, s.uid); runner.Epoch != 7 || runner.Name != "hub-0" {
+		t.Errorf("got the runner %+v", runner)
+	}
+	var roles []cluster.Role
+	sentinel := errors.New("in flight")
+	s.remotes.await = func(name registry.ClusterName) error {
+		role, runner := s.fleet.RoleOf(name, s.uid)
+		if (role == cluster.RoleRunner) != (runner.Epoch != 0) {
+			t.Errorf("got the role %d and the runner %+v", role, runner)
+		}
+		if roles = append(roles, role); len(roles) == 3 {
+			return sentinel
+		}
+		return nil
+	}
+	must(t, s.fleet.Drain(t.Context(), 0))
+	s.expectRequest(t)
+	if want := []cluster.Role{cluster.RoleRunner, cluster.RoleNone}; fmt.Sprint(roles) != fmt.Sprint(want) {
+		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
+	}
+	s.fleet.Start(t.Context(), 0, 8, shards.Holder{})
+	if err := s.fleet.Drain(t.Context(), 0); !errors.Is(err, sentinel) {
+		t.Errorf("Drain returns %v, want %v", err, sentinel)
+	}
+	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
+		t.Errorf("got the role %d after a Drain that failed, want RoleRunner", role)
+	}
+}
+
+// The gate is closed for names without a Cluster, for Clusters that this replica does not hold, and, without a Lease, for writes
+// that belong to no Cluster.
+func TestFleet_Gate(t *testing.T) {
+	t.Parallel()
+	f, err := New(Options{Config: fleettest.Cluster(t, "hub").Config(), Namespace: "default", Replica: "hub-0", Count: 4})
+	must(t, err)
+	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("the gate of an unknown name returns %v, want ErrNotFound", err)
+	}
+	if role, _ := f.RoleOf(name, "uid"); role != cluster.RoleNone {
+		t.Errorf("got the role %d before Run, want RoleNone", role)
+	}
+	if _, err := f.Gate(name); !errors.Is(err, registry.ErrElsewhere) {
+		t.Errorf("the gate of a Cluster of another replica returns %v, want ErrElsewhere", err)
+	}
+	if _, err := f.Gate(""); !errors.Is(err, replica.ErrNoLease) {
+		t.Errorf("the gate of no remote returns %v, want ErrNoLease", err)
+	}
+	f.Forget(name)
+	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("the gate of a forgotten name returns %v, want ErrNotFound", err)
+	}
+}

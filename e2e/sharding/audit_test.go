@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+const (
+	// readyAtMost is how long Ready may be True after the runner is gone.
+	readyAtMost = 25 * time.Second
+	// slack is for a machine that is busy with other tests. The tests log what they measure.
+	slack = 20 * time.Second
+)
+
+// throughProxies puts a proxy before the remote of each Cluster. No replica has been started.
+func (s *stage) throughProxies() map[string]*fault.Proxy {
+	s.t.Helper()
+	proxies := map[string]*fault.Proxy{}
+	for i, name := range s.names {
+		proxy, err := fault.New(s.remotes[i%len(s.remotes)].Server())
+		must(s.t, err)
+		s.t.Cleanup(proxy.Close)
+		text, err := proxy.Kubeconfig(s.remotes[i%len(s.remotes)].Kubeconfig())
+		must(s.t, err)
+		must(s.t, s.admin.Update(s.t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
+		}))
+		proxies[name] = proxy
+	}
+	return proxies
+}
+
+// runBy returns the Clusters that a replica reported last.
+func (s *stage) runBy(replica string) []hubv1.Cluster {
+	s.t.Helper()
+	var all hubv1.ClusterList
+	must(s.t, s.admin.List(s.t.Context(), &all))
+	var found []hubv1.Cluster
+	for _, one := range all.Items {
+		if one.Status.Runner.Name == replica {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// largest returns the replica that has reported the most Clusters.
+func (s *stage) largest(replicas ...string) string {
+	s.t.Helper()
+	return slices.MaxFunc(replicas, func(x, y string) int { return cmp.Compare(len(s.runBy(x)), len(s.runBy(y))) })
+}
+
+// expectLost waits until Clusters are not Ready, and fails the test if one of them was Ready for too long.
+func (s *stage) expectLost(c *chronicle, clusters []hubv1.Cluster, since time.Time) {
+	s.t.Helper()
+	var longest time.Duration
+	reasons := map[string]int{}
+	for _, one := range clusters {
+		eventually(s.t, func() error {
+			if _, lost := c.lost(one.Name, since); !lost {
+				return fmt.Errorf("%s is Ready", one.Name)
+			}
+			return nil
+		})
+		first, _ := c.lost(one.Name, since)
+		longest = max(longest, first.at.Sub(since))
+		reasons[first.reason]++
+	}
+	s.t.Logf("%d Clusters were Ready for %s at most after their runner was killed, and then %v", len(clusters), longest, reasons)
+	if longest > readyAtMost+slack {
+		s.t.Errorf("a Cluster was Ready for %s without a runner", longest)
+	}
+}
+
+// A replica is killed whose remotes the other replicas cannot reach: they take its Clusters, and none of them stays Ready.
+func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 12)
+	proxies := s.throughProxies()
+	s.startAll("a", "b", "c")
+	s.expectExported("a", "b", "c")
+	victim := s.largest("a", "b", "c")
+	gone, c := s.runBy(victim), s.chronicle()
+	began := time.Now()
+	s.replicas[victim].kill()
+	for _, one := range gone {
+		must(t, proxies[one.Name].Set(fault.Blackhole()))
+	}
+	s.expectLost(c, gone, began)
+	for _, one := range gone {
+		must(t, proxies[one.Name].Set(fault.Pass()))
+	}
+	s.expectReady()
+	if left := s.runBy(victim); len(left) > 0 {
+		t.Errorf("%d Clusters name the replica that was killed", len(left))
+	}
+}
+
+// A shard cannot be taken, because its record has been deleted. When its holder is killed, its Clusters are marked within the
+// limit, although one of the two replicas that could do so is frozen, and once, although it resumes. When the record is back, a
+// replica takes the shard, and its report replaces the mark.
+func TestSharding_ServedByNone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 20)
+	s.startAll("a", "b", "c")
+	shard := shardOf(s.runBy("a")[0].UID)
+	var gone []hubv1.Cluster
+	for _, one := range s.runBy("a") {
+		if shardOf(one.UID) == shard {
+			gone = append(gone, one)
+		}
+	}
+	record := s.deleteRecord(shard)
+	c := s.chronicle()
+	began := time.Now()
+	s.replicas["a"].kill()
+	s.replicas["b"].freeze()
+	s.expectLost(c, gone, began)
+	s.expectMarks(c, gone)
+	s.replicas["b"].thaw()
+	eventually(t, func() error { // The others have all the rest.
+		if n := len(s.runBy("a")); n != len(gone) {
+			return fmt.Errorf("%d Clusters name the replica that was killed, want %d", n, len(gone))
+		}
+		return nil
+	})
+	eventually(t, func() error { return s.hasShards("b") })
+	s.restore(record)
+	s.expectReady()
+	s.expectWriters("b", "c")
+	s.expectMarks(c, gone)
+	s.expectEvents(gone)
+	s.expectExported("b", "c")
+}
+
+// The records of so many shards are missing that more than a fifth of all Clusters have no runner after a crash: none is marked.
+// When the records are back, the next replica takes the shards and reports the Clusters.
+func TestSharding_FifthRule(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 16)
+	s.startAll("a", "b")
+	victim, left := "a", "b"
+	if s.largest(victim, left) == left {
+		victim, left = left, victim
+	}
+	records := map[int]*coordinationv1.Lease{}
+	for _, one := range s.runBy(victim) {
+		if shard := shardOf(one.UID); records[shard] == nil {
+			records[shard] = s.deleteRecord(shard)
+		}
+	}
+	c := s.chronicle()
+	s.replicas[victim].kill()
+	eventually(t, func() error {
+		found, err := s.replicas[left].series("clusterfx_audit_refusals_total")
+		return errors.Join(err, errorUnless(len(found) == 1 && found[0].GetCounter().GetValue() > 5, "%s has not refused to mark the Clusters", left))
+	})
+	s.expectNoMarks(c)
+	s.expectExported(left)   // A Cluster without a runner is exported, too.
+	s.replicas[left].leave() // The last marks would be few, while the records return one after the other.
+	for _, record := range records {
+		s.restore(record)
+	}
+	s.start("c")
+	s.expectReady()
+	eventually(t, func() error {
+		n := len(s.runBy("c"))
+		return errorUnless(n == len(s.names), "the next replica has reported %d Clusters", n)
+	})
+	s.expectNoMarks(c)
+	s.expectExported("c")
+}
+
+func (s *stage) expectNoMarks(c *chronicle) {
+	s.t.Helper()
+	if marks := c.marks(); len(marks) > 0 {
+		s.t.Errorf("Clusters were marked: %v", marks)
+	}
+}
+
+// expectMarks fails the test unless these Clusters have been marked, each once, and no others.
+func (s *stage) expectMarks(c *chronicle, clusters []hubv1.Cluster) {
+	s.t.Helper()
+	marks := c.marks()
+	for _, one := range clusters {
+		if marks[one.Name] != 1 {
+			s.t.Errorf("%s was marked %d times, want once", one.Name, marks[one.Name])
+		}
+		delete(marks, one.Name)
+	}
+	if len(marks) > 0 {
+		s.t.Errorf("other Clusters were marked, too: %v", marks)
+	}
+}
+
+// expectEvents fails the test unless each of these Clusters has one event about its mark.
+func (s *stage) expectEvents(clusters []hubv1.Cluster) {
+	s.t.Helper()
+	for _, one := range clusters {
+		eventually(s.t, func() error {
+			var all eventsv1.EventList
+			if err := s.admin.List(s.t.Context(), &all, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+				return err
+			}
+			found := 0
+			for _, e := range all.Items {
+				if e.Regarding.Name == one.Name && e.Reason == hubv1.ReasonRunnerLost {
+					found++
+				}
+			}
+			if found != 1 {
+				return fmt.Errorf("%s has %d events about its mark", one.Name, found)
+			}
+			return nil
+		})
+	}
+}
+
+// hasShards returns an error unless a replica has a shard.
+func (s *stage) hasShards(name string) error {
+	holders, err := s.holders()
+	for _, holder := range holders {
+		if holder == name {
+			return nil
+		}
+	}
+	return errors.Join(err, fmt.Errorf("%s has no shard", name))
+}
+
+// deleteRecord deletes the record of a shard, although its finalizer prevents that, and returns it.
+func (s *stage) deleteRecord(shard int) *coordinationv1.Lease {
+	s.t.Helper()
+	record := &coordinationv1.Lease{}
+	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-shard-" + strconv.Itoa(shard)}, record))
+	free := record.DeepCopy()
+	free.Finalizers = nil
+	must(s.t, s.admin.Patch(s.t.Context(), free, client.MergeFrom(record)))
+	must(s.t, s.admin.Delete(s.t.Context(), free))
+	return record
+}
+
+// restore creates a record again.
+func (s *stage) restore(record *coordinationv1.Lease) {
+	s.t.Helper()
+	again := record.DeepCopy()
+	again.ResourceVersion, again.UID = "", ""
+	must(s.t, s.admin.Create(s.t.Context(), again))
+}
+
+// shardOf returns the shard of a Cluster.
+func shardOf(uid types.UID) int {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(uid))
+	shard, _ := bits.Mul64(hash.Sum64(), shardCount)
+	return int(shard)
+}

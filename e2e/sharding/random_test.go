@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// action is what happens to replicas.
+type action struct {
+	name string
+	// orderly says that the replicas hand over what they have.
+	orderly bool
+	do      func(s *stage, victim *replica)
+}
+
+// frozenFor is longer than all times of a Lease.
+const frozenFor = 15 * time.Second
+
+// actions are the faults and the changes of the set of replicas. After each of them the stage has between two and six.
+func actions() []action {
+	return []action{
+		{name: "kill -9", do: func(s *stage, victim *replica) {
+			victim.kill()
+			s.start(victim.name)
+		}},
+		{name: "freeze", do: func(s *stage, victim *replica) {
+			victim.freeze()
+			s.frozen++
+			pause(frozenFor)
+			victim.thaw()
+		}},
+		{name: "roll", orderly: true, do: func(s *stage, _ *replica) {
+			for _, name := range s.alive() {
+				s.replicas[name].leave()
+				s.start(name)
+			}
+		}},
+		{name: "cut", do: func(s *stage, victim *replica) {
+			must(s.t, s.proxies[victim.name].Set(fault.Blackhole()))
+			pause(frozenFor)
+			must(s.t, s.proxies[victim.name].Set(fault.Pass()))
+		}},
+		{name: "drain", orderly: true, do: func(s *stage, victim *replica) {
+			s.drain(victim.name, "true")
+			rest := slices.DeleteFunc(s.alive(), func(name string) bool { return name == victim.name })
+			s.expectWriters(rest...)
+			drained, err := victim.series("clusterfx_replicas_drained")
+			must(s.t, err)
+			if len(drained) == 1 && drained[0].GetGauge().GetValue() != 1 { // It exports none while its Lease is late.
+				s.t.Errorf("the drained replica counts %v drained replicas, want 1", drained[0].GetGauge().GetValue())
+			}
+			s.drain(victim.name, nil)
+		}},
+		{name: "add two", orderly: true, do: func(s *stage, _ *replica) {
+			for range 2 {
+				s.added++
+				s.start(fmt.Sprintf("r%d", s.added))
+			}
+		}},
+		{name: "remove two", orderly: true, do: func(s *stage, victim *replica) {
+			for _, one := range []*replica{victim, s.replicas[s.other(victim.name)]} {
+				one.leave()
+				delete(s.replicas, one.name)
+			}
+		}},
+	}
+}
+
+// drain changes the annotation of a replica that hub drain sets and hub drain --cancel removes.
+func (s *stage) drain(name string, value any) {
+	s.t.Helper()
+	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"clusterfx.dev/drain": value}}})
+	must(s.t, err)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}}
+	must(s.t, s.admin.Patch(s.t.Context(), lease, client.RawPatch(types.MergePatchType, text)))
+}
+
+// pause lets a fault last.
+func pause(d time.Duration) { <-time.After(d) }
+
+// alive returns the names of the replicas.
+func (s *stage) alive() []string { return slices.Sorted(maps.Keys(s.replicas)) }
+
+// other returns the name of another replica.
+func (s *stage) other(than string) string {
+	for _, name := range s.alive() {
+		if name != than {
+			return name
+		}
+	}
+	s.t.Fatal("there is no other replica")
+	return ""
+}
+
+// leader returns the replica that assigns, or any.
+func (s *stage) leader() *replica {
+	s.t.Helper()
+	var wish corev1.ConfigMap
+	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-assignment"}, &wish))
+	if one := s.replicas[wish.Data["leader"]]; one != nil {
+		return one
+	}
+	return s.replicas[s.alive()[0]]
+}
+
+// plan returns the actions in a random order, each as often as the others, and each permitted at its place.
+func plan(random *rand.Rand, times int) []action {
+	var all []action
+	for range times {
+		round := actions()
+		random.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		add, remove := index(round, "add two"), index(round, "remove two")
+		if remove < add { // Never fewer than two.
+			round[add], round[remove] = round[remove], round[add]
+		}
+		all = append(all, round...)
+	}
+	return all
+}
+
+func index(all []action, name string) int {
+	return slices.IndexFunc(all, func(a action) bool { return a.name == name })
+}
+
+// Whatever happens to the replicas, no write of an earlier permission follows one of a later permission, and each Cluster has a
+// writer soon.
+func TestSharding_RandomActions(t *testing.T) {
+	t.Parallel()
+	clusters, times, seed := 12, 1, rand.Uint64()
+	if everything() {
+		clusters, times = 60, 10
+	}
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := newStage(t, clusters)
+	s.startAll("a", "b", "c")
+	began := time.Now()
+	for i, one := range plan(random, times) {
+		s.act(i, one, random)
+	}
+	s.expectReady()
+	v := s.judge(began)
+	if most := s.frozen * clusters; len(v.late) > most {
+		s.expectOneWriter(v)
+	}
+	t.Logf("%d writes, %d hand-overs, %d late writes of processes that were frozen (at most one for each of %d freezes and remote): %v",
+		v.writes, v.handovers, len(v.late), s.frozen, v.late)
+}
+
+// act carries out one action, a third of them on the leader, and waits until all replicas write.
+func (s *stage) act(i int, one action, random *rand.Rand) {
+	s.t.Helper()
+	victim := s.leader()
+	if i%3 != 0 {
+		victim = s.replicas[s.alive()[random.IntN(len(s.replicas))]]
+	}
+	began := time.Now()
+	one.do(s, victim)
+	s.expectWriters(s.alive()...)
+	v := s.judge(began.Add(-time.Second))
+	longest := time.Duration(0)
+	for _, gap := range v.gaps {
+		longest = max(longest, gap)
+	}
+	s.t.Logf("%s (%s): settled after %s, the longest time without a write %s", one.name, victim.name, time.Since(began), longest)
+	if longest > time.Minute { // Twenty seconds after a crash, two after an orderly end, on a machine with time.
+		s.t.Errorf("%s: a Cluster had no writer for %s", one.name, longest)
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package writegate
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Gate is a transport that sends a request which may change something only if Check returns nil. It does not wait, so that the
+// answer of Check is true when the request is sent. Next and Check are required.
+type Gate struct {
+	Next http.RoundTripper
+	// Check returns an error while writes are refused. It must not block.
+	Check func() error
+	// Refuse returns the response to a request that is refused, and closes its body. Default: the error of Check.
+	Refuse func(*http.Request, error) (*http.Response, error)
+}
+
+// RoundTrip sends the request or refuses it.
+func (g *Gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || isReview(r) {
+		return g.Next.RoundTrip(r)
+	}
+	if err := g.Check(); err != nil {
+		return Refuse(r, err, g.Refuse)
+	}
+	return g.Next.RoundTrip(r)
+}
+
+// WrappedRoundTripper returns the guarded transport, for client-go.
+func (g *Gate) WrappedRoundTripper() http.RoundTripper { return g.Next }
+
+// Refuse returns the response to a request that is refused because of err: for an event it is one of an API server, so that
+// the recorder drops the event, and for others that of the function otherwise. If otherwise is nil, it is err.
+func Refuse(r *http.Request, err error, otherwise func(*http.Request, error) (*http.Response, error)) (*http.Response, error) {
+	writesEvent := r.Method != http.MethodGet && isEvent(r.URL.Path)
+	if !writesEvent && otherwise != nil {
+		return otherwise(r, err)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	if writesEvent {
+		return forbidden(r, err)
+	}
+	return nil, err
+}
+
+// isReview reports whether a request asks for the hub's own permissions. It changes nothing, though it is a POST. A path
+// of the same end behind a proxy of the API server leads elsewhere.
+func isReview(r *http.Request) bool {
+	before, kind, found := strings.Cut(r.URL.Path, "/apis/authorization.k8s.io/v1/")
+	isKnown := kind == "selfsubjectaccessreviews" || kind == "selfsubjectrulesreviews"
+	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
+}
+
+// isEvent reports whether a path is the path of the events of a namespace, or of a single event.
+func isEvent(path string) bool {
+	api, object, _ := strings.Cut(path, "/namespaces/")
+	_, resource, _ := strings.Cut(object, "/")
+	return (strings.HasSuffix(api, "/apis/events.k8s.io/v1") || strings.HasSuffix(api, "/api/v1")) &&
+		(resource == "events" || strings.HasPrefix(resource, "events/"))
+}
+
+// forbidden returns an error like the API server's. Recorders of events drop an event that the API server
+// refuses. On any other error they keep the event and try again, for two minutes and in a goroutine
+// for each event, long after the hub has lost its lease.
+func forbidden(r *http.Request, err error) (*http.Response, error) {
+	body, encodeErr := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonForbidden,
+		Code: http.StatusForbidden, Message: err.Error(),
+	})
+	if encodeErr != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "403 Forbidden", StatusCode: http.StatusForbidden,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": []string{"application/json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       r,
+	}, nil
+}

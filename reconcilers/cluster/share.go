@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Share is this hub's share of the Clusters, where several hubs have one fleet. All methods may be called from many goroutines,
+// and do not block.
+type Share interface {
+	// RoleOf returns what this hub does with a Cluster now, and with the RoleRunner how the status describes this hub, without
+	// Since; that is zero for a hub that has all Clusters. The registry has no remote of that name for another UID when the hub
+	// acts on it.
+	RoleOf(name registry.ClusterName, uid types.UID) (Role, hubv1.RunnerStatus)
+	// Prepared says that a Cluster was reconciled with the RoleWarm: its remote is posted to the registry, or cannot be.
+	Prepared(uid types.UID)
+	// Forget says that the Cluster of a name is gone.
+	Forget(name registry.ClusterName)
+	// Source triggers a reconcile of each Cluster whose role has changed.
+	Source() source.Source
+}
+
+// Exporter is a Share that exports the metrics of a part of the Clusters. A Share that is none exports all of them.
+type Exporter interface {
+	// Exported returns a function that reports whether this hub exports the metrics of a Cluster. One hub does: the hub that runs
+	// the Cluster, or one of those that are left. While a Cluster moves, it may be none or two for a moment.
+	Exported() func(uid types.UID) bool
+}
+
+// exportedBy returns that function for any Share.
+func exportedBy(share Share) func(uid types.UID) bool {
+	if part, ok := share.(Exporter); ok {
+		return part.Exported()
+	}
+	return func(types.UID) bool { return true }
+}
+
+// Role is what a hub does with a Cluster.
+type Role int
+
+// The roles. A hub that shares its Clusters with none has the first one for all of them.
+const (
+	// RoleRunner is the role of the hub that runs the app of the Cluster and reports its state.
+	RoleRunner Role = iota
+	// RoleWarm is the role of the hub that runs it next: the app is built and waits. The hub writes nothing, neither to the
+	// remote nor to the Cluster.
+	RoleWarm
+	// RoleNone is the role of all others.
+	RoleNone
+)
+
+// everything is the Share of a hub that has all Clusters.
+type everything struct{}
+
+func (everything) RoleOf(registry.ClusterName, types.UID) (Role, hubv1.RunnerStatus) {
+	return RoleRunner, hubv1.RunnerStatus{}
+}
+func (everything) Prepared(types.UID)          {}
+func (everything) Forget(registry.ClusterName) {}
+func (everything) Source() source.Source       { return nil }
+
+// actAs does what the role of this hub for a Cluster requires, unless the hub runs the Cluster; it reports whether it does.
+func (r *reconciler) actAs(ctx context.Context, cluster *hubv1.Cluster) (runs bool, result ctrl.Result, err error) {
+	role, runner := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
+	r.firstTurns.noteRole(cluster, role, runner, time.Now())
+	switch {
+	case role == RoleRunner:
+		return true, ctrl.Result{}, nil
+	case role == RoleWarm && cluster.DeletionTimestamp.IsZero():
+		result, err = r.keepWarm(ctx, cluster)
+		return false, result, err
+	}
+	r.letGo(ctx, cluster.Name)
+	if role == RoleWarm {
+		r.share.Prepared(cluster.UID) // A Cluster that is being deleted is not kept warm.
+	}
+	return false, ctrl.Result{}, nil
+}
+
+// statusOf returns the status of a Cluster that this hub runs.
+func (r *reconciler) statusOf(cluster *hubv1.Cluster, found clusterstatus.Credentials, info registry.Status) hubv1.ClusterStatus {
+	status := clusterstatus.Of(cluster, found, info)
+	_, now := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
+	before := cluster.Status.Runner
+	if now.Name != "" {
+		now.Since = metav1.Now().Rfc3339Copy()
+		if before.Name == now.Name && before.Epoch == now.Epoch {
+			now.Since = before.Since
+		}
+	}
+	status.Runner = now
+	return status
+}
+
+// reportAsRunner reports the status of a Cluster, unless this hub no longer runs it in the epoch of the status: the role may have
+// changed since the reconcile began. That change triggers another reconcile. It returns when to try again if another runner with a
+// higher epoch has reported the Cluster.
+func (r *reconciler) reportAsRunner(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) (again time.Duration, err error) {
+	role, now := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
+	if role != RoleRunner || now.Name != status.Runner.Name || now.Epoch != status.Runner.Epoch {
+		return 0, nil
+	}
+	if wait := r.outranked.wait(cluster, now, time.Now()); wait > 0 {
+		log.FromContext(ctx).Info("Another runner with a higher epoch has reported the Cluster; this hub reports it when that runner does not remain",
+			"runner", cluster.Status.Runner.Name, "epoch", cluster.Status.Runner.Epoch, "own", now.Epoch)
+		return wait, nil
+	}
+	return 0, r.report(ctx, cluster, status)
+}
+
+// letGo stops the remote of a Cluster that another hub runs. Its objects stay, and the Cluster is not written. The crashes of
+// a Cluster that this process has not worked on remain recorded: a hub that restarts has no Cluster at first, and may get those
+// back with which its last process has crashed.
+func (r *reconciler) letGo(ctx context.Context, name string) {
+	r.users.Set(name, "")
+	r.written.forget(name)
+	r.outranked.forget(name)
+	removing := r.removals.letGo(ctx, name)
+	if removing != nil && !removing.isDone() {
+		return // The end of the stop triggers the next reconcile.
+	}
+	r.secretCache.forget(name)
+	if removing != nil {
+		r.removals.forget(name)
+		r.suspects.Forget(name)
+	}
+}
+
+// keepWarm posts the desired state of a Cluster that this hub may run next.
+func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
+	r.users.Set(cluster.Name, cluster.Spec.KubeconfigSecretRef.Name)
+	last, isClear := r.isClear(ctx, cluster)
+	if !isClear {
+		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
+	}
+	found, err := r.readCredentials(ctx, cluster, last)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if _, err := r.ensure(ctx, cluster, found, RoleWarm); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.share.Prepared(cluster.UID)
+	return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, nil
+}

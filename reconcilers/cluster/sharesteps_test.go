@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// fixedRole is a Share that has one role for all Clusters, and counts those that were prepared.
+type fixedRole struct {
+	everything
+	role     Role
+	runner   hubv1.RunnerStatus
+	prepared int
+}
+
+func (f *fixedRole) RoleOf(registry.ClusterName, types.UID) (Role, hubv1.RunnerStatus) {
+	return f.role, f.runner
+}
+
+func (f *fixedRole) Prepared(types.UID) { f.prepared++ }
+
+// forgotten counts the Clusters whose crashes are forgotten.
+type forgotten struct {
+	noSuspects
+	n int
+}
+
+func (f *forgotten) Forget(string) { f.n++ }
+
+// A hub that restarts after a crash has no Cluster at first: the crashes that its last process has recorded stay, for the case
+// that it gets the Clusters back. They are forgotten when a remote that this process had has ended.
+func TestLetGo_KeepsTheCrashesOfTheLastProcess(t *testing.T) {
+	t.Parallel()
+	e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{}), gone: true}
+	known := &forgotten{}
+	r := &reconciler{share: everything{}, remotes: e, suspects: known, removals: removals{remotes: e, within: time.Minute}}
+	r.letGo(t.Context(), "a")
+	if known.n != 0 {
+		t.Error("the crashes of the last process are forgotten")
+	}
+	e.gone = false
+	r.letGo(t.Context(), "a")
+	if known.n != 0 {
+		t.Error("the crashes are forgotten before the remote has ended")
+	}
+	close(e.stops)
+	r.removals.work.Wait()
+	r.letGo(t.Context(), "a")
+	if known.n != 1 || r.removals.has("a") {
+		t.Errorf("the crashes were forgotten %d times after the end of the remote, want once", known.n)
+	}
+}
+
+// A Cluster counts as prepared only if this hub was to keep it warm, and nothing is left of an earlier remote of that name.
+func TestActAs_Prepared(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for what, tc := range map[string]struct {
+		role    Role
+		deleted *metav1.Time
+		want    int
+	}{
+		"another hub has it":                 {role: RoleNone},
+		"an earlier remote is being stopped": {role: RoleWarm},
+		"it is being deleted":                {role: RoleWarm, deleted: &now, want: 1},
+	} {
+		e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{})}
+		share := &fixedRole{role: tc.role}
+		r := &reconciler{share: share, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+		runs, _, err := r.actAs(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "second", DeletionTimestamp: tc.deleted}})
+		if runs || err != nil || share.prepared != tc.want {
+			t.Errorf("%s: runs %t, error %v, prepared %d times, want %d", what, runs, err, share.prepared, tc.want)
+		}
+		close(e.stops)
+		r.removals.work.Wait()
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// A cleanup step whose write the gate refuses runs again when the gate is open. If it never opens, the removal says that the
+// gate was the reason, and not the module.
+func TestRegistry_RemoveBehindAGate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		opens  bool
+		within time.Duration
+		left   []string
+	}{
+		"the gate opens":      {opens: true, within: patience, left: []string{"traces/first"}},
+		"the gate stays shut": {within: 5 * time.Second, left: []string{"traces/configmap", "traces/first", "traces/last"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p := dedicated(t), &permit{}
+			var s traces
+			var refusals atomic.Int32
+			gate := func(name registry.ClusterName) (int64, error) {
+				term, err := p.gate(name)
+				if err != nil {
+					refusals.Add(1)
+				}
+				return term, err
+			}
+			r := newRegistry(t, func(o *registry.Options) {
+				o.Modules, o.Gate, o.Limits.StopTimeout = []registry.Module{s.module()}, gate, 2*time.Second
+			})
+			spawn(t, r, "gated", configFor(t, c.Kubeconfig()))
+			p.closed.Store(true)
+			ended := make(chan error, 1)
+			go func() { ended <- removeWithin(t, r, "gated", test.within) }()
+			eventually(t, func() error {
+				if refusals.Load() == 0 {
+					return errors.New("the gate has refused no write of the step")
+				}
+				return nil
+			})
+			p.closed.Store(!test.opens)
+			err := <-ended
+			var left *registry.AbandonedError
+			if !errors.As(err, &left) || !slices.Equal(left.Steps, test.left) {
+				t.Fatalf("Remove: %v, want an AbandonedError with the steps %v", err, test.left)
+			}
+			if errors.Is(err, registry.ErrNotLeader) == test.opens || (left.Gate == nil) != test.opens {
+				t.Errorf("Remove: %v with the error %v of the gate", err, left.Gate)
+			}
+			found := clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(trace()), trace())
+			if apierrors.IsNotFound(found) != test.opens {
+				t.Errorf("get the ConfigMap of the module: %v", found)
+			}
+		})
+	}
+}
+
+// The removal of a remote whose app could not start, because the gate has refused a write of a hook, says so.
+func TestRegistry_RemoveOfAnAppThatTheGateKeepsFromStarting(t *testing.T) {
+	t.Parallel()
+	p, steps := &permit{}, registry.NewModule("steps", registry.ModuleOptions{Remote: fx.Options(
+		fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
+			return registry.CleanupStep{Name: "steps/one", Run: func(context.Context) error { return nil }}
+		})),
+		fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
+			l.Append(fx.StartHook(func(ctx context.Context) error { return client.IgnoreAlreadyExists(remote.Create(ctx, trace())) }))
+		}),
+	)})
+	p.closed.Store(true)
+	r := newRegistry(t, func(o *registry.Options) { o.Modules, o.Gate = []registry.Module{steps}, p.gate })
+	if err := r.Ensure("gated", configFor(t, dedicated(t).Kubeconfig())); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)
+	var left *registry.AbandonedError
+	if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrNotLeader) {
+		t.Errorf("Remove: %v, want an AbandonedError with the error of the gate", err)
+	}
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// ledHub returns a hub with a leader.
+func ledHub(t *testing.T, l *leader, o registry.Options, modules ...registry.Module) (r *registry.Registry, run func()) {
+	t.Helper()
+	o.HubParts.Leader = l
+	var options []fx.Option
+	for _, m := range modules {
+		options = append(options, m.Option())
+	}
+	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, run
+}
+
+// A hub with a leader does not start with modules whose hub part does not say where it runs, and names all of them. A hub
+// that is alone starts.
+func TestHubRuns(t *testing.T) {
+	t.Parallel()
+	part, one := fx.Invoke(func() {}), fx.Invoke(func(registry.Remote) {})
+	shares := fx.Options(fx.Provide(func() *users { return &users{} }), registry.Share[*users]())
+	modules := []registry.Module{
+		registry.NewModule("silent", registry.ModuleOptions{Hub: part}),
+		registry.NewModule("leads", registry.ModuleOptions{Hub: part, HubRuns: registry.OnLeader}),
+		registry.NewModule("everywhere", registry.ModuleOptions{Hub: shares, HubRuns: registry.WithRemotes}),
+		registry.NewModule("in-remotes", registry.ModuleOptions{Remote: one}),
+		registry.NewModule("wrong", registry.ModuleOptions{Hub: part, HubRuns: "Somewhere"}),
+	}
+	hub := fleettest.Cluster(t, "hub").Config()
+	o := registry.Options{Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: modules}
+	create := func() error {
+		r, err := registry.New(o)
+		if err == nil {
+			err = r.Shutdown(t.Context())
+		}
+		return err
+	}
+	if err := create(); err != nil {
+		t.Errorf("a hub that is alone does not start: %v", err)
+	}
+	o.HubParts.Leader = newLeader(t)
+	err := create()
+	if err == nil || !strings.Contains(err.Error(), "do not say where they run: silent, wrong;") ||
+		!strings.Contains(err.Error(), "HubRuns: registry.OnLeader") || !strings.Contains(err.Error(), "HubRuns: registry.WithRemotes") {
+		t.Errorf("got error %v, want one that names the modules silent and wrong, and what to write", err)
+	}
+	o.Modules = []registry.Module{registry.NewModule("shares", registry.ModuleOptions{Hub: shares, HubRuns: registry.OnLeader})}
+	if err := create(); err == nil || !strings.Contains(err.Error(), `module "shares"`) || !strings.Contains(err.Error(), "WithRemotes") {
+		t.Errorf("got error %v, want one about the module that shares values and runs OnLeader", err)
+	}
+	o.Modules = modules[1:4]
+	if err := create(); err != nil {
+		t.Errorf("a hub whose modules say where they run does not start: %v", err)
+	}
+}
+
+// expectNever waits until a hub part is in a state, and fails the test at once if it is in another one before.
+func expectNever(t *testing.T, r *registry.Registry, name, never, want string) state.HubPartStatus {
+	t.Helper()
+	var one state.HubPartStatus
+	eventually(t, func() error {
+		switch one = partNamed(r, name); one.State {
+		case want:
+			return nil
+		case never:
+			t.Fatalf("hub part %s: got %+v before %s", name, one, want)
+		}
+		return fmt.Errorf("got %+v, want %s", one, want)
+	})
+	return one
+}
+
+// reporting returns a module that runs OnLeader, and sends the values of each life when its runnables work.
+func reporting(lives chan<- registry.HubPart) registry.Module {
+	return registry.NewModule("leads", registry.ModuleOptions{HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
+		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			lives <- p
+			<-ctx.Done()
+			return nil
+		}))
+	})})
+}
+
+// A hub part OnLeader has a life for each leadership, and waits otherwise, which is no failure. One that runs WithRemotes runs
+// all the time.
+func TestHubParts_OnLeader(t *testing.T) {
+	t.Parallel()
+	lives, l := make(chan registry.HubPart, 10), newLeader(t)
+	r, run := ledHub(t, l, registry.Options{}, reporting(lives),
+		registry.NewModule("everywhere", registry.ModuleOptions{Hub: fx.Invoke(func() {}), HubRuns: registry.WithRemotes}))
+	run()
+	expectNever(t, r, "everywhere", state.ModuleStandby, state.ModuleRunning)
+	standsBy := func() {
+		t.Helper()
+		one := expectNever(t, r, "leads", state.ModuleRunning, state.ModuleStandby)
+		if one.Reason != state.ReasonNotLeader || one.Restarts > 0 || one.Zombies > 0 || len(lives) > 0 {
+			t.Errorf("got %+v with %d lives, want NotLeader without restarts, zombies and lives", one, len(lives))
+		}
+	}
+	agents := map[string]bool{}
+	for range 3 {
+		standsBy()
+		l.lead()
+		expectPart(t, r, "leads", state.ModuleRunning, "")
+		agents[(<-lives).Config.UserAgent] = true
+		expectEnd(t, "the work of a leadership", l.depose())
+	}
+	standsBy()
+	if len(agents) != 3 {
+		t.Errorf("got the lives %v, want one for each of 3 leaderships", agents)
+	}
+	if one := expectPart(t, r, "everywhere", state.ModuleRunning, ""); one.Restarts > 0 {
+		t.Errorf("got %+v, want no restarts", one)
+	}
+}
+
+// A hub part OnLeader writes only while its replica leads, and only in its own leadership. It reads in any case.
+func TestHubParts_OnLeaderGate(t *testing.T) {
+	t.Parallel()
+	lives, l := make(chan registry.HubPart, 10), newLeader(t)
+	_, run := ledHub(t, l, registry.Options{}, reporting(lives))
+	run()
+	l.lead()
+	part := <-lives
+	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := kubernetes.NewForConfig(part.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := func() error {
+		_, err := set.EventsV1().Events(metav1.NamespaceDefault).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
+		return err
+	}
+	expect := func(shut bool) {
+		t.Helper()
+		for who, c := range map[string]client.Client{"the part's client": part.Client, "a client of its own": own} {
+			for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
+				if err := write(c); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
+					t.Errorf("%s of %s: got %v, want ErrNotLeader is %t", what, who, err, shut)
+				}
+			}
+		}
+		if err := event(); apierrors.IsForbidden(err) != shut { // An open gate leads to the API server, which finds it invalid.
+			t.Errorf("an event: got %v, want that it is dropped is %t", err, shut)
+		}
+		if _, err := set.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+			t.Errorf("a read fails: %v", err)
+		}
+	}
+	for _, shut := range []bool{false, true, false} {
+		l.open.Store(!shut)
+		expect(shut)
+	}
+	expectEnd(t, "the work of a leadership", l.depose())
+	l.lead()
+	<-lives
+	if err := tryCreate(t)(own); err == nil {
+		t.Error("a life of an earlier leadership writes in a later one")
+	}
+	if err := event(); !apierrors.IsForbidden(err) {
+		t.Errorf("an event of a life that has ended: got %v, want that it is dropped", err)
+	}
+}
+
+// A life that fails because its writes are refused has not failed: the next one begins when the gate is open.
+func TestHubParts_OnLeaderRefused(t *testing.T) {
+	t.Parallel()
+	lives, l := make(chan struct{}, 10), newLeader(t)
+	r, run := ledHub(t, l, registry.Options{}, registry.NewModule("leads", registry.ModuleOptions{
+		HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
+			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				lives <- struct{}{}
+				for ctx.Err() == nil {
+					if err := tryCreate(t)(p.Client); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}),
+	}))
+	run()
+	l.lead()
+	expectPart(t, r, "leads", state.ModuleRunning, "")
+	<-lives
+	l.open.Store(false)
+	if one := expectNever(t, r, "leads", state.ModuleFailed, state.ModuleStandby); one.Restarts > 0 {
+		t.Errorf("got %+v, want no restarts", one)
+	}
+	l.open.Store(true)
+	<-lives
+	if one := expectPart(t, r, "leads", state.ModuleRunning, ""); one.Restarts > 0 {
+		t.Errorf("got %+v, want no restarts", one)
+	}
+}
+
+// A life that does not end with its leadership is left behind: it writes nothing, also when its replica leads again, and the
+// work of its leadership counts as ended when it ends.
+func TestHubParts_OnLeaderZombie(t *testing.T) {
+	t.Parallel()
+	lives, release, l := make(chan registry.HubPart, 10), make(chan struct{}), newLeader(t)
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	r, run := ledHub(t, l, registry.Options{Limits: registry.Limits{StopTimeout: time.Second}},
+		registry.NewModule("leads", registry.ModuleOptions{HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
+			return p.Manager.Add(manager.RunnableFunc(func(context.Context) error {
+				lives <- p
+				<-release
+				return nil
+			}))
+		})}))
+	t.Cleanup(free) // before the hub ends
+	run()
+	l.lead()
+	zombie := <-lives
+	ended := l.depose()
+	eventually(t, func() error {
+		if one := partNamed(r, "leads"); one.Zombies != 1 || one.State != state.ModuleStandby || one.Restarts > 0 {
+			return fmt.Errorf("got %+v, want a zombie, Standby and no restarts", one)
+		}
+		return nil
+	})
+	l.lead()
+	<-lives
+	if err := tryCreate(t)(zombie.Client); err == nil {
+		t.Error("a life that was left behind writes in the next leadership")
+	}
+	select {
+	case <-ended:
+		t.Error("the work of the first leadership counts as ended while a life of it has not")
+	default:
+	}
+	free()
+	expectEnd(t, "the work of the first leadership", ended)
+	eventually(t, func() error {
+		if one := partNamed(r, "leads"); one.Zombies > 0 {
+			return fmt.Errorf("got %+v, want no zombies", one)
+		}
+		return nil
+	})
+}
+
+// A hub part with too many lives that do not end has no further one, also in another leadership.
+func TestHubParts_OnLeaderZombies(t *testing.T) {
+	t.Parallel()
+	lives, release, l := make(chan struct{}, 10), make(chan struct{}), newLeader(t)
+	free := sync.OnceFunc(func() { close(release) })
+	r, run := ledHub(t, l, registry.Options{Limits: registry.Limits{StopTimeout: 100 * time.Millisecond}},
+		registry.NewModule("leads", registry.ModuleOptions{HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
+			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				lives <- struct{}{}
+				<-release
+				<-ctx.Done()
+				return nil
+			}))
+		})}))
+	t.Cleanup(free)
+	run()
+	for i := range 3 {
+		l.lead()
+		<-lives
+		l.depose()
+		eventually(t, func() error {
+			if one := partNamed(r, "leads"); one.Zombies != i+1 {
+				return fmt.Errorf("got %+v, want %d zombies", one, i+1)
+			}
+			return nil
+		})
+	}
+	l.lead()
+	one := expectNever(t, r, "leads", state.ModuleRunning, state.ModuleFailed)
+	if !strings.Contains(one.Message, "3 earlier lives of the hub part have not ended") {
+		t.Errorf("got %+v, want a message about earlier lives", one)
+	}
+	if len(lives) > 0 {
+		t.Error("there is a life beside three zombies")
+	}
+	free()
+	expectPart(t, r, "leads", state.ModuleRunning, "")
+}
+
+// When the hub ends during a leadership, the work of the leadership ends with the hooks of the hub part. A hub whose replica
+// never leads ends, too.
+func TestHubParts_OnLeaderEndOfHub(t *testing.T) {
+	t.Parallel()
+	var hooks atomic.Int64
+	leads, never := newLeader(t), newLeader(t)
+	t.Cleanup(func() { // after the hubs have ended
+		expectEnd(t, "the work of the leadership", leads.depose())
+		if got := hooks.Load(); got != 1 {
+			t.Errorf("%d hooks have run, want 1", got)
+		}
+	})
+	for _, l := range []*leader{leads, never} {
+		r, run := ledHub(t, l, registry.Options{}, registry.NewModule("hooks", registry.ModuleOptions{
+			HubRuns: registry.OnLeader, Hub: fx.Invoke(func(l fx.Lifecycle) {
+				l.Append(fx.StopHook(func() { hooks.Add(1) }))
+			}),
+		}))
+		run()
+		expectPart(t, r, "hooks", state.ModuleStandby, "")
+		if l == leads {
+			l.lead()
+			expectPart(t, r, "hooks", state.ModuleRunning, "")
+		}
+	}
+}
+
+// referee counts the hub parts that work at a time.
+type referee struct {
+	working, most atomic.Int64
+	begun         chan struct{}
+}
+
+// part returns a module whose hub part works.
+func (f *referee) part() registry.Module {
+	return registry.NewModule("leads", registry.ModuleOptions{HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
+		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			now := f.working.Add(1)
+			for most := f.most.Load(); now > most && !f.most.CompareAndSwap(most, now); most = f.most.Load() {
+			}
+			defer f.working.Add(-1)
+			f.begun <- struct{}{}
+			<-ctx.Done()
+			return p.APIReader.Get(context.WithoutCancel(ctx), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		}))
+	})})
+}
+
+// Of two replicas exactly one has the part at work between the changes of the leader, and never both.
+func TestHubParts_OnLeaderOneAtATime(t *testing.T) {
+	t.Parallel()
+	f := &referee{begun: make(chan struct{}, 10)}
+	leaders := []*leader{newLeader(t), newLeader(t)}
+	for _, l := range leaders {
+		_, run := ledHub(t, l, registry.Options{}, f.part())
+		run()
+	}
+	for i := range 20 {
+		l := leaders[i%2]
+		l.lead()
+		<-f.begun
+		if n := f.working.Load(); n != 1 {
+			t.Fatalf("after change %d %d hub parts are at work, want 1", i, n)
+		}
+		expectEnd(t, "the work of a leadership", l.depose())
+	}
+	if n, most := f.working.Load(), f.most.Load(); n != 0 || most != 1 {
+		t.Errorf("got %d hub parts at work at the end and up to %d at a time, want 0 and 1", n, most)
+	}
+}

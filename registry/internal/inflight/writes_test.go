@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inflight
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// awaits calls Await and returns how long it took.
+func awaits(t *testing.T, w *Writes, name string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := w.Await(t.Context(), name); err != nil {
+		t.Errorf("Await: got error %v", err)
+	}
+	return time.Since(began)
+}
+
+// expectNothingKept fails the test if something is kept for any remote.
+func expectNothingKept(t *testing.T, w *Writes) {
+	t.Helper()
+	for i := range w.shards {
+		if n := len(w.shards[i].flying); n > 0 {
+			t.Errorf("%d remotes are kept", n)
+		}
+	}
+}
+
+// Await returns at once without a write, and when the last write ends otherwise.
+func TestWrites_Await(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New()
+		if took := awaits(t, w, "one"); took != 0 {
+			t.Errorf("without a write: took %s", took)
+		}
+		first, second, other := w.Of("one").Begin(), w.Of("one").Begin(), w.Of("other").Begin()
+		time.AfterFunc(time.Second, second.End)
+		time.AfterFunc(2*time.Second, first.End)
+		time.AfterFunc(time.Hour, other.End)
+		if took := awaits(t, w, "one"); took != 2*time.Second {
+			t.Errorf("with two writes: took %s, want 2s", took)
+		}
+		if took := awaits(t, w, "one"); took != 0 {
+			t.Errorf("after two writes: took %s", took)
+		}
+		awaits(t, w, "other")
+		expectNothingKept(t, w)
+	})
+}
+
+// A write of which nothing is known counts until its own time is over, from its own beginning.
+func TestWrite_EndAfter(t *testing.T) {
+	t.Parallel()
+	const timeout = 10 * time.Second
+	for gaveUp, want := range map[time.Duration]time.Duration{
+		0: timeout, 3 * time.Second: 7 * time.Second, timeout: 0, time.Minute: 0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
+			w := New()
+			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
+			write := w.Of("one").Begin()
+			<-time.After(gaveUp)
+			write.EndAfter(timeout)
+			if took := awaits(t, w, "one"); took != want {
+				t.Errorf("given up after %s: took %s, want %s", gaveUp, took, want)
+			}
+			expectNothingKept(t, w)
+		})
+	}
+}
+
+// Await returns the cause of its context with the number of writes, and leaves nothing behind. All calls return when the last
+// write ends.
+func TestWrites_AwaitEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		errTired := errors.New("tired")
+		w := New()
+		all := []Write{w.Of("one").Begin(), w.Of("one").Begin(), w.Of("one").Begin()}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errTired)
+		defer cancel()
+		err := w.Await(ctx, "one")
+		if !errors.Is(err, errTired) || !strings.Contains(err.Error(), "of which 3 are in flight") {
+			t.Errorf("got error %v, want the cause and 3 writes", err)
+		}
+		if err := w.Await(ctx, "none"); err != nil {
+			t.Errorf("an ended context, and no write: got error %v", err)
+		}
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() { awaits(t, w, "one") })
+		}
+		synctest.Wait()
+		for _, one := range all {
+			one.End()
+		}
+		waiting.Wait()
+		if err := w.Await(ctx, "one"); err != nil {
+			t.Errorf("an ended context, and no write left: got error %v", err)
+		}
+		expectNothingKept(t, w)
+	})
+}
+
+// Writes that end while the context of Await ends are no error.
+func TestWrites_EndAndContextAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			w := New()
+			write := w.Of("one").Begin()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, func() {
+				write.End()
+				cancel()
+			})
+			if err := w.Await(ctx, "one"); err != nil {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
+
+// Nil counts nothing.
+func TestWrites_Nil(t *testing.T) {
+	t.Parallel()
+	var w *Writes
+	write := w.Of("one").Begin()
+	if err := w.Await(t.Context(), "one"); err != nil {
+		t.Errorf("got error %v", err)
+	}
+	write.End()
+	write.EndAfter(time.Hour)
+}
+
+// After a gate has closed and Await has returned, no write is under way, however many there were.
+func TestWrites_Gate(t *testing.T) {
+	t.Parallel()
+	w := New()
+	for name := range 20 {
+		var closed atomic.Bool
+		var under atomic.Int64
+		var writers sync.WaitGroup
+		remote := w.Of(strconv.Itoa(name % 3)) // Names return.
+		for range 8 {
+			writers.Go(func() {
+				for !write(remote, &closed, &under) {
+					runtime.Gosched()
+				}
+			})
+		}
+		runtime.Gosched()
+		closed.Store(true)
+		awaits(t, w, strconv.Itoa(name%3))
+		if n := under.Load(); n != 0 {
+			t.Errorf("%d writes are under way", n)
+		}
+		writers.Wait()
+	}
+	expectNothingKept(t, w)
+}
+
+// write writes unless the gate is closed, and reports whether it is.
+func write(remote *Remote, closed *atomic.Bool, under *atomic.Int64) bool {
+	one := remote.Begin()
+	defer one.End()
+	if closed.Load() {
+		return true
+	}
+	under.Add(1)
+	for range rand.IntN(10) {
+		runtime.Gosched()
+	}
+	under.Add(-1)
+	return false
+}
+
+// The cost of a write: alone, with others of the same remote in flight, and of 500 remotes on all processors.
+func BenchmarkWrite(b *testing.B) {
+	b.Run("alone", func(b *testing.B) {
+		remote := New().Of("edge-1")
+		b.ReportAllocs()
+		for b.Loop() {
+			remote.Begin().End()
+		}
+	})
+	b.Run("with others", func(b *testing.B) {
+		remote := New().Of("edge-1")
+		defer remote.Begin().End()
+		b.ReportAllocs()
+		for b.Loop() {
+			remote.Begin().End()
+		}
+	})
+	b.Run("500 remotes", func(b *testing.B) {
+		w := New()
+		var next atomic.Int64
+		b.ReportAllocs()
+		b.SetParallelism(250)
+		b.RunParallel(func(pb *testing.PB) {
+			remote := w.Of("edge-" + strconv.Itoa(int(next.Add(1))))
+			for pb.Next() {
+				remote.Begin().End()
+			}
+		})
+	})
+	b.Run("not counted", func(b *testing.B) {
+		var remote *Remote
+		for b.Loop() {
+			remote.Begin().End()
+		}
+	})
+}
