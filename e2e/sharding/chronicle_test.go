@@ -4,19 +4,18 @@ package sharding_test
 
 import (
 	"sync"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // chronicle has each change of the condition Ready of all Clusters, as a watch delivers them.
 type chronicle struct {
-	t       testing.TB
 	mu      sync.Mutex // protects changes
 	changes map[string][]change
 }
@@ -32,31 +31,13 @@ type change struct {
 // chronicle begins a chronicle, which ends with the test.
 func (s *stage) chronicle() *chronicle {
 	s.t.Helper()
-	c := &chronicle{t: s.t, changes: map[string][]change{}}
-	var all hubv1.ClusterList
-	must(s.t, s.admin.List(s.t.Context(), &all))
-	for i := range all.Items {
-		c.note(&all.Items[i], time.Now())
-	}
-	var again hubv1.ClusterList
-	again.ResourceVersion = all.ResourceVersion
-	events, err := s.admin.Watch(s.t.Context(), &again)
-	must(s.t, err)
-	var reading sync.WaitGroup
-	reading.Go(func() { c.read(events) })
-	s.t.Cleanup(func() {
-		events.Stop()
-		reading.Wait()
-	})
-	return c
-}
-
-func (c *chronicle) read(events watch.Interface) {
-	for e := range events.ResultChan() {
-		if cluster, ok := e.Object.(*hubv1.Cluster); ok {
+	c := &chronicle{changes: map[string][]change{}}
+	fleettest.Watch(s.t, fleettest.Watched{Client: s.admin, List: &hubv1.ClusterList{}}, func(o client.Object) {
+		if cluster, ok := o.(*hubv1.Cluster); ok {
 			c.note(cluster, time.Now())
 		}
-	}
+	})
+	return c
 }
 
 func (c *chronicle) note(cluster *hubv1.Cluster, at time.Time) {

@@ -12,11 +12,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
@@ -85,29 +85,17 @@ type witness struct {
 
 func newWitness(t testing.TB, c client.WithWatch, namespace string) *witness {
 	t.Helper()
-	var list corev1.ConfigMapList
-	must(t, c.List(t.Context(), &list, client.InNamespace(namespace)))
-	raw := &metav1.ListOptions{ResourceVersion: list.ResourceVersion}
-	events, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace), &client.ListOptions{Raw: raw})
-	must(t, err)
 	w := &witness{all: map[string]*corev1.ConfigMap{}}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for e := range events.ResultChan() {
-			w.see(e)
-		}
-	})
-	t.Cleanup(func() {
-		events.Stop()
-		reading.Wait()
-	})
+	fleettest.Watch(t, fleettest.Watched{
+		Client: c, List: &corev1.ConfigMapList{}, Options: []client.ListOption{client.InNamespace(namespace)},
+	}, w.see)
 	return w
 }
 
-func (w *witness) see(e watch.Event) {
+func (w *witness) see(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one, ok := e.Object.(*corev1.ConfigMap); ok {
+	if one, ok := o.(*corev1.ConfigMap); ok {
 		w.all[one.ResourceVersion] = one
 	}
 }

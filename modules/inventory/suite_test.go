@@ -3,7 +3,6 @@
 package inventory_test
 
 import (
-	"context"
 	"os"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -52,21 +52,10 @@ func newSite(t testing.TB) *site {
 // record starts to record every inventory of the Cluster.
 func (s *site) record() {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
-	events, err := s.hub.Client().Watch(ctx, &hubv1.ClusterList{})
-	s.must(err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range events.ResultChan() {
-			if c, ok := event.Object.(*hubv1.Cluster); ok {
-				s.note(text(c.Status.Inventory))
-			}
+	fleettest.Watch(s.t, fleettest.Watched{Client: s.hub.Client(), List: &hubv1.ClusterList{}}, func(o client.Object) {
+		if c, ok := o.(*hubv1.Cluster); ok {
+			s.note(text(c.Status.Inventory))
 		}
-	}()
-	s.t.Cleanup(func() {
-		cancel()
-		<-done
 	})
 }
 

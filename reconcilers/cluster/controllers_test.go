@@ -3,7 +3,6 @@
 package cluster_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -65,24 +63,10 @@ func TestCluster_StatusNamesControllers(t *testing.T) {
 // versionsOf watches a Cluster, and returns a function that ends the watch and returns the versions.
 func (h *hub) versionsOf(name string) func() []hubv1.Cluster {
 	h.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
-	w, err := h.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
-	h.must(err)
 	var seen []hubv1.Cluster
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range w.ResultChan() {
-			if c, ok := e.Object.(*hubv1.Cluster); ok {
-				seen = append(seen, *c)
-			}
-		}
-	}()
-	end := func() []hubv1.Cluster {
-		cancel()
-		<-done
+	stop := h.watch(name, func(c *hubv1.Cluster) { seen = append(seen, *c) })
+	return func() []hubv1.Cluster {
+		stop()
 		return seen
 	}
-	h.t.Cleanup(func() { end() })
-	return end
 }

@@ -132,22 +132,13 @@ func TestCluster_IsNotReadyForASpecThatIsNotInEffect(t *testing.T) {
 // watch calls f with every state of a Cluster until stop is called.
 func (h *hub) watch(name string, f func(*hubv1.Cluster)) (stop func()) {
 	h.t.Helper()
-	ctx, cancel := context.WithCancel(h.t.Context())
-	events, err := h.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
-	h.must(err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range events.ResultChan() {
-			if c, ok := event.Object.(*hubv1.Cluster); ok {
-				f(c)
-			}
+	return fleettest.Watch(h.t, fleettest.Watched{
+		Client: h, List: &hubv1.ClusterList{}, Options: []client.ListOption{client.MatchingFields{"metadata.name": name}},
+	}, func(o client.Object) {
+		if c, ok := o.(*hubv1.Cluster); ok {
+			f(c)
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }
 
 // idOf returns the identity of a cluster.

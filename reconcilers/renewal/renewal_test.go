@@ -240,26 +240,18 @@ func TestRenewal(t *testing.T) {
 // versionsOf watches a Cluster, and returns a function that ends the watch and returns the versions.
 func versionsOf(t *testing.T, hub client.WithWatch, name string) func() []hubv1.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w, err := hub.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
-	must(t, err)
 	var seen []hubv1.Cluster
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range w.ResultChan() {
-			if c, ok := e.Object.(*hubv1.Cluster); ok {
-				seen = append(seen, *c)
-			}
+	stop := fleettest.Watch(t, fleettest.Watched{
+		Client: hub, List: &hubv1.ClusterList{}, Options: []client.ListOption{client.MatchingFields{"metadata.name": name}},
+	}, func(o client.Object) {
+		if c, ok := o.(*hubv1.Cluster); ok {
+			seen = append(seen, *c)
 		}
-	}()
-	end := func() []hubv1.Cluster {
-		cancel()
-		<-done
+	})
+	return func() []hubv1.Cluster {
+		stop()
 		return seen
 	}
-	t.Cleanup(func() { end() })
-	return end
 }
 
 // If the ServiceAccount lacks the permission to renew its token, an event names the permission, and the token stays.
