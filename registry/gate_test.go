@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -66,6 +67,31 @@ func TestRegistry_Gate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// WithClient says which replica runs a remote that this hub does not run, and calls nothing.
+func TestRegistry_Elsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Gate = func(name registry.ClusterName) (int64, error) {
+			if name == "theirs" {
+				return 0, fmt.Errorf("%s: %w: hub-1", name, registry.ErrElsewhere)
+			}
+			return 0, nil
+		}
+	})
+	use := func(name registry.ClusterName) error {
+		return r.WithClient(t.Context(), name, func(context.Context, client.Client) error {
+			t.Errorf("%s is lent", name)
+			return nil
+		})
+	}
+	if err := use("theirs"); !errors.Is(err, registry.ErrElsewhere) || !strings.Contains(err.Error(), "hub-1") {
+		t.Errorf("got %v, want ErrElsewhere with the replica", err)
+	}
+	if err := use("nobody's"); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
 

@@ -25,7 +25,8 @@ import (
 // the remote. It returns f's error as it is.
 //
 // It never waits for the network before it calls f: if the remote cannot be used now it returns a NotReadyError at
-// once, also for a warm remote, with the state Warm, and ErrNotFound for an unknown name, or ErrNotLeader if this hub is a standby. After a call of Stop or Remove
+// once, also for a warm remote, with the state Warm, and ErrNotFound for an unknown name, ErrNotLeader if this hub is
+// a standby, or ErrElsewhere if another replica runs the remote. After a call of Stop or Remove
 // it returns a NotReadyError, and ErrNotFound when the remote is forgotten. No lock is held while f runs, so f may
 // take its time and may call the registry. The context given to f ends with ctx, and with cause ErrStopped when the
 // app is stopped, which does not wait for f; a request that f sends after that fails with ErrStopped. When another
