@@ -23,7 +23,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -123,7 +122,7 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	for i := range o.clusters {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 3, byte(i / 250), byte(1 + i%250)}))
 	}
-	f := fleettest.New(t, fleet.Options{Audit: o.audit, Addresses: addresses[:1]})
+	f := fleettest.New(t, fleet.Options{Audit: o.audit, Addresses: addresses})
 	s.hub, err = f.Create(t.Context(), "hub")
 	must(t, err)
 	scheme := runtime.NewScheme()
@@ -146,29 +145,12 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	for i, address := range addresses {
 		name := fmt.Sprintf("c%02d", i)
 		s.names = append(s.names, name)
-		text, err := at(s.remotes[i%o.servers].Kubeconfig(), address, addresses[0])
+		text, err := fleet.At(s.remotes[i%o.servers].Kubeconfig(), address)
 		must(t, err)
 		group.Go(func() error { return s.register(name, text) })
 	}
 	must(t, group.Wait())
 	return s
-}
-
-// at returns a copy of a kubeconfig that leads to another address, and expects the certificate of an address that all have. A
-// certificate for thousands of addresses would take longer to verify than all else that a connection needs.
-func at(kubeconfig []byte, address, certified netip.Addr) ([]byte, error) {
-	text, err := fleet.At(kubeconfig, address)
-	if err != nil {
-		return nil, err
-	}
-	c, err := clientcmd.Load(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, cluster := range c.Clusters {
-		cluster.TLSServerName = certified.String()
-	}
-	return clientcmd.Write(*c)
 }
 
 // register creates a Secret and a Cluster.
