@@ -51,7 +51,7 @@ type reconciler struct {
 	removals      removals
 	opening       opening
 	order         order
-	rivals        *rivals // nil: this hub has all Clusters
+	rivals        *rivals // nil: this hub has all Clusters, or duplicates are allowed
 	firstTurns    firstTurns
 	users         hubcontroller.ClusterIndex // as of the last reconcile of each Cluster
 	writer        oldcrd.Writer              // of the status

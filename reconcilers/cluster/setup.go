@@ -47,7 +47,10 @@ func setup(p Params, remotes remotes) error {
 		r.suspects = p.Journal
 	}
 	if p.Share != nil {
-		r.share, r.rivals = p.Share, &rivals{clusters: p.Manager.GetCache()}
+		r.share = p.Share
+	}
+	if p.Share != nil && !p.Registry.AllowsDuplicates() {
+		r.rivals = &rivals{clusters: p.Manager.GetCache()}
 	}
 	if p.Metrics != nil {
 		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), r.share, settings.AggregateMetrics)); err != nil {
@@ -80,7 +83,10 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 			return hubcontroller.Logger(mgr, "cluster").WithValues("cluster", r.Name)
 		})
 	if roles := r.share.Source(); roles != nil {
-		b = b.WatchesRawSource(roles).Watches(&hubv1.Cluster{}, r.rivals.changed())
+		b = b.WatchesRawSource(roles)
+	}
+	if r.rivals != nil {
+		b = b.Watches(&hubv1.Cluster{}, r.rivals.changed())
 	}
 	return b.Complete(r)
 }
