@@ -73,7 +73,7 @@ func TestShare_YoungerRival(t *testing.T) {
 func TestShare_IdentifiesFirst(t *testing.T) {
 	t.Parallel()
 	share := newRoles()
-	h := newIdleHub(t, func(o *hubOptions) { o.share = share })
+	h := newIdleHub(t, func(o *hubOptions) { o.share, o.registry.AllowDuplicates = share, false })
 	name := h.name("a")
 	share.set(name, cluster.RoleRunner)
 	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())

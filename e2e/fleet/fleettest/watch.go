@@ -28,7 +28,8 @@ type Watched struct {
 // stop is called or the test ends. Stop waits for that goroutine.
 //
 // The API server ends a watch when it likes, and all watches of a kind soon after its CustomResourceDefinition was created. Watch
-// goes on with a new one after the last version that it got. The test fails if the versions after that are not known any more.
+// then begins another one after the last version that it got. The test fails if the API server has forgotten the versions after
+// that.
 func Watch(t testing.TB, w Watched, see func(client.Object)) (stop func()) {
 	t.Helper()
 	if err := w.Client.List(t.Context(), w.List, w.Options...); err != nil {
