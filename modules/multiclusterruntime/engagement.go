@@ -64,12 +64,17 @@ func (e *engagement) run() {
 	}
 	for pause := retries(); e.ctx.Err() == nil; {
 		err := e.provider.registry.WithCluster(e.ctx, e.name, e.hold)
-		if err == nil || errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) {
+		if err == nil || isAway(err) {
 			return // an event follows when there is work again
 		}
 		e.report(err)
 		e.wait(e.ctx, pause.Step())
 	}
+}
+
+// isAway reports whether an error of a lease says that this hub does not have the remote now.
+func isAway(err error) bool {
+	return errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrElsewhere)
 }
 
 // wait returns after a time, when there is work, or when ctx ends. A zero time is unlimited.

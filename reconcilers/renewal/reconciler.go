@@ -82,7 +82,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	renewed, err := r.renew(ctx, cluster, &secret, next.lifetime)
 	switch {
-	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, errChanged):
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrElsewhere),
+		errors.Is(err, errChanged):
 		return ctrl.Result{}, nil // The return of the remote, or the change of the Secret, triggers a reconcile.
 	case err != nil:
 		r.tellFailure(cluster, old, err)

@@ -109,7 +109,7 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflicted}, nil
-	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrReplaced):
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrReplaced), errors.Is(err, registry.ErrElsewhere):
 		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 	}
 	return reconcile.Result{}, err

@@ -71,10 +71,10 @@ func (g *greeter) Reconcile(ctx context.Context, name registry.ClusterName) (ctr
 		copied := corev1ac.ConfigMap(greeting, metav1.NamespaceDefault).WithData(source.Data)
 		return remote.Apply(ctx, copied, owner, client.ForceOwnership)
 	})
-	if errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) {
-		return ctrl.Result{}, nil // When it is ready, its event comes.
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrElsewhere):
+		return ctrl.Result{}, nil // When it is ready here, its event comes.
+	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("greet %s: %w", name, err)
 	}
 	return ctrl.Result{}, nil
