@@ -192,6 +192,7 @@ func TestRegistry_NoWriteAfterTheLast(t *testing.T) {
 		conflict(w, r)
 	})
 	config.Client = state.ClientLimits{QPS: 1e6, Burst: 1e6, Timeout: patience}
+	config.Probe = state.Probe{Period: time.Hour, FailureThreshold: 1000} // The app stays, although the writes delay its probes.
 	spawn(t, r, "busy", config)
 
 	var writers sync.WaitGroup

@@ -22,6 +22,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/examples/podcount/podcount"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -35,6 +36,8 @@ type settings struct {
 	Leader bool
 	// Reads gives it a module that reads, in place of the one that writes.
 	Reads bool
+	// Greets adds the example podcount.
+	Greets bool
 	// Unique makes one of two remotes that are one cluster a duplicate.
 	Unique bool
 }
@@ -64,6 +67,9 @@ func runReplica(ctx context.Context, text string) error {
 	}
 	if s.Reads {
 		o.Modules = []registry.Module{reader()}
+	}
+	if s.Greets {
+		o.Modules = append(o.Modules, podcount.Module)
 	}
 	o.MetricsAddress, o.HealthAddress, o.Registry.Metrics = s.Metrics, s.Health, ctrlmetrics.Registry
 	o.Registry.Replica = s.Name
@@ -125,7 +131,7 @@ type replica struct {
 // start starts a replica.
 func (s *stage) start(name string) *replica {
 	s.t.Helper()
-	return s.startWith(settings{Name: name, Reads: s.reads, Unique: s.unique})
+	return s.startWith(settings{Name: name, Reads: s.reads, Greets: s.greets, Unique: s.unique})
 }
 
 // startWith starts a replica, or a hub in leader mode.

@@ -93,6 +93,7 @@ type stage struct {
 	frozen   int                     // how often a process was frozen
 	added    int                     // replicas
 	reads    bool                    // the module of the replicas reads, and does not write
+	greets   bool                    // the replicas have the example podcount, too
 	unique   bool                    // two remotes that are one cluster are duplicates; otherwise many are addresses of one API server
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err == nil && !isRenewed(metadata) {
 		return ctrl.Result{}, nil // Most Secrets are not: no request is sent.
 	}
+	if err == nil && r.isElsewhere(request.Name) {
+		return ctrl.Result{}, nil // The event of a remote that is Ready here triggers a reconcile.
+	}
 	var secret corev1.Secret
 	if err == nil {
 		err = r.live.Get(ctx, request.NamespacedName, &secret)
@@ -68,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	cluster, err := r.clusterOf(ctx, secret.Name)
-	if err != nil || cluster == nil {
+	if err != nil || cluster == nil || r.isElsewhere(secret.Name) { // The Cluster may be new since the Secret was read.
 		return ctrl.Result{}, err // A Cluster that appears and becomes Ready triggers a reconcile.
 	}
 	old, err := lifeOf(secret.Data[tokenKey])
@@ -93,6 +97,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	log.FromContext(ctx).Info("Token renewed", "cluster", cluster.Name, "expires", expires)
 	r.tell(cluster, corev1.EventTypeNormal, "TokenRenewed", "The token was renewed; it expires at "+expires)
 	return after(time.Until(renewed.plan().due)), nil
+}
+
+// isElsewhere reports whether Clusters name a Secret, and this hub has the remote of none of them: another replica may have it.
+func (r *reconciler) isElsewhere(secret string) bool {
+	all := r.users.Of(secret)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(name string) bool {
+		_, known := r.remotes.Status(registry.ClusterName(name))
+		return known
+	})
 }
 
 // planOf returns the plan for the token of a Secret, and the time until the renewal is due.

@@ -64,8 +64,8 @@ type site struct {
 	client.WithWatch
 	config    *rest.Config // of the hubs
 	namespace string
-	requests  sync.Map                                           // by the hubs for Secrets: method and name to *atomic.Int64
-	gate      func(registry.ClusterName) (term int64, err error) // of the hubs; nil is open
+	requests  sync.Map      // by the hubs for Secrets: method and name to *atomic.Int64
+	share     cluster.Share // of the hubs; nil is everything
 }
 
 func newSite(t *testing.T) *site {
@@ -114,8 +114,8 @@ func (s *site) start(t *testing.T) func() {
 	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	must(t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
 		fx.Supply(cluster.Settings{Namespace: s.namespace, Policy: policy}, renewal.Settings{Namespace: s.namespace}),
-		fx.Supply(registry.Options{Policy: policy, AllowDuplicates: true, Gate: s.gate}),
-		registry.FX, cluster.Module, renewal.Module,
+		fx.Supply(registry.Options{Policy: policy, AllowDuplicates: true}),
+		registry.FX, cluster.Module, renewal.Module, s.shared(),
 	).Err())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
@@ -324,41 +324,6 @@ func TestRenewal_Bound(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// A replica that does not run the remote of a token renews nothing, and does not report that as a failure.
-func TestRenewal_Elsewhere(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	var isOurs atomic.Bool
-	var refusals atomic.Int64
-	s.gate = func(registry.ClusterName) (int64, error) {
-		if isOurs.Load() {
-			return 0, nil
-		}
-		refusals.Add(1)
-		return 0, fmt.Errorf("%w: hub-1", registry.ErrElsewhere)
-	}
-	t.Cleanup(s.start(t))
-	name := s.namespace + "-a"
-	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 0) })
-	remote.register(t, s, name, dueNow())
-	eventually(t, func() error {
-		if refusals.Load() == 0 {
-			return errors.New("no write was refused")
-		}
-		return nil
-	})
-	isOurs.Store(true)
-	s.touch(t, name)
-	expectEvent(t, s, name, "TokenRenewed", "expires at")
-	var all eventsv1.EventList
-	must(t, s.List(t.Context(), &all, client.InNamespace("default")))
-	for _, e := range all.Items {
-		if e.Regarding.Name == name && e.Reason == "RenewalFailed" {
-			t.Errorf("the replica reports a failure: %s", e.Note)
-		}
-	}
 }
 
 func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {

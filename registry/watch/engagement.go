@@ -76,7 +76,8 @@ func (e *engagement[object]) run() {
 	for e.ctx.Err() == nil {
 		err := e.source.registry.WithCluster(e.ctx, e.name, e.watch)
 		switch {
-		case err == nil, e.ctx.Err() != nil, errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound):
+		case err == nil, e.ctx.Err() != nil,
+			errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrElsewhere):
 			return // an event follows when there is work again
 		case meta.IsNoMatchError(err):
 			e.source.log.V(1).Info("The remote does not serve the kind; the hub retries", "cluster", e.name)

@@ -164,18 +164,22 @@ func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if err == nil {
 		return epoch, nil
 	}
-	return 0, fmt.Errorf("%s: %w: %s", remote, registry.ErrElsewhere, f.whyClosed(uid))
+	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid))
 }
 
-// whyClosed says who may write to a Cluster if this hub may not.
-func (f *Fleet) whyClosed(uid types.UID) string {
+// errClosed says that this hub has a Cluster, and may not write to it at this moment. It is not ErrElsewhere, since nothing tells a
+// module when the gate opens again: it has to try again.
+var errClosed = errors.New("this replica has no valid Lease at this moment, or hands the Cluster over")
+
+// whyClosed returns the reason why this hub may not write to a Cluster.
+func (f *Fleet) whyClosed(uid types.UID) error {
 	switch holder := f.replica.HolderOf(uid); holder {
 	case "":
-		return "no replica has it at this moment"
+		return fmt.Errorf("%w: no replica has it at this moment", registry.ErrElsewhere)
 	case f.name:
-		return "this replica hands it over, or has no valid Lease"
+		return errClosed
 	default:
-		return holder
+		return fmt.Errorf("%w: %s", registry.ErrElsewhere, holder)
 	}
 }
 
