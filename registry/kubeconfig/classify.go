@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
@@ -198,7 +199,7 @@ func classifyNetwork(err error) (reason, message string) {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout():
+		errors.As(err, &timeout) && timeout.Timeout(), utilnet.IsHTTP2ConnectionLost(err): // A ping has had no response.
 		return timedOut, "The server did not respond in time; " +
 			"check that it runs, and that no firewall between the hub and it drops packets."
 	case errors.As(err, &dns):

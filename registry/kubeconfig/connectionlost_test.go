@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// A request that fails because a ping had no response says the same as one that had no response in time: the network is silent.
+func TestClassify_ConnectionLost(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	proxy, err := fault.New(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	trusts, ok := server.Client().Transport.(*http.Transport)
+	if !ok {
+		t.Fatalf("the server's client has a %T", server.Client().Transport)
+	}
+	transport := trusts.Clone()
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 100 * time.Millisecond, PingTimeout: 100 * time.Millisecond}
+	t.Cleanup(transport.CloseIdleConnections)
+	get := func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+proxy.Addr(), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Set(fault.Blackhole()); err != nil {
+		t.Fatal(err)
+	}
+	wantClass(t, get(), "TimedOut")
+}
