@@ -90,7 +90,7 @@ func TestRegistry_Elsewhere(t *testing.T) {
 	if err := use("theirs"); !errors.Is(err, registry.ErrElsewhere) || !strings.Contains(err.Error(), "hub-1") {
 		t.Errorf("got %v, want ErrElsewhere with the replica", err)
 	}
-	if err := use("nobody's"); !errors.Is(err, registry.ErrNotFound) {
+	if err := use("unknown"); !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }

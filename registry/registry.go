@@ -361,7 +361,7 @@ func (r *Registry) Start(ctx context.Context) error {
 	return r.Shutdown(ctx)
 }
 
-// AllowsDuplicates reports whether several remotes may be one cluster, as in Options. Nobody needs to look for others then.
+// AllowsDuplicates reports whether several remotes may be one cluster, as in Options.
 func (r *Registry) AllowsDuplicates() bool { return r.allowTwin }
 
 // NeedLeaderElection says that apps run on the leader only: the manager gives its lease back

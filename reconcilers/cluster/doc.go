@@ -49,8 +49,8 @@ A hub that starts reconciles the Clusters with a recorded identity first, and ne
 
 The registry refuses the younger one of two Clusters that are one cluster. In a hub that shares its Clusters with others, the
 recorded identities show Clusters that another hub runs (rivals): the younger one is a duplicate as soon as its hub has the
-record of the older one from the watch, and an app starts only when it has the record of its own Cluster. A remote that does not say which cluster it is has no rivals. Where duplicates
-are allowed nobody looks for rivals.
+record of the older one from the watch, and an app starts only when it has the record of its own Cluster. A remote that does
+not say which cluster it is has no rivals. A hub that allows duplicates does not look for rivals.
 
 An app that has failed five times in a row, or is quarantined, makes its Cluster Stalled, although the
 hub retries both from time to time.

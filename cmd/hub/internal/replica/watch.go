@@ -22,11 +22,14 @@ import (
 func (l *life) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(logr.NewContext(ctx, l.log.V(1)))
+		leases, maps := l.store.watches.leases, l.store.watches.maps
 		var reflectors sync.WaitGroup
 		reflectors.Go(func() {
-			l.reflector(l.leasesOf(), &coordinationv1.Lease{}, &leaseFeed{life: l}).RunWithContext(watching)
+			l.reflector(selected(l, leases.List, leases.Watch), &coordinationv1.Lease{}, &leaseFeed{life: l}).RunWithContext(watching)
 		})
-		reflectors.Go(func() { l.reflector(l.mapsOf(), &corev1.ConfigMap{}, &mapFeed{life: l}).RunWithContext(watching) })
+		reflectors.Go(func() {
+			l.reflector(selected(l, maps.List, maps.Watch), &corev1.ConfigMap{}, &mapFeed{life: l}).RunWithContext(watching)
+		})
 		l.awaitSilence(ctx)
 		stop()
 		reflectors.Wait()
@@ -62,34 +65,22 @@ func (l *life) reflector(objects *cache.ListWatch, kind runtime.Object, feed cac
 	})
 }
 
-func (l *life) leasesOf() *cache.ListWatch {
-	leases := l.store.watches.leases
+// selected returns the lists and watches of the objects with the label.
+func selected[L runtime.Object](
+	l *life,
+	list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
 			defer cancel()
 			o.LabelSelector = label
-			return leases.List(ctx, o)
+			return list(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = label
-			return leases.Watch(ctx, o)
-		},
-	}
-}
-
-func (l *life) mapsOf() *cache.ListWatch {
-	maps := l.store.watches.maps
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
-			defer cancel()
-			o.LabelSelector = label
-			return maps.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = label
-			return maps.Watch(ctx, o)
+			return follow(ctx, o)
 		},
 	}
 }
