@@ -27,7 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// objectsOf creates so many ConfigMaps in a new namespace of a cluster, on behalf of nobody's module.
+// objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "held-"}}
@@ -69,6 +69,7 @@ func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, re
 		}
 	})
 	c, config := remote(t, "one")
+	config.Client.Timeout = patience // A request that got no response may have deleted, and counts.
 	spawn(t, r, "one", config)
 	return r, <-apps, clientFor(t, c)
 }

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -44,8 +43,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Fatalf("build the hub: %v\n%s", err, out)
 	}
 	hub := fleettest.Cluster(b, "idle")
-	_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
-	mustB(b, err)
+	fleettest.InstallCRDs(b, hub.Config())
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
 	admin := adminOf(b, hub)

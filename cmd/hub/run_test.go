@@ -19,7 +19,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -129,8 +128,7 @@ func createAll(t *testing.T, f *fleet.Fleet, names ...string) []*fleet.Cluster {
 // install creates the CRD and the credentials namespace in a cluster, and returns the path of a kubeconfig.
 func install(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
-	must(t, err)
+	fleettest.InstallCRDs(t, c.Config())
 	direct := clientFor(t, c)
 	must(t, direct.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	// On a busy API server it takes a while until discovery has the CRD.

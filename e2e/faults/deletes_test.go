@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -267,8 +267,8 @@ func (l *loss) resourceVersion() int {
 func (l *loss) installAgain(last int) {
 	l.t.Helper()
 	ctx := l.t.Context()
-	_, err := envtest.InstallCRDs(l.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	must(l.t, errors.Join(err, l.admin.Create(ctx, namespace(hubv1.DefaultNamespace)), l.admin.Create(ctx, namespace("filler"))))
+	fleettest.InstallCRDs(l.t, l.hub.Config())
+	must(l.t, errors.Join(l.admin.Create(ctx, namespace(hubv1.DefaultNamespace)), l.admin.Create(ctx, namespace("filler"))))
 	for i := 0; l.resourceVersion() <= last; i++ {
 		must(l.t, l.admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "filler", Name: fmt.Sprint(i)}}))
 	}

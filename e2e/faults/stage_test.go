@@ -21,7 +21,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -76,10 +75,7 @@ func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 		t.FailNow()
 	}
 	s.admin = s.clientFor(t, s.hub.Config())
-	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
-	})
-	must(t, err)
+	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), namespace(hubv1.DefaultNamespace)))
 	s.history = newHistory(s)
 	return s

@@ -30,7 +30,7 @@ import (
 // prepare prepares a hub's API server, as an administrator does.
 func prepare(ctx context.Context, c *fleet.Cluster) error {
 	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
+		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: time.Minute,
 	})
 	if err != nil {
 		return fmt.Errorf("install the CRD: %w", err)

@@ -25,7 +25,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -131,8 +130,7 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	utilruntime.Must(hubv1.AddToScheme(scheme))
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
 	must(t, err)
-	_, err = envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
-	must(t, err)
+	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	// As a hub in leader mode has left it. The first replica waits if it is missing.
 	must(t, s.admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: leaderLease()}))

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,10 +69,7 @@ func newStage(t *testing.T, remotes ...string) *stage {
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	s.admin, s.below = schemedClient(t, s.hub, scheme), schemedClient(t, s.remote, scheme)
-	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
-	})
-	must(t, err)
+	fleettest.InstallCRDs(t, s.hub.Config())
 	namespace(t, s.admin, hubv1.DefaultNamespace)
 	namespace(t, s.admin, sources)
 	s.start()

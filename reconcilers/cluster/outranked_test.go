@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -54,8 +53,7 @@ func TestOutranked(t *testing.T) {
 func TestReportAsRunner(t *testing.T) {
 	t.Parallel()
 	config := fleettest.Cluster(t, "reports").Config()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
-	fatal(t, err)
+	fleettest.InstallCRDs(t, config)
 	scheme := runtime.NewScheme()
 	fatal(t, hubv1.AddToScheme(scheme))
 	direct, err := client.New(config, client.Options{Scheme: scheme})

@@ -333,7 +333,7 @@ var prepared struct {
 func prepare(ctx context.Context, c *fleet.Cluster) error {
 	prepared.once.Do(func() {
 		_, prepared.err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
+			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: time.Minute,
 		})
 		if prepared.err != nil {
 			return

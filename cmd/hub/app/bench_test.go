@@ -31,7 +31,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -133,8 +132,7 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 	scheme := schemeOf(b)
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
 	mustB(b, err)
-	_, err = envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}})
-	mustB(b, err)
+	fleettest.InstallCRDs(b, s.hub.Config())
 	mustB(b, s.admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	var servers []*fleet.Cluster
 	for i := range benchServers {

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -46,8 +45,7 @@ func newShardedHub(t *testing.T) *shardedHub {
 		t.Fatal(err)
 	}
 	h := &shardedHub{hub: hub{Client: clientFor(t, cluster), t: t, cluster: cluster}}
-	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}})
-	h.must(err)
+	fleettest.InstallCRDs(t, cluster.Config())
 	h.credential, err = cluster.MintCertificate(t.Context(), fleet.User{Name: sharer})
 	h.must(err)
 	h.replica = h.options(modules.All()...)

@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -61,9 +60,8 @@ type hub struct {
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	c := fleettest.Cluster(t, "hub")
-	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}})
+	fleettest.InstallCRDs(t, c.Config())
 	h := &hub{Client: clientFor(t, c), t: t, cluster: c}
-	h.must(err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
 	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
 		h.must(err)

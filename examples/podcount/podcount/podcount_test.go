@@ -30,7 +30,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -110,8 +109,7 @@ func startHub(t *testing.T, hub *cluster) {
 	o := app.Options{Config: hub.Config(), Modules: []registry.Module{podcount.Module}, Log: testr.New(t)}
 	o.Registry.AllowDuplicates = true
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}})
-	hub.must(err)
+	fleettest.InstallCRDs(t, hub.Config())
 	hub.create(namespace(hubv1.DefaultNamespace))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

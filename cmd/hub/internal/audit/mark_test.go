@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -40,8 +39,7 @@ func must(t *testing.T, err error) {
 func server(t *testing.T) client.Client {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}, ErrorIfPathMissing: true})
-	must(t, err)
+	fleettest.InstallCRDs(t, config)
 	scheme := runtime.NewScheme()
 	must(t, hubv1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})

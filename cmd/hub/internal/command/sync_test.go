@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -44,9 +43,7 @@ modules:
 func syncSite(t *testing.T) (kubeconfig, config string) {
 	t.Helper()
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
-	if _, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}}); err != nil {
-		t.Fatal(err)
-	}
+	fleettest.InstallCRDs(t, hub.Config())
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)

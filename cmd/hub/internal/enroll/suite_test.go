@@ -22,7 +22,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -55,11 +54,11 @@ func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
 	s := &site{hub: fleettest.Cluster(t, "hub"), remote: fleettest.Cluster(t, "remote"), admin: map[string]*access.Cluster{}}
-	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
-	must(t, err)
+	fleettest.InstallCRDs(t, s.hub.Config())
 	for _, c := range []*fleet.Cluster{s.hub, s.remote} {
-		s.admin[c.Name()], err = access.New(c.Name(), c.Config())
+		admin, err := access.New(c.Name(), c.Config())
 		must(t, err)
+		s.admin[c.Name()] = admin
 	}
 	raw, err := clientcmd.Load(s.remote.Kubeconfig())
 	must(t, err)

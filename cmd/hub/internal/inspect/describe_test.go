@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -24,10 +23,7 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 func hubOf(t *testing.T) *access.Cluster {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{"../../../../config/crd"}, ErrorIfPathMissing: true,
-	})
-	must(t, err)
+	fleettest.InstallCRDs(t, config)
 	hub, err := access.New("the hub's cluster", config)
 	must(t, err)
 	return hub

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -48,8 +47,7 @@ func newSite(t *testing.T, all ...rules.Rule) *site {
 	t.Helper()
 	own := strings.ToLower(t.Name())
 	hub, remote := fleettest.Cluster(t, own+"-hub"), fleettest.Cluster(t, own+"-edge")
-	_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
-	must(t, err)
+	fleettest.InstallCRDs(t, hub.Config())
 	s := &site{t: t, hub: reach(t, hub), remote: reach(t, remote)}
 	for _, name := range []string{hubv1.DefaultNamespace, "source", "for-edge", "target"} {
 		s.create(s.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})

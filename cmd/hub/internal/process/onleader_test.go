@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -37,8 +36,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	c := fleettest.Cluster(t, "hub")
-	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
-	must(t, err)
+	fleettest.InstallCRDs(t, c.Config())
 	scheme, err := newScheme()
 	must(t, err)
 	hub, err := client.New(c.Config(), client.Options{Scheme: scheme})

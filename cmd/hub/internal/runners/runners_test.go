@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
@@ -114,9 +113,7 @@ func inStates(states ...runners.State) func(*runners.List) string {
 
 func TestHub(t *testing.T) {
 	t.Parallel()
-	_, err := envtest.InstallCRDs(fleettest.Cluster(t, "hub").Config(),
-		envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}, ErrorIfPathMissing: true})
-	must(t, err)
+	fleettest.InstallCRDs(t, fleettest.Cluster(t, "hub").Config())
 	t.Run("DrainsReplicasThatRun", testDrain)
 	t.Run("LeaderMode", testLeaderMode)
 }

@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
@@ -109,16 +108,10 @@ type stage struct {
 
 const name = "a"
 
-// installed is done when the CRD is installed.
-var installed sync.Once
-
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
-	installed.Do(func() {
-		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
-		must(t, err)
-	})
+	fleettest.InstallCRDs(t, config)
 	scheme := runtime.NewScheme()
 	must(t, hubv1.AddToScheme(scheme))
 	direct, err := client.New(config, client.Options{Scheme: scheme})
