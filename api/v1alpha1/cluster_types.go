@@ -122,6 +122,11 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="each of namespaces must be the name of a namespace: lower-case letters, digits and '-', not at the start or end"
 	Namespaces []string `json:"namespaces,omitempty"`
+
+	// runner says which replica of the hub should run the app, if the replicas share the Clusters. Any replica runs it if it is
+	// not set.
+	// +optional
+	Runner RunnerSpec `json:"runner,omitzero"`
 }
 
 // KubeconfigSecretRef names the Secret with the credentials for a remote. It has no namespace: the
@@ -313,41 +318,6 @@ type ClusterStatus struct {
 	// +optional
 	Inventory InventoryStatus `json:"inventory,omitzero"`
 }
-
-// RunnerStatus names the process that runs the app of a remote. That process writes it, on change only: it is a report and
-// grants nothing.
-type RunnerStatus struct {
-	// name is the name of the process: of a replica of the hub, the name of its Pod.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
-
-	// type is the kind of the process.
-	// +optional
-	Type RunnerType `json:"type,omitempty"`
-
-	// version is the version of the program.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Version string `json:"version,omitempty"`
-
-	// epoch counts the processes to which the remote was given, one after the other. It never decreases. The writes to the
-	// remote have it in their user agent.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Epoch int32 `json:"epoch,omitempty"`
-
-	// since is when the process first reported that it has the remote in this epoch.
-	// +optional
-	Since metav1.Time `json:"since,omitzero"`
-}
-
-// RunnerType is the kind of process that runs apps.
-// +kubebuilder:validation:Enum=Hub
-type RunnerType string
-
-// RunnerHub is a replica of the hub.
-const RunnerHub RunnerType = "Hub"
 
 // CredentialsStatus describes credentials without containing them.
 type CredentialsStatus struct {

@@ -23,7 +23,22 @@ type Candidate struct {
 	Name string
 	// Weight is the share of the homeless shards that the replica gets, relative to other replicas. Zero counts as 1.
 	Weight float64
+	// Labels are the labels of the replica.
+	Labels map[string]string
 }
+
+// hasAll reports whether the replica has labels.
+func (c Candidate) hasAll(labels map[string]string) bool {
+	for key, value := range labels {
+		if got, has := c.Labels[key]; !has || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Pins are the labels that the replica of a shard should have, by shard. A shard without labels may have any replica.
+type Pins map[int]map[string]string
 
 // Assign returns the replica of each shard. Current has the replica that each shard has now, or an empty string; a
 // replica that is no candidate has lost its shards. The result depends on the arguments only, so that a new leader
@@ -31,14 +46,19 @@ type Candidate struct {
 //
 // A shard stays where it is, unless its replica is no candidate, has more than 1.15 times the mean, or a new replica
 // has less than half of the mean. Without candidates no shard has a replica.
-func Assign(current []string, candidates []Candidate) []string {
+//
+// A shard with a pin has a candidate with the labels of the pin, however many shards that candidate has then; if no candidate
+// has them, the pin has no effect. The other shards make up for it.
+func Assign(current []string, candidates []Candidate, pins Pins) []string {
 	if len(candidates) == 0 {
 		return make([]string, len(current))
 	}
-	a := newAssignment(current, candidates)
-	for shard, name := range a.result {
-		if name == "" {
-			a.place(shard)
+	a := newAssignment(current, candidates, pins)
+	for _, pinned := range []bool{true, false} { // The shards that may be anywhere fill the gaps.
+		for shard, name := range a.result {
+			if name == "" && (a.allowed[shard] != nil) == pinned {
+				a.place(shard)
+			}
 		}
 	}
 	a.balance()
@@ -47,25 +67,27 @@ func Assign(current []string, candidates []Candidate) []string {
 
 // assignment is an assignment in the making.
 type assignment struct {
-	candidates   []Candidate // sorted by name
+	candidates   []Candidate             // sorted by name
+	allowed      map[int]map[string]bool // the names of the candidates with the labels of a pin, by shard
 	result       []string
 	load         map[string]int
 	limit, floor int // the largest load, and the load up to which a new replica is filled
 	least        float64
 }
 
-func newAssignment(current []string, candidates []Candidate) *assignment {
+func newAssignment(current []string, candidates []Candidate, pins Pins) *assignment {
 	mean := float64(len(current)) / float64(len(candidates))
 	a := &assignment{
 		candidates: slices.SortedFunc(slices.Values(candidates), func(x, y Candidate) int { return cmp.Compare(x.Name, y.Name) }),
-		result:     slices.Clone(current), load: map[string]int{},
+		result:     slices.Clone(current), load: map[string]int{}, allowed: map[int]map[string]bool{},
 		limit: max(int(mostOverMean*mean), int(math.Ceil(mean))), floor: int(mean), least: leastOfMean * mean,
 	}
 	for _, c := range candidates {
 		a.load[c.Name] = 0
 	}
+	a.pin(pins)
 	for shard, name := range a.result {
-		if _, known := a.load[name]; known {
+		if _, known := a.load[name]; known && a.may(shard, name) {
 			a.load[name]++
 		} else {
 			a.result[shard] = ""
@@ -74,53 +96,99 @@ func newAssignment(current []string, candidates []Candidate) *assignment {
 	return a
 }
 
-// place gives a homeless shard to the candidate with the highest score among those below the limit. There is one, since
-// the limits of all candidates together are not less than the number of shards.
-func (a *assignment) place(shard int) {
-	best, highest := "", math.Inf(-1)
-	for _, c := range a.candidates {
-		if s := score(shard, c); a.load[c.Name] < a.limit && s > highest {
-			best, highest = c.Name, s
+// pin records which candidates have the labels of the pins.
+func (a *assignment) pin(pins Pins) {
+	for shard, labels := range pins {
+		with := map[string]bool{}
+		for _, c := range a.candidates {
+			if c.hasAll(labels) {
+				with[c.Name] = true
+			}
+		}
+		if len(labels) > 0 && len(with) > 0 {
+			a.allowed[shard] = with
 		}
 	}
+}
+
+// may reports whether a candidate may have a shard.
+func (a *assignment) may(shard int, name string) bool {
+	with := a.allowed[shard]
+	return with == nil || with[name]
+}
+
+// place gives a homeless shard to the candidate with the highest score among those below the limit. There is one for a shard
+// without a pin, since the limits of all candidates together are not less than the number of shards. Among the candidates for a
+// pin, it is the one with the fewest shards if all of them have reached the limit.
+func (a *assignment) place(shard int) {
+	best, highest := "", math.Inf(-1)
+	fewest, least := "", math.MaxInt
+	for _, c := range a.candidates {
+		if !a.may(shard, c.Name) {
+			continue
+		}
+		load := a.load[c.Name]
+		if s := score(shard, c); load < a.limit && s > highest {
+			best, highest = c.Name, s
+		}
+		if load < least {
+			fewest, least = c.Name, load
+		}
+	}
+	best = cmp.Or(best, fewest)
 	a.result[shard] = best
 	a.load[best]++
 }
 
-// balance moves shards from the candidate with the most to the candidate with the fewest, while a candidate has more than
-// the limit, or is new and not filled.
+// balance moves shards from the candidates with the most to the candidates with the fewest, while a candidate has more than the
+// limit, or is new and not filled.
 func (a *assignment) balance() {
 	isNew := map[string]bool{}
 	for name, load := range a.load {
 		isNew[name] = float64(load) < a.least
 	}
 	for {
-		most, fewest := a.extremes()
-		overloaded := a.load[most.Name] > a.limit
-		if unfilled := isNew[fewest.Name] && a.load[fewest.Name] < a.floor; !overloaded && !unfilled {
+		from, to, shard := a.nextMove(isNew)
+		if shard < 0 {
 			return
 		}
-		a.move(most, fewest)
+		a.result[shard] = to
+		a.load[from]--
+		a.load[to]++
 	}
 }
 
-// extremes returns the candidates with the most and with the fewest shards.
-func (a *assignment) extremes() (most, fewest Candidate) {
+// nextMove returns the candidates with the most and with the fewest shards between which a shard has to move, and the shard: the
+// one for which the score of the second is the highest. It is -1 if there is none.
+func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int) {
 	byLoad := func(x, y Candidate) int { return cmp.Compare(a.load[x.Name], a.load[y.Name]) }
-	return slices.MaxFunc(a.candidates, byLoad), slices.MinFunc(a.candidates, byLoad)
+	up := slices.SortedStableFunc(slices.Values(a.candidates), byLoad)
+	for _, few := range up {
+		isUnfilled := isNew[few.Name] && a.load[few.Name] < a.floor
+		for _, many := range slices.Backward(up) {
+			if isOver := a.load[many.Name] > a.limit; a.load[many.Name]-a.load[few.Name] < 2 || !isOver && !isUnfilled {
+				break // So has each that follows.
+			}
+			if shard = a.bestFor(few, many.Name); shard >= 0 {
+				return many.Name, few.Name, shard
+			}
+		}
+	}
+	return "", "", -1
 }
 
-// move gives one shard of from to the candidate to: the shard for which its score is the highest.
-func (a *assignment) move(from, to Candidate) {
-	best, highest := 0, math.Inf(-1)
+// bestFor returns the shard of a candidate for which the score of another is the highest, among those that it may have, or -1.
+func (a *assignment) bestFor(to Candidate, from string) int {
+	best, highest := -1, math.Inf(-1)
 	for shard, name := range a.result {
-		if s := score(shard, to); name == from.Name && s > highest {
+		if name != from || !a.may(shard, to.Name) {
+			continue
+		}
+		if s := score(shard, to); s > highest {
 			best, highest = shard, s
 		}
 	}
-	a.result[best] = to.Name
-	a.load[from.Name]--
-	a.load[to.Name]++
+	return best
 }
 
 // score is the score of weighted rendezvous hashing: the candidate with the highest score wins a shard, with a

@@ -333,7 +333,7 @@ func (p *process) assign() {
 		candidates = append(candidates, Candidate{Name: name})
 	}
 	before := p.wished
-	next := wish{names: Assign(p.machine.Current(now), candidates), version: before.version}
+	next := wish{names: Assign(p.machine.Current(now), candidates, nil), version: before.version}
 	isSame := len(candidates) == 0 || slices.Equal(before.names, next.names)
 	p.mu.Unlock()
 	if !isSame {
