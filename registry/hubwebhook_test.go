@@ -72,12 +72,7 @@ func servingCertificate(t *testing.T) (folder string, authority []byte) {
 // freePort returns a port without a listener.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	address, err := netip.ParseAddrPort(l.Addr().String())
+	address, err := netip.ParseAddrPort(fleettest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type rule struct {
 // rules returns one rule for each constraint that the author of a spec can violate.
 func rules() []rule {
 	return slices.Concat(
-		refRules(), endpointRules(), listRules(), crossRules(),
+		refRules(), endpointRules(), listRules(), crossRules(), runnerRules(),
 		bounds("probe.periodSeconds", 1, 3600, "timeoutSeconds: 1"),
 		bounds("probe.timeoutSeconds", 1, 60, "periodSeconds: 60"),
 		bounds("probe.failureThreshold", 1, 100, ""),
@@ -78,6 +78,33 @@ func refRules() []rule {
 		{
 			"a context is at most 512 characters long",
 			ref("name: a, context: %s", long(512)), ref("name: a, context: %s", long(513)), tooLong(path+".context", 512),
+		},
+	}
+}
+
+func runnerRules() []rule {
+	const path = "spec.runner.matchLabels"
+	labels := func(text string) string { return "runner: {matchLabels: {" + text + "}}" }
+	var many []string
+	for i := range 9 {
+		many = append(many, fmt.Sprintf("a%d: b", i))
+	}
+	badKey := path + `: Invalid value: %s: each key of runner.matchLabels must be the key of a label`
+	return []rule{
+		{"labels are not empty", labels("a: ''"), labels(""), path + ": Invalid value: 0: " + path + " in body should have at least 1 properties"},
+		{
+			"there are at most 8 labels",
+			labels(strings.Join(many[:8], ", ")), labels(strings.Join(many, ", ")), path + ": Too many: 9: must have at most 8 items",
+		},
+		{
+			"the key of a label has a name",
+			labels("topology.kubernetes.io/zone: eu-1"), labels("example.com/: a"), fmt.Sprintf(badKey, `{"example.com/":"a"}`),
+		},
+		{"the value of a label has at most 63 characters", labels("a: " + long(63)), labels("a: " + long(64)), tooLong(path+".a", 63)},
+		{
+			"the value of a label has no spaces",
+			labels("a: B_c.d-e"), labels("a: 'b c'"), path + `.a: Invalid value: "b c": ` + path +
+				`.a in body should match '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'`,
 		},
 	}
 }

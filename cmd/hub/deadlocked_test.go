@@ -59,7 +59,7 @@ func TestRun_DeadlockedHub(t *testing.T) {
 		hub := clusters[i]
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			kubeconfig, health, direct := install(t, hub), unused(t), clientFor(t, hub)
+			kubeconfig, health, direct := install(t, hub), fleettest.FreeAddress(t), clientFor(t, hub)
 			args := []string{"run", "--leader-elect", "--metrics-bind-address=0", "--concurrency=1", "--log-level=" + level}
 			stuck := startWith(t, []string{asHub + "=" + asDeadlocked}, append(args, "--replica-name=stuck",
 				"--kubeconfig="+withDeadlock(t, hub), "--health-probe-bind-address="+health)...)

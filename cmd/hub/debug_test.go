@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -19,7 +18,7 @@ import (
 func TestRun_Debug(t *testing.T) {
 	t.Parallel()
 	hub := create(t, fleettest.New(t, fleet.Options{}), "hub")
-	kubeconfig, address := install(t, hub), unused(t)
+	kubeconfig, address := install(t, hub), fleettest.FreeAddress(t)
 	p := startTalker(t, nil, quiet(kubeconfig, "--debug-bind-address="+address, "--concurrency=7")...)
 	eventually(t, func() error {
 		_, err := page(t, address, "/statusz")
@@ -60,13 +59,4 @@ func page(t *testing.T, address, path string) (string, error) {
 		err = fmt.Errorf("%s: %s", response.Status, body)
 	}
 	return string(body), err
-}
-
-// unused returns an address of loopback with a free port.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,7 +90,7 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	health := freeAddress(b)
+	health := fleettest.FreeAddress(b)
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, append([]string{
 		"run", "--leader-elect", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
@@ -115,14 +114,6 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 		b.Skipf("there is no /proc here: %v", err)
 	}
 	return megabytes(b, status, "VmRSS"), megabytes(b, status, "VmHWM")
-}
-
-func freeAddress(b *testing.B) string {
-	b.Helper()
-	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	mustB(b, err)
-	defer func() { mustB(b, listener.Close()) }()
-	return listener.Addr().String()
 }
 
 func ready(ctx context.Context, address string) bool {

@@ -20,7 +20,7 @@ func TestRun_SecondSignalWritesTheLog(t *testing.T) {
 	hub := create(t, fleettest.New(t, fleet.Options{}), "hub")
 	install(t, hub)
 	read, log := stalledPipe(t)
-	debug := unused(t)
+	debug := fleettest.FreeAddress(t)
 	p := startTo(t, log, []string{asHub + "=" + asDeadlocked}, "run", "--kubeconfig="+withDeadlock(t, hub),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--debug-bind-address="+debug)
 	secret := registration("one", hub)

@@ -22,7 +22,7 @@ func TestRun_StalledLog(t *testing.T) {
 		hub := clusters[i+1]
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			kubeconfig, health := install(t, hub), unused(t)
+			kubeconfig, health := install(t, hub), fleettest.FreeAddress(t)
 			must(t, clientFor(t, hub).Create(t.Context(), registration("one", clusters[0])))
 			_, log := stalledPipe(t)
 			p := startTo(t, log, []string{asHub + "=" + asStock}, "run", "--kubeconfig="+kubeconfig,

@@ -29,7 +29,7 @@ func TestFreeze_StarvedReplicas(t *testing.T) {
 	var hubs []*program
 	var health []string
 	for _, replica := range []string{"a", "b"} {
-		health = append(health, unused(t))
+		health = append(health, fleettest.FreeAddress(t))
 		hubs = append(hubs, start(t,
 			"run", "--kubeconfig="+kubeconfig, "--leader-elect", "--replica-name="+replica,
 			"--metrics-bind-address=0", "--health-probe-bind-address="+health[len(health)-1],

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -124,10 +125,8 @@ func user(t *testing.T) natsUser {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(fleettest.FreeAddress(t))
 	must(t, err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	must(t, errors.Join(err, listener.Close()))
 	return port
 }
 

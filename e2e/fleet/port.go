@@ -21,9 +21,9 @@ const (
 // portAttempts is the number of ports that are tried before the start fails.
 const portAttempts = 20
 
-// freePort returns a port that is free at the moment. Another process may still take it first: then the program that
-// listens on it fails, and the fleet tries another port.
-func freePort(ctx context.Context, addr netip.Addr) (int, error) {
+// FreePort returns a port that is free at the moment, in a range from which the system takes no ports for outgoing connections.
+// Another process may still take it first: then the program that listens on it fails.
+func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
 	var config net.ListenConfig
 	var failures []error
 	for range portAttempts {

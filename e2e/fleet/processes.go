@@ -136,7 +136,7 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 		}
 	}
 	for attempt := 1; ; attempt++ {
-		port, err := freePort(ctx, p.bindAddress())
+		port, err := FreePort(ctx, p.bindAddress())
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}

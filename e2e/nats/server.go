@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // Server is a NATS server.
@@ -95,12 +98,11 @@ func (s *Server) Configure(text string) {
 
 func freePort(tb testing.TB) int {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed at once.
+	port, err := fleet.FreePort(tb.Context(), netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()    // It accepts nothing.
-	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It is a TCP listener.
+	return port
 }
 
 // URL returns the address for clients.

@@ -14,15 +14,6 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// freeAddress returns an address on which nothing listens.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, listener.Close())
-	return listener.Addr().String()
-}
-
 // series returns the series of a metric of a replica.
 func (r *replica) series(name string) ([]*dto.Metric, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

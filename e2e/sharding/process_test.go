@@ -22,6 +22,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/podcount/podcount"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -138,7 +139,7 @@ func (s *stage) start(name string) *replica {
 func (s *stage) startWith(o settings) *replica {
 	s.t.Helper()
 	name := o.Name
-	o.Kubeconfig, o.Metrics, o.Health = s.kubeconfigOf(name), freeAddress(s.t), freeAddress(s.t)
+	o.Kubeconfig, o.Metrics, o.Health = s.kubeconfigOf(name), fleettest.FreeAddress(s.t), fleettest.FreeAddress(s.t)
 	text, err := json.Marshal(o)
 	must(s.t, err)
 	self, err := os.Executable()

@@ -17,6 +17,7 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	module "github.com/clusterfx/clusterfx/modules/dns"
 )
 
@@ -137,10 +138,7 @@ func (b *bind) has(name string, kind uint16, want ...string) error {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { must(t, l.Close()) }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(fleettest.FreeAddress(t))
 	must(t, err)
 	return port
 }

@@ -38,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ModuleStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbeSpec"):
 		return &apiv1alpha1.ProbeSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RunnerSpec"):
+		return &apiv1alpha1.RunnerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RunnerStatus"):
 		return &apiv1alpha1.RunnerStatusApplyConfiguration{}
 

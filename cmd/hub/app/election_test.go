@@ -67,7 +67,7 @@ func TestRun_Standby(t *testing.T) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
 	declares := registry.NewModule("declares", registry.ModuleOptions{Hub: fx.Invoke(func() {}), HubRules: rules})
 	second := h.options(hubModule(fx.Populate(&remotes, &own)), declares)
-	second.Election, second.HealthAddress = first.Election, freeAddress(t)
+	second.Election, second.HealthAddress = first.Election, fleettest.FreeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
 	if _, known := remotes.Status("edge-1"); known {
@@ -134,7 +134,7 @@ func TestRun_LostLease(t *testing.T) {
 		)
 	})
 	o := h.options(registry.NewModule("tester", registry.ModuleOptions{Hub: hubPart, Remote: remote}))
-	o.Election, o.HealthAddress, o.MetricsAddress = fast(), freeAddress(t), freeAddress(t)
+	o.Election, o.HealthAddress, o.MetricsAddress = fast(), fleettest.FreeAddress(t), fleettest.FreeAddress(t)
 	o.Registry.Metrics = ctrlmetrics.Registry
 	p := h.run(o)
 	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())

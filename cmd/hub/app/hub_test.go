@@ -69,7 +69,7 @@ func TestRun_RegistersBySecret(t *testing.T) {
 	h := newHub(t)
 	var values everything
 	o := h.options(hubModule(fx.Invoke(func(v everything) { values = v })))
-	o.HealthAddress, o.MetricsAddress = freeAddress(t), freeAddress(t)
+	o.HealthAddress, o.MetricsAddress = fleettest.FreeAddress(t), fleettest.FreeAddress(t)
 	p := h.run(o)
 	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
 	h.expectReady("edge-1", metav1.ConditionTrue)
@@ -95,10 +95,10 @@ func TestRun_RegistersBySecret(t *testing.T) {
 func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
 	h := newHub(t)
 	o := h.options()
-	o.HealthAddress = freeAddress(t)
+	o.HealthAddress = fleettest.FreeAddress(t)
 	h.run(o)
 	nobody := strings.ReplaceAll(string(fleettest.Cluster(t, "edge-1").Kubeconfig()),
-		fleettest.Cluster(t, "edge-1").Server(), "https://"+freeAddress(t))
+		fleettest.Cluster(t, "edge-1").Server(), "https://"+fleettest.FreeAddress(t))
 	h.register("dead-1", []byte(nobody))
 	h.expectReady("dead-1", metav1.ConditionFalse)
 	for _, path := range []string{"healthz", "readyz"} {
@@ -111,7 +111,7 @@ func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
 func TestRun_RefusesToStart(t *testing.T) {
 	h := newHub(t)
 	edge := fleettest.Cluster(t, "edge-1") // It has no CRD.
-	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
+	nobody := &rest.Config{Host: "https://" + fleettest.FreeAddress(t)}
 	for name, c := range map[string]struct {
 		options app.Options
 		want    string
@@ -136,7 +136,7 @@ func TestRun_RefusesToStart(t *testing.T) {
 func TestRun_AddressInUse(t *testing.T) {
 	h := newHub(t)
 	first := h.options()
-	first.HealthAddress, first.MetricsAddress = freeAddress(t), freeAddress(t)
+	first.HealthAddress, first.MetricsAddress = fleettest.FreeAddress(t), fleettest.FreeAddress(t)
 	h.run(first)
 	for _, address := range []string{first.HealthAddress, first.MetricsAddress} {
 		eventually(t, func() error {
@@ -214,7 +214,7 @@ func TestRun_WorksWithoutAHubPart(t *testing.T) {
 		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: one.part}))
 	}
 	o := h.options(modules...)
-	o.HealthAddress = freeAddress(t)
+	o.HealthAddress = fleettest.FreeAddress(t)
 	p := h.run(o)
 	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
 	h.expectReady("edge-1", metav1.ConditionTrue)
@@ -278,17 +278,6 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 	if got := strings.Join(order, ", "); got != "hook started, manager started, manager stopped, hook stopped" {
 		t.Errorf("got %s", got)
 	}
-}
-
-// freeAddress returns an address of this machine with a free port.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // fetch returns the status code and the body of a page.

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -65,7 +66,7 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 			m.AddHealthzCheck("late", func(*http.Request) error { return nil }), m.AddMetricsServerExtraHandler("/late", nothing))
 	})})
 	o := h.options(lacks, late)
-	o.Config, o.HealthAddress, o.MetricsAddress = user.Config(), freeAddress(t), freeAddress(t)
+	o.Config, o.HealthAddress, o.MetricsAddress = user.Config(), fleettest.FreeAddress(t), fleettest.FreeAddress(t)
 	o.Registry.Replica, o.Election = "one", fast()
 	h.run(o)
 	for address, path := range map[string]string{o.HealthAddress: "readyz/late", o.MetricsAddress: "late"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it
@@ -40,7 +41,7 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 	o := app.WithHeartbeat(h.options(), time.Second)
 	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &deadlock{next, release} })
 	o.Log = logr.Discard() // The reconciler logs when it continues, after the test.
-	o.Election, o.Concurrency, o.HealthAddress = fast(), 1, freeAddress(t)
+	o.Election, o.Concurrency, o.HealthAddress = fast(), 1, fleettest.FreeAddress(t)
 	o.Registry.Limits.StopTimeout = 100 * time.Millisecond
 	p := h.run(o)
 	var first string

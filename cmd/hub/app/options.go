@@ -73,6 +73,9 @@ type Election struct {
 type Sharing struct {
 	// Enabled makes the hub share the Clusters. Default: false.
 	Enabled bool
+	// Labels are the labels of this replica. A Cluster whose spec.runner asks for labels runs in a replica that has them, while
+	// one is live. Default: none.
+	Labels map[string]string
 	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 128.
 	Shards int
 	// LeaseDuration is how long the lease of a replica is unchanged before others take its parts, RenewDeadline how long a
@@ -93,7 +96,8 @@ func (o Options) process() process.Options {
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
 		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
 		Sharing: process.Sharing{
-			Enabled: o.Sharing.Enabled, Shards: o.Sharing.Shards, LeaveTimeout: o.Sharing.LeaveTimeout,
+			Enabled: o.Sharing.Enabled, Labels: o.Sharing.Labels, Shards: o.Sharing.Shards,
+			LeaveTimeout: o.Sharing.LeaveTimeout,
 			ForgetAfter: o.Sharing.forgetAfter,
 			Timing:      shards.Timing{Duration: o.Sharing.LeaseDuration, Deadline: o.Sharing.RenewDeadline, Retry: o.Sharing.RetryPeriod},
 		},

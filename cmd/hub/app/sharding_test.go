@@ -72,7 +72,7 @@ func (h *shardedHub) start(name string) (*process, *fault.Proxy) {
 	o := h.replica
 	o.Config, err = clientcmd.RESTConfigFromKubeConfig(text)
 	h.must(err)
-	o.Registry.Replica, o.HealthAddress = name, freeAddress(h.t)
+	o.Registry.Replica, o.HealthAddress = name, fleettest.FreeAddress(h.t)
 	p := h.run(o)
 	eventually(h.t, func() error { return get(h.t, o.HealthAddress, "readyz", http.StatusOK) })
 	return p, proxy

@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -81,6 +83,17 @@ func AtOnce(tests int) {
 	if tests > runtime.GOMAXPROCS(0) {
 		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // Every test binary has the flag.
 	}
+}
+
+// FreeAddress returns an address of this machine with a port on which nothing listens, for a program whose port a test has to know.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	address := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	port, err := fleet.FreePort(tb.Context(), address)
+	if err != nil {
+		tb.Fatalf("look for a free port: %v", err)
+	}
+	return net.JoinHostPort(address.String(), strconv.Itoa(port))
 }
 
 // exitAtOnce lets the processes that tests start end without a delay: a program with the race detector sleeps for a second

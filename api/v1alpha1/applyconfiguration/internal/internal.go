@@ -102,6 +102,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: proxyURL
       type:
         scalar: string
+    - name: runner
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerSpec
     - name: server
       type:
         scalar: string
@@ -210,6 +213,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
+  scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ModuleState
   scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ModuleStatus
@@ -252,6 +257,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 3
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerSpec
+  map:
+    fields:
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerStatus
   map:
     fields:

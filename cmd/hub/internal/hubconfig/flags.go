@@ -136,7 +136,12 @@ func (f *Flags) bindSharing() {
 	f.mode.Bind(f.set, "What several replicas of the hub do: "+string(ModeLeader)+" (one works, the others stand by) or "+string(ModeSharded)+
 		" (each runs a part of the Clusters; not complete yet)")
 	BindShards(f.set, &f.Options.Sharing.Shards)
+	f.set.StringToStringVar(&f.Options.Sharing.Labels, labelsFlag, nil,
+		"Labels of this replica in the mode "+string(ModeSharded)+", as key=value,... A Cluster with spec.runner.matchLabels runs in a replica "+
+			"with these labels. Default: none")
 }
+
+const labelsFlag = "replica-labels"
 
 // BindShards adds the flag of the number of shards.
 func BindShards(set *pflag.FlagSet, n *int) {

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +83,19 @@ func (f *Flags) checkSharing() error {
 	return errors.Join(
 		CheckShards(f.Options.Sharing.Shards),
 		checkName("replica-name", f.Options.Registry.Replica, validation.IsDNS1123Label),
+		checkLabels(labelsFlag, f.Options.Sharing.Labels),
 	)
+}
+
+// checkLabels returns an error for each key or value that a label cannot have.
+func checkLabels(flag string, labels map[string]string) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])...) {
+			errs = append(errs, fmt.Errorf("--%s=%s=%s is not a label: %s", flag, key, labels[key], problem))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func checkName(flag, value string, problems func(string) []string) error {

@@ -67,6 +67,7 @@ type Election struct {
 // Sharing configures a hub that shares its Clusters with other replicas, as app.Sharing documents.
 type Sharing struct {
 	Enabled      bool
+	Labels       map[string]string
 	Shards       int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration

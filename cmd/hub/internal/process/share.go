@@ -48,7 +48,8 @@ func newShare(o Options, alive func() error) (*share, error) {
 	}
 	s.leaving = make(chan struct{})
 	s.fleet, err = sharing.New(sharing.Options{
-		Config: o.Config, Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica, Count: o.Sharing.Shards,
+		Config: o.Config, Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica, Labels: o.Sharing.Labels,
+		Count:  o.Sharing.Shards,
 		Timing: o.Sharing.Timing, LeaveTimeout: o.Sharing.LeaveTimeout, Alive: alive, Mode: s.mode,
 		Log:         o.Log.WithName("sharing"),
 		ForgetAfter: o.Sharing.ForgetAfter,
@@ -125,7 +126,9 @@ func (s *share) option() fx.Option {
 // attach gives the share what it needs of the hub, and adds the audit of Clusters whose runner has ended.
 func (s *share) attach(remotes *registry.Registry, mgr ctrl.Manager, journal *cluster.Journal, metrics prometheus.Registerer) error {
 	s.hub = mgr.GetClient()
-	s.fleet.Attach(remotes, mgr.GetCache(), journal)
+	if err := s.fleet.Attach(remotes, mgr.GetCache(), journal); err != nil {
+		return err
+	}
 	auditor := audit.New(audit.Options{
 		Replicas: s.fleet.Replicas(), Clusters: mgr.GetCache(), Client: mgr.GetClient(),
 		Events: eventseries.ByNote(mgr.GetEventRecorder(audit.FieldManager), mgr.GetScheme()),

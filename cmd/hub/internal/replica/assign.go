@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -13,21 +14,42 @@ import (
 // beginAssignment writes the assignment if this replica is or becomes the leader, and the assignment has changed. Two
 // leaders do no harm: the assignment is a wish. The caller holds l.mu.
 func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
-	if !l.isLeader(now) {
+	if !l.isLeader(now) || l.pinned.IsZero() {
 		return
 	}
 	var candidates []shards.Candidate
 	for _, name := range l.machine.Assignable(now) {
-		candidates = append(candidates, shards.Candidate{Name: name})
+		c := shards.Candidate{Name: name, Labels: l.view.leases[name].labels}
+		if name == l.me.Name {
+			c.Labels = l.options.Labels
+		}
+		candidates = append(candidates, c)
 	}
 	before := l.view.assignment
 	next := assignment{
-		names: shards.Assign(l.machine.Current(now), candidates), leader: l.me.Name, version: before.version,
+		names: shards.Assign(l.machine.Current(now), candidates, l.pins), leader: l.me.Name, version: before.version,
 	}
 	if before.leader == next.leader && slices.Equal(before.names, next.names) {
 		return
 	}
 	l.begin(ctx, assignmentName, func(ctx context.Context) error { return l.assign(ctx, next) })
+}
+
+// pinsEvery is the time between two reads of the pins. A hub reads them from its cache.
+const pinsEvery = 2 * time.Second
+
+// readPins reads the pins if this replica is or becomes the leader, and has not read them lately.
+func (l *life) readPins() {
+	l.mu.Lock()
+	isDue := time.Since(l.pinned) >= pinsEvery && l.isLeader(present())
+	l.mu.Unlock()
+	if !isDue {
+		return
+	}
+	pins := l.options.Pins()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pins, l.pinned = pins, time.Now()
 }
 
 // isLeader reports whether this replica writes the assignment: it is the leader, or the leader is not live. A replica that

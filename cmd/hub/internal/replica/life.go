@@ -50,6 +50,8 @@ type life struct {
 	apps    []apps
 	busy    map[string]bool // objects with an action in progress
 	view    view
+	pins    shards.Pins
+	pinned  time.Time // the last time that pins were read
 }
 
 func newLife(r *Replica) *life {
@@ -83,6 +85,7 @@ func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
 	defer tick.Stop()
 	var tooLate <-chan time.Time
 	for {
+		l.readPins()
 		l.round(alive)
 		if l.isOver() {
 			return nil

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -43,6 +44,7 @@ const (
 	annotationLeaving  = "clusterfx.dev/leaving"           // of the Lease of a replica
 	annotationEnded    = "clusterfx.dev/ended-incarnation" // of the Lease of a replica: an earlier incarnation, which has ended
 	annotationDrain    = "clusterfx.dev/drain"             // of the Lease of a replica: the wish of an administrator
+	annotationLabels   = "clusterfx.dev/replica-labels"    // of the Lease of a replica: key=value, separated by commas
 	finalizerRecord    = "clusterfx.dev/record"            // which prevents that a record is deleted by mistake
 	isSet              = "true"
 )
@@ -152,10 +154,26 @@ func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 	return decoded, nil
 }
 
+// labelsOf returns the labels of the replica that has a Lease; none if they cannot be decoded.
+func labelsOf(l *coordinationv1.Lease) map[string]string {
+	if l == nil || l.Annotations[annotationLabels] == "" {
+		return nil
+	}
+	decoded, err := labels.ConvertSelectorToLabelsMap(l.Annotations[annotationLabels])
+	if err != nil {
+		return nil
+	}
+	return decoded
+}
+
 // newLease returns the Lease of a replica that has none. It does not say that an incarnation has ended.
-func newLease(name string, l shards.Lease, seconds int32) *coordinationv1.Lease {
+func newLease(name string, l shards.Lease, of map[string]string, seconds int32) *coordinationv1.Lease {
+	annotations := map[string]string{}
+	if len(of) > 0 {
+		annotations[annotationLabels] = labels.Set(of).String()
+	}
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: labelReplica}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: labelReplica}, Annotations: annotations},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &l.Incarnation, RenewTime: &metav1.MicroTime{Time: l.Renewed}, LeaseDurationSeconds: &seconds,
 		},
@@ -164,12 +182,14 @@ func newLease(name string, l shards.Lease, seconds int32) *coordinationv1.Lease 
 
 // encodeLease returns the change to the Lease of a replica that still has its version. The time makes each renewal a
 // change, so that each has a version of its own. The wish of an administrator stays as it is.
-func encodeLease(l shards.Lease) patch {
+func encodeLease(l shards.Lease) patch { return encodeOwn(l, patch{}) }
+
+// encodeOwn returns the change to the Lease of this replica, with annotations that no other replica changes.
+func encodeOwn(l shards.Lease, annotations patch) patch {
+	annotations[annotationEnded], annotations[annotationLeaving] = orNil(l.Ended), setOrNil(l.Leaving)
 	return patch{
-		"metadata": map[string]any{"resourceVersion": l.Version, "annotations": map[string]any{
-			annotationEnded: orNil(l.Ended), annotationLeaving: setOrNil(l.Leaving),
-		}},
-		"spec": map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
+		"metadata": map[string]any{"resourceVersion": l.Version, "annotations": annotations},
+		"spec":     map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
 	}
 }
 

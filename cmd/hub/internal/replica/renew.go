@@ -10,6 +10,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -119,9 +120,10 @@ func (l *life) readOwn(ctx context.Context) error {
 func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
 	if next.Version == "" {
 		seconds := int32(l.options.Timing.Duration.Seconds())
-		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, max(seconds, 1)))
+		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, l.options.Labels, max(seconds, 1)))
 	}
-	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeLease(next))
+	of := orNil(labels.Set(l.options.Labels).String())
+	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeOwn(next, patch{annotationLabels: of}))
 }
 
 func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease, began shards.Instant) error {

@@ -79,6 +79,11 @@ type Options struct {
 	// Name is the name of the replica and of its Lease: a DNS label, unique in the installation, without the prefix
 	// clusterfx-shard.
 	Name string
+	// Labels are the labels of the replica, for pins. Its Lease shows them. Default: none.
+	Labels map[string]string
+	// Pins returns the labels that the replica of a shard should have. The replica that assigns the shards calls it about once a
+	// second. It does not block. Default: none.
+	Pins func() shards.Pins
 	// Count is the number of shards, the same for all replicas of an installation forever. Default: shards.DefaultCount.
 	Count int
 	// Timing has the durations of the Leases, the same for all replicas. Default: 10 s, 7 s and 1.5 s.
@@ -139,6 +144,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Mode == nil {
 		o.Mode = always{}
+	}
+	if o.Pins == nil {
+		o.Pins = func() shards.Pins { return nil }
 	}
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()

@@ -29,7 +29,7 @@ func TestStore_CompareAndSwap(t *testing.T) {
 	w := newWorld(t, 1)
 	s, ctx := w.build("a", patient).store, t.Context()
 	lease := shards.Lease{Incarnation: "a1", Renewed: time.Now(), Version: ""}
-	first, err := s.createLease(ctx, s.renewals, newLease("a", lease, 3))
+	first, err := s.createLease(ctx, s.renewals, newLease("a", lease, nil, 3))
 	must(t, err)
 	record, err := s.createLease(ctx, s.others, newRecord(0, 1))
 	must(t, err)
@@ -43,7 +43,7 @@ func TestStore_CompareAndSwap(t *testing.T) {
 	must(t, err)
 	lease.Version = first.ResourceVersion
 	for what, write := range map[string]func() error{
-		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", lease, 3)); return err },
+		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", lease, nil, 3)); return err },
 		"renew a changed Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "a", encodeLease(lease)); return err },
 		"renew a missing Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "b", encodeLease(lease)); return err },
 		"take a changed record":      func() error { _, err := s.swapLease(ctx, s.others, recordName(0), change); return err },
@@ -102,7 +102,8 @@ func TestLease_RoundTrip(t *testing.T) {
 	s := w.build("a", patient).store
 	defer s.close()
 	now := time.Now().Truncate(time.Microsecond)
-	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, 3))
+	north := map[string]string{"place": "north", "size": ""}
+	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, north, 3))
 	must(t, err)
 	for _, want := range []shards.Lease{
 		{Incarnation: "a1", Leaving: true},
@@ -117,6 +118,9 @@ func TestLease_RoundTrip(t *testing.T) {
 		must(t, err)
 		if want.Version = got.Version; !cmp.Equal(got, want) {
 			t.Errorf("the Lease differs (-want +got):\n%s", cmp.Diff(want, got))
+		}
+		if got := labelsOf(found); !cmp.Equal(got, north) {
+			t.Errorf("the replica has the labels %v, want %v", got, north)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type view struct {
 type sighting struct {
 	version string
 	since   time.Time
+	labels  map[string]string // of the replica
 }
 
 func newView(count int) view {
@@ -79,7 +80,7 @@ func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 		if isOlder(decoded.Version, known.version) {
 			return
 		}
-		l.view.leases[name] = sighting{decoded.Version, now.Monotonic}
+		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease)}
 	}
 	l.machine.SeeLease(name, decoded, now)
 }

@@ -63,6 +63,8 @@ type Runner struct {
 	// Assigns says that it writes the assignment of shards, and RunsOnce that it runs registration and the hub parts that run
 	// once.
 	Assigns, RunsOnce bool
+	// Labels are its labels, for Clusters with spec.runner.
+	Labels map[string]string
 	// Version is the version of its program. It is empty if no status of a Cluster says it.
 	Version string
 	// Renewed is the time of the last renewal of its Lease, by its clock.
@@ -154,7 +156,7 @@ func listOf(survey *replica.Survey, now time.Time) *List {
 	for _, m := range survey.Members {
 		r := Runner{
 			Name: m.Name, Drained: m.Lease.Drained, Incarnation: m.Lease.Incarnation, Shards: held[m.Name],
-			Assigns: m.Name == survey.Leader, Renewed: m.Lease.Renewed,
+			Assigns: m.Name == survey.Leader, Labels: m.Labels, Renewed: m.Lease.Renewed,
 		}
 		r.State = stateOf(m, len(r.Shards), l.Ignored, now)
 		l.Runners = append(l.Runners, r)

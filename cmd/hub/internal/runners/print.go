@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -108,6 +109,13 @@ func (l *List) object(r *Runner) *unstructured.Unstructured {
 	if l.hasClusters {
 		object["clusters"] = int64(r.Clusters)
 	}
+	if len(r.Labels) > 0 {
+		values := map[string]any{}
+		for key, value := range r.Labels {
+			values[key] = value
+		}
+		object["labels"] = values
+	}
 	if !r.Renewed.IsZero() {
 		object["renewed"] = r.Renewed.UTC().Format(time.RFC3339)
 	}
@@ -132,6 +140,7 @@ func (l *List) table() *metav1.Table {
 		{Name: "Version", Type: columnType},
 		{Name: "Renewed", Type: columnType},
 		{Name: "Held shards", Type: columnType, Priority: 1},
+		{Name: "Labels", Type: columnType, Priority: 1},
 		{Name: "Incarnation", Type: columnType, Priority: 1},
 	}}
 	for i := range l.Runners {
@@ -146,7 +155,7 @@ func (l *List) table() *metav1.Table {
 		table.Rows = append(table.Rows, metav1.TableRow{
 			Cells: []any{
 				r.Name, string(r.State), strconv.Itoa(len(r.Shards)), clusters, r.leaderOf(), orElse(r.Version, unknown), renewed,
-				orElse(ranges(r.Shards), none), orElse(r.Incarnation, none),
+				orElse(ranges(r.Shards), none), orElse(labels.Set(r.Labels).String(), none), orElse(r.Incarnation, none),
 			},
 			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}},
 		})

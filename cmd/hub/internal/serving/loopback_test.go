@@ -12,13 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // The debugging pages are served on loopback only, with and without a site.
 func TestPorts_Debug(t *testing.T) {
 	t.Parallel()
 	options := serving.Options{
-		Metrics: serving.Nowhere, Health: freeAddress(t), Gatherer: prometheus.NewRegistry(),
+		Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Gatherer: prometheus.NewRegistry(),
 		Pages: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "pages") }),
 	}
 	for _, elsewhere := range []string{":6060", "0.0.0.0:6060", "10.0.0.1:6060", "[::]:6060", "example.com:6060", "6060"} {
@@ -31,7 +32,7 @@ func TestPorts_Debug(t *testing.T) {
 			ports.Close()
 		}
 	}
-	address := freeAddress(t)
+	address := fleettest.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	must(t, err)
 	options.Debug = "localhost:" + port

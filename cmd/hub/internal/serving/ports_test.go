@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -28,7 +27,7 @@ func TestPorts(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
-	options := serving.Options{Metrics: freeAddress(t), Health: freeAddress(t), Gatherer: metrics}
+	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
 	ports, err := serving.Listen(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +83,7 @@ func TestPorts(t *testing.T) {
 // Only /readyz?verbose shows notes, and they change no status.
 func TestSite_NoteReadyz(t *testing.T) {
 	t.Parallel()
-	options := serving.Options{Metrics: serving.Nowhere, Health: freeAddress(t), Gatherer: prometheus.NewRegistry()}
+	options := serving.Options{Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Gatherer: prometheus.NewRegistry()}
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
@@ -126,15 +125,6 @@ func fetch(t *testing.T, url string) (status int, body string) {
 	text, err := io.ReadAll(response.Body)
 	must(t, err)
 	return response.StatusCode, string(text)
-}
-
-// freeAddress returns an address of this machine with a closed port.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func must(t *testing.T, err error) {

@@ -37,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Replica is the name of this hub among those that share the Clusters.
 	Replica string
+	// Labels are the labels of this hub, for pins. Default: none.
+	Labels map[string]string
 	// Count is the number of shards. Default: shards.DefaultCount.
 	Count int
 	// Timing has the durations of the Leases. Default: see package replica.
@@ -65,6 +67,7 @@ type Remotes interface {
 // Clusters is the cache of the hub.
 type Clusters interface {
 	client.Reader
+	client.FieldIndexer
 	WaitForCacheSync(ctx context.Context) bool
 }
 
@@ -78,6 +81,7 @@ type Journal interface {
 type Fleet struct {
 	replica *replica.Replica
 	name    string
+	labels  map[string]string
 	count   int
 	log     logr.Logger
 	moves   moves
@@ -115,7 +119,7 @@ func New(o Options) (*Fleet, error) {
 		o.Forget = func(context.Context, string) error { return nil }
 	}
 	f := &Fleet{
-		name: o.Replica, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
+		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
 		parts: make([]part, max(o.Count, 0)), names: map[registry.ClusterName]types.UID{},
 		legacies: map[origin]*legacy{},
 	}
@@ -124,16 +128,18 @@ func New(o Options) (*Fleet, error) {
 	}
 	var err error
 	f.replica, err = replica.New(replica.Options{
-		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Count: o.Count, Timing: o.Timing,
+		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Labels: o.Labels, Pins: f.pins, Count: o.Count, Timing: o.Timing,
 		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Mode: o.Mode, Log: o.Log,
 		Forget: f.forget, ForgetAfter: o.ForgetAfter,
 	})
 	return f, err
 }
 
-// Attach gives the share the registry, the cache and the journal of the hub. It is called once, before Run.
-func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) {
+// Attach gives the share the registry, the cache and the journal of the hub. It is called once, before Run, and before the cache
+// starts: it adds an index.
+func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) error {
 	f.remotes, f.clusters, f.journal = remotes, clusters, journal
+	return indexPins(clusters)
 }
 
 // Replicas returns what this hub knows of the other replicas, for package audit.

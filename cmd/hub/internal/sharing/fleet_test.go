@@ -124,6 +124,10 @@ func newStage(t *testing.T) *stage {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
 	must(t, err)
+	s := &stage{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
+	must(t, err)
+	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = clusters.Start(ctx) })
@@ -135,10 +139,6 @@ func newStage(t *testing.T) *stage {
 	if !clusters.WaitForCacheSync(ctx) {
 		t.Fatal("the cache does not start")
 	}
-	s := &stage{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
-	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
-	must(t, err)
-	s.fleet.Attach(s.remotes, clusters, s.journal)
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(s.queue.ShutDown)
 	must(t, s.fleet.Source().Start(ctx, s.queue))

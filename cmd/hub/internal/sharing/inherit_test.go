@@ -83,12 +83,15 @@ func (u *unlisted) List(context.Context, client.ObjectList, ...client.ListOption
 	return errors.New("the cache has ended")
 }
 
+// IndexField does nothing.
+func (u *unlisted) IndexField(context.Context, client.Object, string, client.IndexerFunc) error { return nil }
+
 // A start whose Clusters cannot be listed tries until its context ends, and no longer.
 func TestFleet_StartEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	u := &unlisted{tries: make(chan struct{})}
-	s.fleet.Attach(s.remotes, u, s.journal)
+	must(t, s.fleet.Attach(s.remotes, u, s.journal))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -26,7 +26,7 @@ type moves struct {
 	takes                *prometheus.CounterVec
 	handovers            prometheus.Counter
 	all, epoch, replicas *prometheus.Desc
-	drained              *prometheus.Desc
+	drained, unmet       *prometheus.Desc
 }
 
 func newMoves() moves {
@@ -46,6 +46,8 @@ func newMoves() moves {
 			"Replicas that are live and not leaving, as this replica sees them. Absent while this replica has no valid Lease.", nil, nil),
 		drained: prometheus.NewDesc("clusterfx_replicas_drained",
 			"Live replicas that an administrator has drained. If it is clusterfx_replicas_live, they get shards nevertheless.", nil, nil),
+		unmet: prometheus.NewDesc("clusterfx_pins_unmet",
+			"Clusters in the shards of this replica whose spec.runner asks for labels that this replica does not have.", nil, nil),
 	}
 }
 
@@ -66,7 +68,7 @@ func (m *moves) note(before, after cluster.Role) {
 func (f *Fleet) Describe(to chan<- *prometheus.Desc) {
 	f.moves.takes.Describe(to)
 	f.moves.handovers.Describe(to)
-	for _, d := range []*prometheus.Desc{f.moves.all, f.moves.epoch, f.moves.replicas, f.moves.drained} {
+	for _, d := range []*prometheus.Desc{f.moves.all, f.moves.epoch, f.moves.replicas, f.moves.drained, f.moves.unmet} {
 		to <- d
 	}
 }
@@ -82,6 +84,7 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(f.moves.replicas, prometheus.GaugeValue, float64(len(o.Live)))
 	to <- prometheus.MustNewConstMetric(f.moves.drained, prometheus.GaugeValue, float64(o.Drained))
+	to <- prometheus.MustNewConstMetric(f.moves.unmet, prometheus.GaugeValue, float64(f.unmetPins(o.Epochs)))
 	for shard, epoch := range o.Epochs {
 		if epoch != 0 {
 			to <- prometheus.MustNewConstMetric(f.moves.epoch, prometheus.GaugeValue, float64(epoch), strconv.Itoa(shard))

@@ -37,6 +37,9 @@ type ClusterSpecApplyConfiguration struct {
 	// namespaces are the only namespaces of the remote that the credentials may see. If it is set,
 	// caches are limited to them; if it is not set, caches hold all namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// runner says which replica of the hub should run the app, if the replicas share the Clusters. Any replica runs it if it is
+	// not set.
+	Runner *RunnerSpecApplyConfiguration `json:"runner,omitempty"`
 }
 
 // ClusterSpecApplyConfiguration constructs a declarative configuration of the ClusterSpec type for use with
@@ -118,5 +121,13 @@ func (b *ClusterSpecApplyConfiguration) WithNamespaces(values ...string) *Cluste
 	for i := range values {
 		b.Namespaces = append(b.Namespaces, values[i])
 	}
+	return b
+}
+
+// WithRunner sets the Runner field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Runner field is set to the value of the last call.
+func (b *ClusterSpecApplyConfiguration) WithRunner(value *RunnerSpecApplyConfiguration) *ClusterSpecApplyConfiguration {
+	b.Runner = value
 	return b
 }

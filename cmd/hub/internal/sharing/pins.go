@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+)
+
+// The index of Clusters with labels for their runner, of which most fleets have few.
+const (
+	pinIndex  = "spec.runner.matchLabels"
+	pinnedKey = "set"
+)
+
+// indexPins adds the index to a cache that has not started.
+func indexPins(clusters client.FieldIndexer) error {
+	err := clusters.IndexField(context.Background(), &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
+		if c, ok := o.(*hubv1.Cluster); ok && len(c.Spec.Runner.MatchLabels) > 0 {
+			return []string{pinnedKey}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index Clusters by %s: %w", pinIndex, err)
+	}
+	return nil
+}
+
+// pinned returns the Clusters with labels for their runner, which the caller does not change.
+func (f *Fleet) pinned() []hubv1.Cluster {
+	var pinned hubv1.ClusterList
+	err := f.clusters.List(context.Background(), &pinned, client.MatchingFields{pinIndex: pinnedKey}, client.UnsafeDisableDeepCopy)
+	if err != nil { // The cache has not started.
+		return nil
+	}
+	return pinned.Items
+}
+
+// wished returns the labels that the runner of a Cluster should have.
+func wished(c *hubv1.Cluster) labels.Set {
+	set := labels.Set{}
+	for key, value := range c.Spec.Runner.MatchLabels {
+		set[key] = string(value)
+	}
+	return set
+}
+
+// pins returns the labels that the replica of a shard should have: those that most Clusters of the shard ask for, and of
+// several such the first in alphabetical order.
+func (f *Fleet) pins() shards.Pins {
+	type pin struct {
+		labels labels.Set
+		text   string
+		votes  int
+	}
+	votes := map[int]map[string]int{}
+	winners := map[int]pin{}
+	for _, c := range f.pinned() {
+		shard := shards.Of(c.UID, f.count)
+		if votes[shard] == nil {
+			votes[shard] = map[string]int{}
+		}
+		one := pin{labels: wished(&c)}
+		one.text = one.labels.String()
+		votes[shard][one.text]++
+		one.votes = votes[shard][one.text]
+		if first := winners[shard]; one.votes > first.votes || one.votes == first.votes && one.text < first.text {
+			winners[shard] = one
+		}
+	}
+	pins := shards.Pins{}
+	for shard, one := range winners {
+		pins[shard] = one.labels
+	}
+	return pins
+}
+
+// unmetPins returns how many Clusters of the shards that this hub holds ask for labels that it does not have.
+func (f *Fleet) unmetPins(epochs []int64) (unmet int) {
+	for _, c := range f.pinned() {
+		asks := labels.SelectorFromSet(wished(&c))
+		if epochs[shards.Of(c.UID, f.count)] != 0 && !asks.Matches(labels.Set(f.labels)) {
+			unmet++
+		}
+	}
+	return unmet
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// The labels that most Clusters of a shard ask for are its pin, as the cache has the Clusters at that moment. What a hub runs
+// without the labels is counted.
+func TestFleet_Pins(t *testing.T) {
+	t.Parallel()
+	config := fleettest.Cluster(t, "pins").Config()
+	fleettest.InstallCRDs(t, config)
+	scheme := runtime.NewScheme()
+	must(t, hubv1.AddToScheme(scheme))
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
+	must(t, err)
+	const count = 3
+	f, err := New(Options{Config: config, Namespace: "default", Replica: "hub-0", Labels: map[string]string{"place": "north"}, Count: count})
+	must(t, err)
+	must(t, f.Attach(nil, clusters, nil))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = clusters.Start(t.Context())
+	}()
+	t.Cleanup(func() { <-ended })
+	byShard := map[int][]types.UID{}
+	all := map[types.UID]*hubv1.Cluster{}
+	for i := 0; len(byShard[0]) < 4 || len(byShard[1]) < 4 || len(byShard[2]) < 4; i++ {
+		one := &hubv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pins-", i)},
+			Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "none"}},
+		}
+		must(t, direct.Create(t.Context(), one))
+		shard := shards.Of(one.UID, count)
+		byShard[shard], all[one.UID] = append(byShard[shard], one.UID), one
+	}
+	for shard, places := range [][]string{{"south", "north", "north"}, {"south", "north"}, {}} {
+		for i, place := range places {
+			one := all[byShard[shard][i]]
+			one.Spec.Runner.MatchLabels = map[string]hubv1.LabelValue{"place": hubv1.LabelValue(place)}
+			must(t, direct.Update(t.Context(), one))
+		}
+	}
+	north := map[string]string{"place": "north"}
+	want := shards.Pins{0: north, 1: north}
+	until(t, func() string { return cmp.Diff(want, f.pins()) })
+	for _, c := range []struct {
+		epochs []int64
+		unmet  int
+	}{{[]int64{1, 0, 1}, 1}, {[]int64{4, 1, 0}, 2}, {[]int64{0, 0, 7}, 0}} {
+		if got := f.unmetPins(c.epochs); got != c.unmet {
+			t.Errorf("epochs %v: %d pins are unmet, want %d", c.epochs, got, c.unmet)
+		}
+	}
+	for _, uid := range slices.Concat(byShard[0], byShard[1]) {
+		if one := all[uid]; one.Spec.Runner.MatchLabels != nil {
+			one.Spec.Runner = hubv1.RunnerSpec{}
+			must(t, direct.Update(t.Context(), one))
+		}
+	}
+	until(t, func() string { return cmp.Diff(shards.Pins{}, f.pins()) })
+}
+
+// until waits until there is no difference.
+func until(t *testing.T, difference func() string) {
+	t.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		last = difference()
+		return last == "", nil
+	})
+	if err != nil {
+		t.Fatalf("%v; the difference (-want +got):\n%s", err, last)
+	}
+}
