@@ -71,7 +71,8 @@ func complaints(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 		keyed := s.XListType == nil || *s.XListType != "map" || len(s.XListMapKeys) > 0
 		claim(keyed, "a list of type map without keys")
 	case "object":
-		claim(s.AdditionalProperties == nil, "a map, where a list with keys would do")
+		isLabels := name == "matchLabels" && s.MaxProperties != nil // as in a LabelSelector
+		claim(s.AdditionalProperties == nil || isLabels, "a map, where a list with keys would do")
 	default:
 		claim(s.XIntOrString, "of type "+s.Type+", which is neither string, integer, list nor object")
 	}

@@ -5,7 +5,6 @@ package sharding_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 
