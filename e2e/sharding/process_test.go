@@ -43,6 +43,9 @@ type settings struct {
 	Unique bool
 }
 
+// replicaLabel is a label of each replica; its value is the name of the replica.
+const replicaLabel = "example.com/replica"
+
 // shardCount is the number of shards in the tests.
 const shardCount = 16
 
@@ -63,7 +66,9 @@ func runReplica(ctx context.Context, text string) error {
 	defer stop()
 	o := app.Options{
 		Config: config, Modules: []registry.Module{ticker()}, Log: logTo(os.Stderr, s.Name),
-		Sharing:  app.Sharing{Enabled: !s.Leader, Shards: shardCount, LeaveTimeout: 20 * time.Second},
+		Sharing: app.Sharing{
+			Enabled: !s.Leader, Shards: shardCount, LeaveTimeout: 20 * time.Second, Labels: map[string]string{replicaLabel: s.Name},
+		},
 		Election: app.Election{Enabled: s.Leader, LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second},
 	}
 	if s.Reads {
