@@ -38,17 +38,24 @@ build: ## Compile everything.
 controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
 	@cd e2e/controlplane && go run .
 
-# The packages whose tests take longest are the first to start: go test runs packages in the order of its arguments.
-LONGEST := ./cmd/hub ./registry ./e2e/regression ./hubtest ./reconcilers/cluster ./e2e/faults ./e2e/entities ./e2e/sharding ./e2e/syncing ./reconcilers/syncer
-# All is compiled first, so that the compiler takes no processor time from them.
+# The packages whose tests run whole hubs, most of them as processes. They take most of the processor time, and the race
+# detector doubles it: RACE=-race runs them with it, too. The packages whose tests take longest are the first to start, since
+# go test runs packages in the order of its arguments.
+HUBS := ./cmd/hub ./e2e/sharding ./hubtest ./e2e/faults ./e2e/regression ./cmd/hub/app ./cmd/hub/internal/scaffold ./e2e/... ./examples/...
+PARTS = ./registry ./reconcilers/cluster ./cmd/hub/internal/replica ./reconcilers/syncer \
+	$(filter-out $(shell go list $(HUBS)),$(shell go list ./...))
+RACE ?=
+# All is compiled first, so that the compiler takes no processor time from the tests.
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.
 test: export GORACE ?= atexit_sleep_ms=20
 # Fewer collections, for the compiler and the tests: memory for processor time. The lint of verify runs go vet.
 test verify: export GOGC ?= 200
-test: controlplane ## Run all tests against real API servers, with the race detector.
-	go build -race ./...
-	go test -race -vet=off -timeout $(TIMEOUT) $(LONGEST) ./...
+test: controlplane ## Run all tests against real API servers; those of packages with the race detector, those of whole hubs with RACE=-race.
+	go build $(RACE) ./...
+	go test $(RACE) -vet=off -timeout $(TIMEOUT) $(HUBS)
+	@go build -race $(PARTS)
+	@go test -race -vet=off -timeout $(TIMEOUT) $(PARTS)
 	@set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -vet=off -timeout $(TIMEOUT) ./...); fi; \
 	done
