@@ -43,7 +43,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 		now = time.Now
 	}
 	return deletions.New(deletions.Options{
-		Store: store, Now: now,
+		Store: store, Now: now, Replica: o.Replica, IsAlive: o.Alive, Term: o.Gate,
 		Module: func(ctx context.Context) string {
 			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
 				return g.Module

@@ -64,7 +64,7 @@ type Options struct {
 	// Traces receives the spans of apps, probes, leases, reconciles and requests. No header of a request carries them
 	// to a remote. Default: no spans, at no cost.
 	Traces trace.TracerProvider
-	// Replica names this process in user agents. Default "hub".
+	// Replica names this process in user agents, and among those that share the remotes of a hub. Default "hub".
 	Replica string
 	// Gate refuses each mutating request of the app of a remote, and of leases of its client, while it returns an error
 	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
@@ -72,6 +72,12 @@ type Options struct {
 	// that is not zero is in the user agent of the request, as the last part: clusterfx/hub/edge-1/12/term-7.
 	// Registry.AwaitWrites waits for the requests that have passed. Gate must not block. Default: open.
 	Gate func(remote ClusterName) (term int64, err error)
+	// Alive is for a hub whose processes share the remotes and the ConfigMap Holds. It reports whether the process with that
+	// Replica is alive, and true if this process cannot tell: the holds of deletes of a process that is not alive get a
+	// successor. The holds in a remote belong to the process whose Gate is open for the remote, and its term must change
+	// whenever another process had the remote. Alive must not block. Gate and Replica are required with it. Default: this
+	// process has all remotes.
+	Alive func(replica string) bool
 	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see rbac.HubUser), so that
 	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
 	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.

@@ -78,6 +78,9 @@ func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
 	}
+	if o.Alive != nil && (o.Gate == nil || o.Replica == "") {
+		return nil, errors.New("registry: Gate and Replica are required with Alive")
+	}
 	modules, err := newCatalog(o)
 	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)

@@ -16,8 +16,11 @@ type Entry struct {
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
 	// Cluster is the remote; empty for the hub. Fleet says that the hold is in force in all clusters.
-	Cluster string      `json:"cluster,omitempty"`
-	Fleet   bool        `json:"fleet,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Fleet   bool   `json:"fleet,omitempty"`
+	// Replica is the replica whose limit was exceeded, for a hold of the hub or of all clusters in a hub whose replicas share
+	// the Clusters.
+	Replica string      `json:"replica,omitempty"`
 	Since   metav1.Time `json:"since"`
 	// Deleted is how many objects were deleted before the hold, More how many refused deletes are known.
 	Deleted int `json:"deleted"`

@@ -101,7 +101,7 @@ func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge fu
 		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
 		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
 		Judge:     judge, Deletes: e.deletesIn(deletions.Target{
-			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind,
+			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(),
 		}),
 	}
 	c.Middleware = e.options.Middleware(c.BelowMiddleware())

@@ -49,7 +49,7 @@ func (c *call) deleteAll(r *http.Request, all *ledger.Ledger, ask ledger.Request
 	if err != nil {
 		return nil, err
 	}
-	return c.sendCounted(limited, all, ask)
+	return c.sendCounted(limited, ask)
 }
 
 // dryRun returns a request that deletes nothing. Its query says so, too, for those who read an audit log: the API server

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -36,18 +37,29 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 
 // Store keeps the Holds. Its methods end with ctx.
 type Store interface {
-	// Load returns the stored Holds, and the annotations with which an operator allows deletes. With an error, it returns
-	// those that it could read, or nil if it could not read the Store.
-	Load(ctx context.Context) (holds []ledger.Hold, annotations map[string]string, err error)
+	// Load returns the content of the Store. With an error, it returns what it could read, or nil if it could not read the
+	// Store.
+	Load(ctx context.Context) (*holdstore.Content, error)
 	// Save stores a Hold in place of the Hold with its id.
 	Save(ctx context.Context, h ledger.Hold) error
 	// Remove removes a Hold. It is no error if there is none.
 	Remove(ctx context.Context, id string) error
+	// Replace removes a Hold and stores another, if that is not nil, in one write, if the version of the Store is still
+	// this one. It returns the next version; empty if the version has changed.
+	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)
 }
 
-// Options describe a Guard. All fields are required.
+// Options describe a Guard. All fields are required, except for those of a hub whose processes share the targets.
 type Options struct {
 	Store Store
+	// Replica is the name of this process, if processes share the targets. IsAlive reports whether the process with another
+	// name is alive; true if this process cannot tell. It must return at once. Nil means that this process has all targets:
+	// all stored Holds are its own.
+	Replica string
+	IsAlive func(replica string) bool
+	// Term returns the number of the time in which this process has a target, or an error if it does not have the target. It
+	// must return at once. Required with IsAlive.
+	Term func(target state.ClusterName) (term int64, closed error)
 	// Module returns the name of the module on whose behalf a context acts; "hub" for code of the hub.
 	Module func(context.Context) string
 	// Blind returns the kind of an informer of that module, in the App on whose behalf the context acts, that has no
@@ -77,15 +89,18 @@ type Guard struct {
 
 	mu      sync.Mutex // protects the fields
 	ledger  *ledger.Ledger
-	reading *reading               // the first read of the Store; nil if none is under way
-	stored  map[string]ledger.Hold // as the Store has them, by id
+	reading *reading               // a read of the Store; nil if no delete waits for one
+	stored  map[string]ledger.Hold // as the Store has them, by id; only those of this process
 	shown   shown
+	moving  moving
+	looked  time.Time // when the upkeep last read the Store; only the upkeep uses it
 }
 
 // New returns a Guard. It sends no request.
 func New(o Options) *Guard {
 	g := &Guard{
 		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Hold{}, shown: newShown(),
+		moving: newMoving(),
 	}
 	g.writing <- struct{}{}
 	return g
@@ -103,6 +118,8 @@ type Target struct {
 	// Blind returns the kind of an informer of a module in the app of the target that has no current objects; empty if
 	// there is none. It is nil for the hub.
 	Blind func(module string) string
+	// Term is that of Options for this target; nil for the hub, and in a process that has all targets.
+	Term func() (term int64, closed error)
 }
 
 // RoundTrip sends a request to a target, or refuses it with a *deletes.HeldError.
@@ -136,6 +153,7 @@ type call struct {
 	key   ledger.Key
 
 	target Target
+	visit  visit // whose Holds are known
 }
 
 // create sends the request and counts an object that it has created.
@@ -177,12 +195,15 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 		return transport.Refuse(r, c.held(deletes.SourceStale, fmt.Errorf(
 			"module %s does not delete while it has no current objects of %s", c.key.Module, kind)))
 	}
-	all, err := c.guard.load(r.Context())
+	all, err := c.know(r.Context())
 	if err != nil {
-		return transport.Refuse(r, c.held(deletes.StoreUnavailable, err))
+		return transport.Refuse(r, err)
 	}
 	ask := ledger.Request{
 		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
+	}
+	if c.guard.isShared() {
+		ask.Replica = c.guard.options.Replica
 	}
 	if c.what == deletesMany {
 		return c.deleteAll(r, all, ask, options)
@@ -195,7 +216,7 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 			return refusal, nil
 		}
 	}
-	return c.sendCounted(r, all, ask)
+	return c.sendCounted(r, ask)
 }
 
 // refusal returns the response of the API server to a delete that would be held anyway, if the object does not exist or is
@@ -258,10 +279,16 @@ func (c *call) name(r *http.Request) string {
 const maxName = 320
 
 // sendCounted counts a delete, sends it, and takes it back if the API server has refused it.
-func (c *call) sendCounted(r *http.Request, all *ledger.Ledger, ask ledger.Request) (*http.Response, error) {
+func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response, error) {
 	o := &c.guard.options
-	ticket, store, held := all.Admit(ask, o.Now())
-	if err := c.save(r.Context(), store, held); err != nil {
+	one := c.guard.admit(c.visit, ask)
+	for ; !one.isKnown; one = c.guard.admit(c.visit, ask) {
+		if _, err := c.know(r.Context()); err != nil {
+			return transport.Refuse(r, err)
+		}
+	}
+	ticket := one.ticket
+	if err := c.save(r.Context(), one.store, one.held); err != nil {
 		if ticket != nil {
 			ticket.Unstored(o.Now())
 		}
@@ -311,87 +338,4 @@ func (c *call) held(reason deletes.Reason, err error) error {
 
 func isSuccess(response *http.Response) bool {
 	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusMultipleChoices
-}
-
-// known returns the ledger, or nil before it is loaded.
-func (g *Guard) known() *ledger.Ledger {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ledger
-}
-
-// reading is a read of the Store that several calls wait for.
-type reading struct {
-	done  chan struct{}
-	err   error // read it, and ended, only after done
-	ended bool  // the context of the call that reads has ended
-}
-
-// load returns the ledger. The first call reads the Holds from the Store; calls at the same time wait for it and fail with it,
-// so that no call waits for the failures of others one after the other. If the first call ends, another one reads.
-func (g *Guard) load(ctx context.Context) (*ledger.Ledger, error) {
-	for {
-		all, one, isFirst := g.join()
-		if all != nil {
-			return all, nil
-		}
-		if isFirst {
-			g.lead(ctx, one)
-		}
-		select {
-		case <-one.done:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the holds of deletes: %w", context.Cause(ctx))
-		}
-		if one.err != nil && (isFirst || !one.ended) {
-			return nil, one.err
-		}
-	}
-}
-
-// join returns the ledger, or the read that is under way. isFirst says that the caller has to lead it.
-func (g *Guard) join() (all *ledger.Ledger, one *reading, isFirst bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ledger != nil {
-		return g.ledger, nil, false
-	}
-	if g.reading != nil {
-		return nil, g.reading, false
-	}
-	g.reading = &reading{done: make(chan struct{})}
-	return nil, g.reading, true
-}
-
-// lead reads the Holds for all calls that have joined.
-func (g *Guard) lead(ctx context.Context, one *reading) {
-	one.err = g.read(ctx)
-	one.ended = ctx.Err() != nil
-	g.mu.Lock()
-	g.reading = nil
-	g.mu.Unlock()
-	close(one.done)
-}
-
-// read takes the Holds in the Store into the ledger. Those that are in force already stay as they are.
-func (g *Guard) read(ctx context.Context) error {
-	holds, _, err := g.options.Store.Load(ctx)
-	if err != nil {
-		return fmt.Errorf("read the holds of deletes: %w", err)
-	}
-	g.mu.Lock()
-	if g.ledger == nil {
-		g.ledger = ledger.New()
-	}
-	restored := g.ledger.Restore(holds, g.options.Now())
-	for _, h := range holds {
-		g.stored[h.ID] = h
-	}
-	g.mu.Unlock()
-	for _, h := range restored {
-		g.options.Began(h, true)
-	}
-	g.changed(restored...)
-	g.available()
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
 
@@ -18,18 +19,21 @@ type slowStore struct {
 	err   error
 }
 
-func (s *slowStore) Load(ctx context.Context) ([]ledger.Hold, map[string]string, error) {
+func (s *slowStore) Load(ctx context.Context) (*holdstore.Content, error) {
 	s.reads++
 	select {
 	case <-time.After(time.Hour):
-		return nil, nil, s.err
+		return &holdstore.Content{}, s.err
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
 func (*slowStore) Save(context.Context, ledger.Hold) error { return nil }
 func (*slowStore) Remove(context.Context, string) error    { return nil }
+func (*slowStore) Replace(context.Context, string, string, *ledger.Hold) (string, error) {
+	return "", nil
+}
 
 // A module that gives up the first read of the Store does not make the deletes of others fail: the next one reads.
 func TestGuard_LoadOfACallThatEnds(t *testing.T) {
@@ -39,10 +43,10 @@ func TestGuard_LoadOfACallThatEnds(t *testing.T) {
 		g := New(Options{Store: store, Now: time.Now})
 		ctx, cancel := context.WithCancel(t.Context())
 		first, others := make(chan error), make(chan error)
-		go func() { _, err := g.load(ctx); first <- err }()
+		go func() { _, err := g.load(ctx, visit{}); first <- err }()
 		synctest.Wait()
 		for range 3 {
-			go func() { _, err := g.load(t.Context()); others <- err }()
+			go func() { _, err := g.load(t.Context(), visit{}); others <- err }()
 		}
 		synctest.Wait()
 		cancel()
@@ -68,7 +72,7 @@ func TestGuard_LoadFails(t *testing.T) {
 		g, began := New(Options{Store: store, Now: time.Now}), time.Now()
 		failed := make(chan error)
 		for range 10 {
-			go func() { _, err := g.load(t.Context()); failed <- err }()
+			go func() { _, err := g.load(t.Context(), visit{}); failed <- err }()
 		}
 		for range 10 {
 			if err := <-failed; !errors.Is(err, store.err) {

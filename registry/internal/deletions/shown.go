@@ -13,7 +13,7 @@ import (
 // State is what the hub reports about the deletes in a target. The numbers of its Holds change with the upkeep only, so that
 // a report is not written for each refused delete.
 type State struct {
-	// Known means that the Holds in the Store are known.
+	// Known means that the Holds in the Store are known. It is false for a target that this process does not have.
 	Known bool
 	// Holds are the Holds that began in the target, sorted by id.
 	Holds []ledger.Hold
@@ -34,11 +34,13 @@ func newShown() shown {
 
 // Shown returns the State of a target.
 func (g *Guard) Shown(target state.ClusterName) State {
+	v, isHere := g.visitOf(target)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := State{Known: g.ledger != nil, Unavailable: g.shown.unavailable[target]}
-	if !s.Known {
+	s := State{Known: isHere && g.isRead(v), Unavailable: g.shown.unavailable[target]}
+	if isHere && !s.Known {
 		g.shown.asked[target] = struct{}{}
+		g.await(v)
 	}
 	for _, h := range g.shown.holds {
 		if h.Target == target {
@@ -59,6 +61,11 @@ func (g *Guard) changed(holds ...ledger.Hold) {
 	for _, h := range holds {
 		g.options.Changed(h.Target)
 	}
+}
+
+// changedAll is changed, of Holds by id.
+func (g *Guard) changedAll(holds map[string]ledger.Hold) {
+	g.changed(slices.Collect(maps.Values(holds))...)
 }
 
 func (g *Guard) ended(holds []ledger.Hold) {

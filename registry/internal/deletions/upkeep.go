@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -20,12 +21,13 @@ import (
 // objects, for several holds separated by commas.
 const AllowAnnotation = "clusterfx.dev/allow-deletes"
 
-// Holds returns the Holds in force, sorted by id.
+// Holds returns the Holds of this process that are in force, sorted by id.
 func (g *Guard) Holds() []ledger.Hold {
-	if all := g.known(); all != nil {
-		return all.Holds()
+	all := g.known()
+	if all == nil {
+		return nil
 	}
-	return nil
+	return slices.DeleteFunc(all.Holds(), func(h ledger.Hold) bool { return !g.owns(&h) })
 }
 
 // Allow allows the deletes that the value of an AllowAnnotation of a remote names. Ids that are not in force in that remote
@@ -59,8 +61,11 @@ func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Hold) b
 	return bad, errors.Join(problems...)
 }
 
-// Forget ends the Holds in a remote that was removed.
+// Forget ends the Holds in a remote that was removed, also those in the Store that this process has not read.
 func (g *Guard) Forget(target state.ClusterName) {
+	if g.isShared() {
+		g.forgetIn(target, g.options.Now())
+	}
 	if all := g.known(); all != nil {
 		g.ended(all.Forget(target))
 	}
@@ -74,7 +79,7 @@ func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) 
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	before := ""
-	for work := g.read; ; {
+	for work := g.readFirst; ; {
 		err := work(ctx)
 		if ctx.Err() != nil {
 			return
@@ -97,31 +102,68 @@ func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) 
 	}
 }
 
+func (g *Guard) readFirst(ctx context.Context) error {
+	_, err := g.read(ctx)
+	return err
+}
+
 // keepUp ends the Holds whose time is up, applies the allowances in the Store and stores the Holds that have changed or that
 // the Store has lost, because the hub was restored from a backup or a person has changed them.
 func (g *Guard) keepUp(ctx context.Context) error {
+	g.leave()
 	all := g.known()
-	stored := g.storedHolds() // Before the Holds in force: a Hold that begins now is not missing there.
 	g.ended(all.Expire(g.options.Now()))
-	inForce := all.Holds()
 	isLost := func(string) bool { return false }
-	var bad error
-	var problems []error
-	if len(inForce) > 0 {
-		there, annotations, err := g.options.Store.Load(ctx)
-		if err == nil || there != nil { // The Store was read.
-			isLost = func(id string) bool {
-				return !slices.ContainsFunc(there, func(h ledger.Hold) bool { return h.ID == id })
-			}
+	var bad, failed error
+	if len(all.Holds()) > 0 || g.isDue() {
+		before := g.storedHolds()
+		var there *holdstore.Content
+		if there, failed = g.look(ctx); there != nil {
+			isLost = lostIn(there, before)
+			var notAllowed error
+			bad, notAllowed = g.allow(ctx, there.Annotations[AllowAnnotation], func(ledger.Hold) bool { return true })
+			failed = errors.Join(failed, notAllowed)
 		}
-		problems = append(problems, err)
-		bad, err = g.allow(ctx, annotations[AllowAnnotation], func(ledger.Hold) bool { return true })
-		problems = append(problems, err)
 	}
+	if failed = errors.Join(failed, g.storeChanges(ctx, isLost)); failed == nil {
+		g.available()
+	}
+	return errors.Join(bad, failed)
+}
+
+// look reads the Store. Where processes share the targets, it also takes the Holds that have come to this process.
+func (g *Guard) look(ctx context.Context) (*holdstore.Content, error) {
+	if !g.isShared() {
+		return g.options.Store.Load(ctx)
+	}
+	return g.lookShared(ctx)
+}
+
+// lostIn returns a function that reports whether the Store has lost a Hold that was stored before it was read, or has older
+// numbers of it. They are those of the process that had the target before, whose last write may arrive late.
+func lostIn(there *holdstore.Content, before map[string]ledger.Hold) func(id string) bool {
+	found := map[string]ledger.Hold{}
+	for _, h := range there.Holds {
+		found[h.ID] = h
+	}
+	return func(id string) bool {
+		was, wasStored := before[id]
+		now, isStored := found[id]
+		return wasStored && (!isStored || now.Granted != was.Granted || now.Used != was.Used)
+	}
+}
+
+// storeChanges stores the Holds that have changed or that the Store has lost, and removes those that have ended.
+func (g *Guard) storeChanges(ctx context.Context, isLost func(id string) bool) error {
+	stored := g.storedHolds() // Before the Holds in force: a Hold that begins now is not missing there.
 	var changed []ledger.Hold
-	for _, h := range inForce {
+	var problems []error
+	for _, h := range g.known().Holds() {
 		was := stored[h.ID]
 		delete(stored, h.ID)
+		if !g.owns(&h) {
+			continue
+		}
 		was.Asked = h.Asked // is not stored
 		hasChanged := !reflect.DeepEqual(was, h)
 		if hasChanged || isLost(h.ID) {
@@ -135,15 +177,11 @@ func (g *Guard) keepUp(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(stored)) {
 		problems = append(problems, g.store(ctx, id))
 	}
-	failed := errors.Join(problems...)
-	if failed == nil {
-		g.available()
-	}
-	return errors.Join(bad, failed)
+	return errors.Join(problems...)
 }
 
-// store brings the Store up to date with one Hold. One caller at a time writes, so that no older version takes the place of
-// a newer one.
+// store brings the Store up to date with one Hold, if it belongs to this process. One caller at a time writes, so that no older
+// version takes the place of a newer one.
 func (g *Guard) store(ctx context.Context, id string) error {
 	select {
 	case <-g.writing:
@@ -153,12 +191,9 @@ func (g *Guard) store(ctx context.Context, id string) error {
 	}
 	now, inForce := g.known().Hold(id)
 	if !inForce {
-		if err := g.options.Store.Remove(ctx, id); err != nil {
-			return err
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.stored, id)
+		return g.unstore(ctx, id)
+	}
+	if !g.owns(&now) {
 		return nil
 	}
 	if err := g.options.Store.Save(ctx, now); err != nil {
@@ -167,6 +202,21 @@ func (g *Guard) store(ctx context.Context, id string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stored[id] = now
+	return nil
+}
+
+// unstore removes a Hold that has ended. A Hold that has moved to another process with its target is not among the stored ones.
+func (g *Guard) unstore(ctx context.Context, id string) error {
+	was, isStored := g.storedHolds()[id]
+	if !isStored || !g.owns(&was) {
+		return nil
+	}
+	if err := g.options.Store.Remove(ctx, id); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.stored, id)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func (s *share) check() func() error {
 // adopt changes the options of a hub to those of a hub with a share.
 func (s *share) adopt(o *Options) {
 	if s.fleet != nil {
-		o.Registry.Gate, o.leader = s.fleet.Gate, s.leading
+		o.Registry.Gate, o.Registry.Alive, o.leader = s.fleet.Gate, s.fleet.IsAlive, s.leading
 	}
 }
 

@@ -120,3 +120,23 @@ func (r *Replica) ReadLease(ctx context.Context, name string) error {
 	l.seeLease(name, found)
 	return nil
 }
+
+// HasEnded reports whether this replica knows that another replica is not alive: its Lease is unchanged, or missing, for the
+// duration of the Leases. It is false while this replica has no valid Lease, or has not read the Leases of the others yet.
+func (r *Replica) HasEnded(name string) bool {
+	if !isName(name) {
+		return true // No replica can have it.
+	}
+	l := r.life.Load()
+	if l == nil || name == r.options.Name {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := present()
+	if l.barred.Load() || !l.machine.IsFresh(now) || !l.view.hasLeases {
+		return false
+	}
+	_, since := l.machine.LeaseOf(name, now)
+	return now.Monotonic.Sub(since.Monotonic) >= r.options.Timing.Duration
+}

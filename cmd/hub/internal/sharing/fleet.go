@@ -189,6 +189,9 @@ func (f *Fleet) whyClosed(uid types.UID) error {
 	}
 }
 
+// IsAlive is the Alive of registry.Options. It reports whether a replica may be alive, as far as this replica knows.
+func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
+
 // Guard returns a transport for the hub's own clients, which refuses writes while this replica may be replaced by another.
 func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
 	return lease.Guard(f.replica.Check, next)

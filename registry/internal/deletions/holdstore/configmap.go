@@ -37,7 +37,7 @@ const timeout = 5 * time.Second
 func entryOf(h ledger.Hold) *holds.Entry {
 	return &holds.Entry{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
-		Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h.Names),
+		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h.Names),
 		Granted: h.Granted, Spent: h.Spent, Used: h.Used,
 	}
 }
@@ -63,23 +63,33 @@ func short(names []string) []string {
 func holdOf(id string, e *holds.Entry) ledger.Hold {
 	return ledger.Hold{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
-		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Since: e.Since.Time, Done: e.Deleted, More: e.More, Names: e.Names,
-		Granted: e.Granted, Spent: e.Spent, Used: e.Used,
+		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
+		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used,
 	}
 }
 
-// Load returns the stored holds, sorted by id, and the annotations of the ConfigMap. It returns both, and not nil, with an
-// error if a key is no hold.
-func (s *ConfigMap) Load(ctx context.Context) ([]ledger.Hold, map[string]string, error) {
+// Content is what a Store has.
+type Content struct {
+	// Holds are sorted by id.
+	Holds []ledger.Hold
+	// Annotations are those with which an operator allows deletes.
+	Annotations map[string]string
+	// Version changes with each write; see Replace. It is empty if nothing was ever stored.
+	Version string
+}
+
+// Load returns the content of the ConfigMap. It returns it with an error if a key is no hold, and nil if it could not read the
+// ConfigMap.
+func (s *ConfigMap) Load(ctx context.Context) (*Content, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var all corev1.ConfigMap
 	if err := s.Client.Get(ctx, s.Key, &all); apierrors.IsNotFound(err) {
-		return nil, nil, nil
+		return &Content{}, nil
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
+		return nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
 	}
-	found := []ledger.Hold{}
+	found := &Content{Annotations: all.Annotations, Version: all.ResourceVersion}
 	var problems []error
 	for _, id := range slices.Sorted(maps.Keys(all.Data)) {
 		one, err := holds.Parse(all.Data[id])
@@ -87,9 +97,9 @@ func (s *ConfigMap) Load(ctx context.Context) ([]ledger.Hold, map[string]string,
 			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s: %w; remove the key", id, s.Key, err))
 			continue
 		}
-		found = append(found, holdOf(id, &one))
+		found.Holds = append(found.Holds, holdOf(id, &one))
 	}
-	return found, all.Annotations, errors.Join(problems...)
+	return found, errors.Join(problems...)
 }
 
 // Save stores a hold in place of the hold with its id.
@@ -100,13 +110,13 @@ func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
 	if err != nil {
 		return err
 	}
-	err = s.patch(ctx, h.ID, &value)
+	err = s.patch(ctx, values{h.ID: &value})
 	if apierrors.IsNotFound(err) {
 		err = s.Client.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}, Data: map[string]string{h.ID: value},
 		})
 		if apierrors.IsAlreadyExists(err) {
-			err = s.patch(ctx, h.ID, &value)
+			err = s.patch(ctx, values{h.ID: &value})
 		}
 	}
 	if err != nil {
@@ -119,18 +129,55 @@ func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
 func (s *ConfigMap) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := client.IgnoreNotFound(s.patch(ctx, id, nil)); err != nil {
+	if err := client.IgnoreNotFound(s.patch(ctx, values{id: nil})); err != nil {
 		return fmt.Errorf("remove the hold %s from the ConfigMap %s: %w", id, s.Key, err)
 	}
 	return nil
 }
 
-// patch sets or removes one key.
-func (s *ConfigMap) patch(ctx context.Context, id string, value *string) error {
-	body, err := json.Marshal(map[string]any{"data": map[string]*string{id: value}})
+// Replace removes the hold with an id and stores another one, if that is not nil, in one write. It does so if the version is
+// still that of Content, and returns the next version; otherwise it returns an empty version, and changes nothing.
+func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	changes := values{id: nil}
+	if by != nil {
+		value, err := entryOf(*by).Text()
+		if err != nil {
+			return "", err
+		}
+		changes[by.ID] = &value
+	}
+	all, err := s.patchVersion(ctx, version, changes)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("replace the hold %s in the ConfigMap %s: %w", id, s.Key, err)
+	}
+	return all.ResourceVersion, nil
+}
+
+// values are the values of keys; nil to remove a key.
+type values map[string]*string
+
+// patch sets and removes keys.
+func (s *ConfigMap) patch(ctx context.Context, changes values) error {
+	_, err := s.patchVersion(ctx, "", changes)
+	return err
+}
+
+// patchVersion sets and removes keys if the ConfigMap has this version; an empty version is any.
+func (s *ConfigMap) patchVersion(ctx context.Context, version string, changes values) (*corev1.ConfigMap, error) {
+	change := map[string]any{"data": changes}
+	if version != "" {
+		change["metadata"] = map[string]string{"resourceVersion": version}
+	}
+	body, err := json.Marshal(change)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
-	return s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
+	err = s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
+	return all, err
 }

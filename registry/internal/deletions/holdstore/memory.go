@@ -12,10 +12,15 @@ import (
 type Memory struct{}
 
 // Load returns nothing.
-func (Memory) Load(context.Context) ([]ledger.Hold, map[string]string, error) { return nil, nil, nil }
+func (Memory) Load(context.Context) (*Content, error) { return &Content{}, nil }
 
 // Save does nothing.
 func (Memory) Save(context.Context, ledger.Hold) error { return nil }
 
 // Remove does nothing.
 func (Memory) Remove(context.Context, string) error { return nil }
+
+// Replace does nothing.
+func (Memory) Replace(context.Context, string, string, *ledger.Hold) (next string, err error) {
+	return "", nil
+}

@@ -32,7 +32,7 @@ func longest(i int) ledger.Hold {
 	}
 	return ledger.Hold{
 		ID: name(63), Module: name(63), Resource: schema.GroupResource{Group: name(253), Resource: name(63)},
-		Target: state.ClusterName(name(63)), Fleet: true, Since: time.Now(), Done: 1_000_000, More: 1_000_000, Names: names,
+		Target: state.ClusterName(name(63)), Fleet: true, Replica: name(63), Since: time.Now(), Done: 1_000_000, More: 1_000_000, Names: names,
 		Granted: 1_000_000, Used: 1_000_000,
 	}
 }
@@ -69,11 +69,11 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 	if err := s.Save(t.Context(), last); err != nil {
 		t.Fatalf("store one hold more: %v", err)
 	}
-	holds, _, err := s.Load(t.Context())
-	if err != nil || len(holds) != 1000 {
-		t.Fatalf("%d holds are stored, want 1000: %v", len(holds), err)
+	found, err := s.Load(t.Context())
+	if err != nil || len(found.Holds) != 1000 {
+		t.Fatalf("got %+v, want 1000 holds: %v", found, err)
 	}
-	for _, h := range holds {
+	for _, h := range found.Holds {
 		if h.ID == last.ID && strings.Join(h.Names, " ") != "short a<b" {
 			t.Errorf("the names of a hold are %q, want those that fit", h.Names)
 		}
@@ -81,7 +81,7 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 	if err := s.Remove(t.Context(), last.ID); err != nil {
 		t.Fatal(err)
 	}
-	if holds, _, err := s.Load(t.Context()); err != nil || len(holds) != 999 {
-		t.Errorf("%d holds are left, want 999: %v", len(holds), err)
+	if found, err := s.Load(t.Context()); err != nil || len(found.Holds) != 999 {
+		t.Errorf("got %+v, want 999 holds: %v", found, err)
 	}
 }

@@ -33,6 +33,9 @@ type Hold struct {
 	// limit of the fleet was exceeded in Target.
 	Target state.ClusterName
 	Fleet  bool
+	// Replica is the process whose limit was exceeded, for a Hold of the hub or of the fleet in a hub whose processes share the
+	// targets. It is empty for others.
+	Replica string
 	// Since is when the Hold began, and Asked when the module last asked for a delete that it refuses.
 	Since, Asked time.Time
 	// Done is how many objects were deleted within a Window before the Hold, More how many refused objects are known.
@@ -49,6 +52,18 @@ func newID(module, resource string) string {
 	suffix := "-" + strings.ToLower(rand.Text()[:6])
 	name := module + "-" + resource
 	return name[:min(len(name), maxID-len(suffix))] + suffix
+}
+
+// IsOfTarget reports whether the Hold is in force in one remote, so that it moves with the remote. Others are of the hub or of
+// the fleet.
+func (h *Hold) IsOfTarget() bool { return h.Target != "" && !h.Fleet }
+
+// Successor returns a Hold of another process that takes the place of this one. It has an id of its own and allows nothing.
+func (h *Hold) Successor(replica string) Hold {
+	next := *h
+	next.ID, next.Replica = newID(h.Module, h.Resource.Resource), replica
+	next.Granted, next.Spent, next.Used = 0, 0, 0
+	return next
 }
 
 // Where returns the targets of the Hold as a phrase.

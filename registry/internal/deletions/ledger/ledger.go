@@ -38,6 +38,8 @@ type Request struct {
 	// Owned is how many objects of the resource the module owns in the target, before this delete or before the first of
 	// many, or 0 if it does not know.
 	Owned int
+	// Replica is the Replica of a Hold of the hub or of the fleet that begins with the request.
+	Replica string
 }
 
 // HeldError refuses a delete.
@@ -161,6 +163,9 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 	if overFleet {
 		h.Fleet, h.Done = true, f.sum
 	}
+	if !h.IsOfTarget() {
+		h.Replica = r.Replica
+	}
 	h.ask(r.Name, r.Objects, now)
 	l.add(h)
 	after := h.Hold
@@ -272,15 +277,29 @@ func (l *Ledger) Expire(now time.Time) (ended []Hold) {
 // Forget ends the Holds in a target, because the remote was removed, and returns them. The deletes there still count for the
 // fleet.
 func (l *Ledger) Forget(target state.ClusterName) (ended []Hold) {
+	return l.Drop(func(h *Hold) bool { return h.IsOfTarget() && h.Target == target })
+}
+
+// Drop removes the Holds for which a function returns true, and returns them. Their deletes still count. The function must not
+// use the Ledger.
+func (l *Ledger) Drop(which func(*Hold) bool) (dropped []Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.holds {
-		if h.Target == target && !h.Fleet {
-			ended = append(ended, h.Hold)
+		if which(&h.Hold) {
+			dropped = append(dropped, h.Hold)
 			l.remove(h)
 		}
 	}
-	return ended
+	return dropped
+}
+
+// HasInPlaceOf reports whether a Hold is in force in the place of another: of the same module and resource in the same target,
+// or of the fleet.
+func (l *Ledger) HasInPlaceOf(h *Hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.forces[forceOf(h)] != nil
 }
 
 // Hold returns the Hold with an id, if it is in force.
