@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+const edge state.ClusterName = "edge"
+
+var errClosed = errors.New("another process has the target")
+
+// sharedHub is a hub whose processes share targets, and one ConfigMap of an API server.
+type sharedHub struct {
+	t      *testing.T
+	direct client.Client
+	store  *holdstore.ConfigMap
+	limits deletes.Limits
+
+	mu      sync.Mutex // protects the fields
+	now     time.Time
+	holders map[state.ClusterName]string
+	terms   map[state.ClusterName]int64
+	ended   map[string]bool
+}
+
+func newSharedHub(t *testing.T) *sharedHub {
+	t.Helper()
+	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shared-"}}
+	if err := direct.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return &sharedHub{
+		t: t, direct: direct, store: &holdstore.ConfigMap{Client: direct, Key: client.ObjectKey{Namespace: namespace.Name, Name: "holds"}},
+		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
+		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
+	}
+}
+
+// move gives a target to a process; to none if the name is empty.
+func (h *sharedHub) move(target state.ClusterName, to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holders[target] = to
+	h.terms[target]++
+}
+
+// set closes the gate of a target for a moment, or opens it in the same term.
+func (h *sharedHub) set(target state.ClusterName, to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holders[target] = to
+}
+
+func (h *sharedHub) end(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended[name] = true
+}
+
+func (h *sharedHub) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+func (h *sharedHub) content() *holdstore.Content {
+	h.t.Helper()
+	found, err := h.store.Load(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return found
+}
+
+// expectStored checks the ids in the ConfigMap.
+func (h *sharedHub) expectStored(when string, ids ...string) {
+	h.t.Helper()
+	found := []string{}
+	for _, one := range h.content().Holds {
+		found = append(found, one.ID)
+	}
+	if fmt.Sprint(found) != fmt.Sprint(ids) {
+		h.t.Errorf("%s: the Store has %v, want %v", when, found, ids)
+	}
+}
+
+// process is one of the processes.
+type process struct {
+	*Guard
+	hub     *sharedHub
+	name    string
+	changes map[state.ClusterName]int
+	sent    int
+}
+
+// start starts a process: it reads the Store as Run does. The process without a name has all targets, as in leader mode.
+func (h *sharedHub) start(name string) *process {
+	h.t.Helper()
+	p := &process{hub: h, name: name, changes: map[state.ClusterName]int{}}
+	o := Options{
+		Store:   h.store,
+		Module:  func(context.Context) string { return "pruner" },
+		Blind:   func(context.Context) string { return "" },
+		Limits:  func(string, map[string]string) deletes.Limits { return h.limits },
+		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
+		Refused: func(string, state.ClusterName, deletes.Reason) {},
+		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Changed: func(target state.ClusterName) { p.changes[target]++ },
+		Now: func() time.Time {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.now
+		},
+	}
+	if name != "" {
+		o.Replica, o.Term = name, p.term
+		o.IsAlive = func(replica string) bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return !h.ended[replica]
+		}
+	}
+	p.Guard = New(o)
+	if err := p.readFirst(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) term(target state.ClusterName) (int64, error) {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	if p.hub.holders[target] != p.name {
+		return 0, errClosed
+	}
+	return p.hub.terms[target], nil
+}
+
+// delete deletes an object in a target, as the module.
+func (p *process) delete(target state.ClusterName, i int) error {
+	p.hub.t.Helper()
+	path := fmt.Sprintf("https://192.0.2.1/api/v1/namespaces/n/configmaps/o-%d", i)
+	r, err := http.NewRequestWithContext(p.hub.t.Context(), http.MethodDelete, path, http.NoBody)
+	if err != nil {
+		p.hub.t.Fatal(err)
+	}
+	to := Target{Name: target}
+	if target != "" {
+		to.Term = func() (int64, error) { return p.term(target) }
+	}
+	response, err := p.RoundTrip(to, r, func(r *http.Request) (*http.Response, error) {
+		if _, closed := p.term(target); p.name != "" && target != "" && closed != nil {
+			return transport.Refuse(r, closed)
+		}
+		if r.URL.RawQuery == "" {
+			p.sent++
+		}
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+	})
+	if err == nil {
+		response.Body.Close()
+	}
+	return err
+}
+
+// exceed deletes as many objects as the limit permits, and one more. It returns the id of the hold.
+func (p *process) exceed(target state.ClusterName, permitted int) string {
+	p.hub.t.Helper()
+	for i := range permitted {
+		if err := p.delete(target, i); err != nil {
+			p.hub.t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	return p.expectHeld("beyond the limit", target, permitted)
+}
+
+// expectHeld expects that a delete is held, and returns the id of the hold.
+func (p *process) expectHeld(when string, target state.ClusterName, i int) string {
+	p.hub.t.Helper()
+	var held *deletes.HeldError
+	if err := p.delete(target, i); !errors.As(err, &held) || held.ID == "" {
+		p.hub.t.Fatalf("%s: %s got %v, want a hold", when, p.name, err)
+	}
+	return held.ID
+}
+
+// upkeep keeps the holds once.
+func (p *process) upkeep() {
+	p.hub.t.Helper()
+	if err := p.keepUp(p.hub.t.Context()); err != nil {
+		p.hub.t.Fatalf("the upkeep of %s: %v", p.name, err)
+	}
+}
+
+func (p *process) ids() (ids []string) {
+	for _, h := range p.Holds() {
+		ids = append(ids, h.ID)
+	}
+	return ids
+}
+
+// A hold is in force in the second process before its first delete in the target. The first process neither changes nor removes
+// it, and neither does a third one that starts. What an operator has allowed is used up only once, wherever the target moves.
+func TestSharing_HoldMoves(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	h.move(edge, "b")
+	if got := b.expectHeld("before the first delete", edge, 3); got != id {
+		t.Errorf("the hold is %s, want %s", got, id)
+	}
+	b.upkeep()
+	before := h.content().Version
+	h.pass(ledger.Window + time.Minute) // a would end the hold, which was asked for in b alone.
+	b.expectHeld("later", edge, 3)
+	c := h.start("c")
+	for range 2 {
+		a.upkeep()
+		c.upkeep()
+	}
+	if got := h.content().Version; got != before {
+		t.Error("processes that do not have the target have written to the Store")
+	}
+	if len(a.ids()) > 0 || len(c.ids()) > 0 || fmt.Sprint(b.ids()) != fmt.Sprint([]string{id}) {
+		t.Errorf("the holds are %v, %v and %v, want %s in b alone", a.ids(), b.ids(), c.ids(), id)
+	}
+	if err := b.Allow(t.Context(), edge, id+"=2"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := b.delete(edge, 10+i); err != nil {
+			t.Fatalf("an allowed delete: %v", err)
+		}
+	}
+	b.expectHeld("the allowance is used up", edge, 12)
+	for _, p := range []*process{a, b, c, a} {
+		h.move(edge, p.name)
+		if got := p.expectHeld("after another move", edge, 12); got != id {
+			t.Errorf("the hold is %s, want %s", got, id)
+		}
+	}
+}
+
+// A target that comes back before the first process has noticed that it was away has the holds of the Store: a hold that has ended
+// meanwhile is not in force.
+func TestSharing_ThereAndBack(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	h.move(edge, "b")
+	b.expectHeld("in the second process", edge, 2)
+	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.delete(edge, 2); err != nil {
+		t.Fatal(err)
+	}
+	h.move(edge, "a")
+	a.expectHeld("back, with an allowance that is used up", edge, 3)
+	if err := a.Allow(t.Context(), edge, id+"=1"); err != nil {
+		t.Fatal(err)
+	}
+	a.expectHeld("the same allowance again", edge, 3)
+	h.move(edge, "b")
+	b.upkeep()
+	b.expectHeld("in the second process again", edge, 3)
+	h.pass(ledger.Window + time.Minute)
+	b.upkeep()
+	h.expectStored("after the end of the hold")
+	h.move(edge, "a")
+	a.upkeep()
+	if err := a.delete(edge, 4); err != nil {
+		t.Errorf("a delete after the end of the hold: %v", err)
+	}
+	h.expectStored("after a delete")
+}
+
+// While the gate is closed, deletes are refused with its error, count nothing and make no hold. When it opens again in the same
+// term, the hold is in force.
+func TestSharing_Closed(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	h.set(edge, "")
+	for i := range 10 {
+		if err := b.delete(edge, i); !errors.Is(err, errClosed) {
+			t.Errorf("a delete without the target: %v", err)
+		}
+	}
+	a.upkeep()
+	b.upkeep()
+	h.expectStored("while the gate is closed", id)
+	if len(b.known().Holds())+len(a.ids()) > 0 {
+		t.Errorf("the holds are %v and %v, want none", a.ids(), b.known().Holds())
+	}
+	h.set(edge, "a")
+	if got := a.expectHeld("open again", edge, 5); got != id || a.sent != 2 {
+		t.Errorf("the hold is %s after %d deletes, want %s after 2", got, a.sent, id)
+	}
+}
+
+// The hold of a target that has moved is shown, and an operator can allow its deletes, before the module asks for one.
+func TestSharing_ShownWithoutDeletes(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	b.upkeep()
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	h.move(edge, "b")
+	if s := b.Shown(edge); s.Known {
+		t.Errorf("the state is %+v before the Store was read, want that it is not known", s)
+	}
+	b.upkeep()
+	if s := b.Shown(edge); !s.Known || len(s.Holds) != 1 || s.Holds[0].ID != id || b.changes[edge] == 0 {
+		t.Errorf("the state is %+v, want the hold %s", s, id)
+	}
+	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.delete(edge, 5); err != nil {
+		t.Errorf("an allowed delete: %v", err)
+	}
+	h.move("other", "a")
+	other := a.exceed("other", 2)
+	h.move("other", "b")
+	h.pass(lookEvery)
+	b.upkeep()
+	if got := b.ids(); len(got) != 2 {
+		t.Errorf("the holds are %v, want %s, too, within %s without a question", got, other, lookEvery)
+	}
+}
+
+// What a process that had the target writes late is repaired by the process that has it.
+func TestSharing_LateWrites(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	old := h.content().Holds[0]
+	h.move(edge, "b")
+	b.expectHeld("moved", edge, 2)
+	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
+		t.Fatal(err)
+	}
+	for what, write := range map[string]func() error{
+		"overwritten": func() error { return h.store.Save(t.Context(), old) },
+		"removed":     func() error { return h.store.Remove(t.Context(), id) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		b.upkeep()
+		if found := h.content().Holds; len(found) != 1 || found[0].Granted != 1 {
+			t.Errorf("%s: the Store has %+v, want the hold with its allowance", what, found)
+		}
+	}
+}
+
+// The removal of a target ends a hold that the process has not read yet. A process that has nothing to do with it restores nothing.
+func TestSharing_Forget(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	h.move("other", "a")
+	a.exceed(edge, 2)
+	kept := a.exceed("other", 2)
+	h.move(edge, "b")
+	b.Forget(edge)
+	h.set(edge, "")
+	b.upkeep()
+	h.expectStored("after the removal", kept)
+	a.upkeep()
+	h.expectStored("after the upkeep of the first process", kept)
+	h.move(edge, "b")
+	if err := b.delete(edge, 7); err != nil {
+		t.Errorf("a delete in a new target of the same name: %v", err)
+	}
+}

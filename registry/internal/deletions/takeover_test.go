@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+)
+
+// One of the processes that live takes the place of a hold whose process has ended, of the fleet as of the hub. It allows nothing,
+// and is in force for a Window at least.
+func TestTakeOver_One(t *testing.T) {
+	t.Parallel()
+	for what, hold := range map[string]func(h *sharedHub) string{
+		"fleet": func(h *sharedHub) string {
+			h.limits.PerTarget, h.limits.PerFleet = 100, 2
+			return h.start("a").exceed(edge, 2)
+		},
+		"hub":         func(h *sharedHub) string { return h.start("a").exceed("", 2) },
+		"leader mode": func(h *sharedHub) string { return h.start("").exceed("", 2) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h := newSharedHub(t)
+			h.move(edge, "a")
+			id := hold(h)
+			others := []*process{h.start("b"), h.start("c"), h.start("d")}
+			if what != "leader mode" {
+				for _, p := range others {
+					p.upkeep()
+				}
+				h.expectStored("while its process is alive", id)
+			}
+			h.end("a")
+			h.pass(lookEvery)
+			var all sync.WaitGroup
+			for _, p := range others {
+				all.Go(p.upkeep)
+			}
+			all.Wait()
+			for _, p := range others {
+				p.upkeep()
+			}
+			found := h.content().Holds
+			if len(found) != 1 || found[0].ID == id || found[0].Granted+found[0].Used != 0 {
+				t.Fatalf("the Store has %+v, want one successor of %s", found, id)
+			}
+			expectOnlyIn(h, others, found[0])
+		})
+	}
+}
+
+// expectOnlyIn expects that a hold is in force in its process alone, for a Window at least.
+func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Hold) {
+	h.t.Helper()
+	for _, p := range all {
+		if isHere := fmt.Sprint(p.ids()) == fmt.Sprint([]string{hold.ID}); isHere != (p.name == hold.Replica) || !isHere && len(p.ids()) > 0 {
+			h.t.Errorf("%s has the holds %v, want %s in %s alone", p.name, p.ids(), hold.ID, hold.Replica)
+		}
+		if p.name != hold.Replica {
+			continue
+		}
+		h.pass(ledger.Window - time.Second)
+		p.upkeep()
+		h.move(edge, p.name)
+		target := edge
+		if !hold.Fleet {
+			target = ""
+		}
+		p.expectHeld("before a Window has passed", target, 9)
+		h.pass(ledger.Window)
+		p.upkeep()
+		h.expectStored("after a Window")
+	}
+}
+
+// A process that has a hold in the place of one whose process has ended removes the other.
+func TestTakeOver_InPlace(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	h.start("a").exceed("", 2)
+	b := h.start("b")
+	id := b.exceed("", 2)
+	b.upkeep()
+	if n := len(h.content().Holds); n != 2 {
+		t.Fatalf("the Store has %d holds, want one of each process", n)
+	}
+	h.end("a")
+	b.upkeep()
+	h.expectStored("after the end of a", id)
+}
+
+// A process that starts with the name of one that has ended has its holds, with what was allowed.
+func TestTakeOver_SameName(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	id := h.start("a").exceed("", 2)
+	again := h.start("a")
+	if got := again.expectHeld("after a restart", "", 3); got != id {
+		t.Errorf("the hold is %s, want %s", got, id)
+	}
+}
+
+// A hub that returns to leader mode has the holds of all processes, and keeps and ends them.
+func TestTakeOver_LeaderMode(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	h.move(edge, "a")
+	h.move("other", "b")
+	ofTarget, other, ofHub := a.exceed(edge, 2), b.exceed("other", 2), b.exceed("", 2)
+	leader := h.start("")
+	for target, id := range map[string]string{"edge": ofTarget, "other": other, "": ofHub} {
+		for _, hold := range leader.Holds() {
+			if string(hold.Target) == target && hold.ID != id {
+				t.Errorf("the hold in %q is %s, want %s", target, hold.ID, id)
+			}
+		}
+	}
+	if n := len(leader.Holds()); n != 3 {
+		t.Errorf("%d holds are in force, want 3", n)
+	}
+	h.pass(ledger.Window + time.Second)
+	leader.upkeep()
+	h.expectStored("after a Window")
+}
