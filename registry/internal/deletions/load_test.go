@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // slowStore is a Store whose reads take an hour, unless their context ends first, and then fail or not.
@@ -81,6 +82,38 @@ func TestGuard_LoadFails(t *testing.T) {
 		}
 		if took := time.Since(began); took > time.Hour || store.reads != 1 {
 			t.Errorf("%d reads in %s, want one", store.reads, took)
+		}
+	})
+}
+
+// Calls for targets that came during a read share the next one: the read may have begun before they had their targets.
+func TestGuard_LoadOfVisits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{}
+		g := New(Options{
+			Store: store, Now: time.Now, Changed: func(state.ClusterName) {}, IsAlive: func(string) bool { return true },
+			Term: func(state.ClusterName) (int64, error) { return 1, nil },
+		})
+		began, done := time.Now(), make(chan error)
+		load := func(target state.ClusterName) {
+			go func() { _, err := g.load(t.Context(), visit{target, 1}); done <- err }()
+			synctest.Wait()
+		}
+		for _, target := range []state.ClusterName{"first", "second", "third", "second"} {
+			load(target)
+		}
+		for range 4 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took > 2*time.Hour || store.reads != 2 {
+			t.Errorf("%d reads in %s, want two", store.reads, took)
+		}
+		load("third")
+		if err := <-done; err != nil || store.reads != 2 {
+			t.Errorf("%d reads for a target that is known: %v", store.reads, err)
 		}
 	})
 }
