@@ -199,12 +199,7 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return transport.Refuse(r, err)
 	}
-	ask := ledger.Request{
-		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
-	}
-	if c.guard.isShared() {
-		ask.Replica = c.guard.options.Replica
-	}
+	ask := c.ask(r, limits)
 	if c.what == deletesMany {
 		return c.deleteAll(r, all, ask, options)
 	}
@@ -217,6 +212,17 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return c.sendCounted(r, ask)
+}
+
+// ask returns what the ledger is asked for the delete of one object.
+func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
+	ask := ledger.Request{
+		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
+	}
+	if c.guard.isShared() {
+		ask.Replica = c.guard.options.Replica
+	}
+	return ask
 }
 
 // refusal returns the response of the API server to a delete that would be held anyway, if the object does not exist or is

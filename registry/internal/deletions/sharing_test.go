@@ -407,3 +407,20 @@ func TestSharing_Forget(t *testing.T) {
 		t.Errorf("a delete in a new target of the same name: %v", err)
 	}
 }
+
+// A target that moves between two steps of the upkeep keeps its hold in the Store: a hold that has ended in this process is removed
+// only while this process has the target.
+func TestSharing_RemovesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a := h.start("a")
+	h.move(edge, "a")
+	id := a.exceed(edge, 2)
+	h.pass(ledger.Window)
+	a.known().Expire(a.options.Now())
+	h.move(edge, "b")
+	if err := a.storeChanges(t.Context(), func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	h.expectStored("after the target has moved", id)
+}

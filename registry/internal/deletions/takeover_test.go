@@ -94,6 +94,24 @@ func TestTakeOver_InPlace(t *testing.T) {
 	h.expectStored("after the end of a", id)
 }
 
+// A process that looked before another one took the hold over changes nothing.
+func TestTakeOver_Conflict(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	h.start("a").exceed("", 2)
+	b, c := h.start("b"), h.start("c")
+	h.end("a")
+	before := h.content()
+	b.upkeep()
+	after := h.content()
+	if err := c.takeOver(t.Context(), before); err != nil {
+		t.Errorf("a conflict is an error: %v", err)
+	}
+	if found := h.content(); found.Version != after.Version || len(after.Holds) != 1 || after.Holds[0].Replica != "b" || len(c.ids()) > 0 {
+		t.Errorf("the Store has %+v, want that of b: %+v", found, after)
+	}
+}
+
 // A process that starts with the name of one that has ended has its holds, with what was allowed.
 func TestTakeOver_SameName(t *testing.T) {
 	t.Parallel()

@@ -56,3 +56,36 @@ func TestReplica_Observe(t *testing.T) {
 		t.Errorf("it observes %+v after its end", o)
 	}
 }
+
+// A replica knows that another has ended when its Lease, or the lack of one, is unchanged for the duration. It knows nothing without
+// a Lease of its own.
+func TestReplica_HasEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.build("a")
+	if a.HasEnded("never") {
+		t.Error("it knows of an end before it runs")
+	}
+	a.run()
+	b := w.start("b")
+	w.expectShared(a, b)
+	asked := time.Now()
+	for !a.HasEnded("never") {
+		if time.Since(asked) > patience {
+			t.Fatal("a replica that never was has not ended")
+		}
+		if a.HasEnded("a") || a.HasEnded("b") {
+			t.Fatal("a live replica has ended")
+		}
+		<-time.After(time.Millisecond)
+	}
+	if took := time.Since(asked); took < quick().Duration {
+		t.Errorf("a missing Lease is an end after %s, want the duration %s", took, quick().Duration)
+	}
+	must(t, b.end())
+	eventually(t, "b has ended", func() bool { return a.HasEnded("b") })
+	must(t, a.end())
+	if a.HasEnded("b") {
+		t.Error("it knows of an end after its own")
+	}
+}

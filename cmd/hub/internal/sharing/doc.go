@@ -31,5 +31,10 @@ Gate is called with the name of a remote, and asks the replica about the UID tha
 a Cluster is [registry.ErrNotFound], a Cluster of another replica [registry.ErrElsewhere], a Cluster of this replica that has missed its
 deadline or hands the Cluster over neither. The empty name is that of writes for no
 remote, such as those of the connection to NATS: the replica may write while it has a valid Lease.
+
+# Holds of deletes
+
+The epochs of Gate are the terms by which the registry reads the holds of deletes of a Cluster that has moved, and IsAlive says
+which replicas have ended, so that a live one takes over their holds of the management cluster and of all Clusters.
 */
 package sharing

@@ -30,7 +30,8 @@ back. An operator can allow a number of deletes by the id of the Hold. An id is 
 does not apply to the next.
 
 The caller stores a Hold before it refuses the delete, and a Ledger begins with the stored Holds: a restart does not end a
-Hold. The counts themselves are not stored.
+Hold. The counts themselves are not stored. Where several processes share the targets of a hub, each has a Ledger, so the limit
+of the fleet is that of each process: a fleet with N processes loses up to N times as much.
 
 The package is pure: it has no clock, no client and no goroutine of its own.
 */
