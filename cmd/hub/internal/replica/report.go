@@ -124,11 +124,11 @@ func (r *Replica) ReadLease(ctx context.Context, name string) error {
 // HasEnded reports whether this replica knows that another replica is not alive: its Lease is unchanged, or missing, for the
 // duration of the Leases. It is false while this replica has no valid Lease, or has not read the Leases of the others yet.
 func (r *Replica) HasEnded(name string) bool {
-	if !isName(name) {
-		return true // No replica can have it.
-	}
 	l := r.life.Load()
-	if l == nil || name == r.options.Name {
+	switch {
+	case !isName(name): // No replica can have it.
+		return true
+	case l == nil, name == r.options.Name:
 		return false
 	}
 	l.mu.Lock()
