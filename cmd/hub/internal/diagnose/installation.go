@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,36 +100,6 @@ func (i Installation) namespace(ctx context.Context, r *Report) {
 	default:
 		r.warn(checkNamespace, "", "%v", i.Hub.Explain(err))
 	}
-}
-
-// lease reports whether a hub works. A hub without leader election, such as the hub of the command dev, has no lease: its
-// report on the hub parts shows whether it works.
-func (i Installation) lease(ctx context.Context, r *Report, report *partreport.Report) {
-	var lease coordinationv1.Lease
-	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
-	switch {
-	case apierrors.IsNotFound(err) && report != nil && !report.Old():
-		r.ok(checkLease, "hub %s works without the lease %s/%s, as it reported %s ago", report.Replica, i.Namespace, i.Lease, report.Age())
-		return
-	case apierrors.IsNotFound(err):
-		r.warn(checkLease, "start a hub, or ignore this if yours runs without --leader-elect", "there is no lease %s/%s", i.Namespace, i.Lease)
-		return
-	case err != nil:
-		r.warn(checkLease, "", "%v", i.Hub.Explain(err))
-		return
-	}
-	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		r.fail(checkLease, "start a hub", "no hub holds the lease %s/%s, so no hub works", i.Namespace, i.Lease)
-		return
-	}
-	since := time.Since(spec.RenewTime.Time)
-	if since > time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		r.fail(checkLease, "check the hub's Pods and their logs", "%s holds the lease and has not renewed it for %s, so no hub works",
-			*spec.HolderIdentity, since.Round(time.Second))
-		return
-	}
-	r.ok(checkLease, "%s is the leader", *spec.HolderIdentity)
 }
 
 func (i Installation) clusters(ctx context.Context, r *Report) {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"os"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
