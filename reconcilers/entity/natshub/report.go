@@ -66,6 +66,13 @@ func changedMessage(name string) string {
 		"check it, and run hub entity accept %s", name, name)
 }
 
+// isRunning reports whether Run runs, which it does not on a standby.
+func (c *Connection) isRunning() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.start != nil
+}
+
 // followed returns the buckets that modules follow, sorted by name.
 func (c *Connection) followed() []*bucket.Bucket {
 	c.mu.Lock()
@@ -129,7 +136,7 @@ func newCollector(c *Connection) *collector {
 	}
 	return &collector{
 		of:        c,
-		connected: desc("nats_connected", "1 while the hub is connected to NATS. Absent while no module follows a bucket."),
+		connected: desc("nats_connected", "1 while the hub is connected to NATS. Absent while no module follows a bucket, and on a standby."),
 		complete:  desc("bucket_complete", "1 while the copy of a NATS bucket is complete and current.", "bucket"),
 		changed:   desc("bucket_changed", "1 while a NATS bucket that was recreated or restored is not accepted.", "bucket"),
 		keys:      desc("bucket_keys", "Keys with a value in the copy of a NATS bucket.", "bucket"),
@@ -147,7 +154,7 @@ func (m *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect sends the state.
 func (m *collector) Collect(out chan<- prometheus.Metric) {
 	all := m.of.followed()
-	if len(all) == 0 {
+	if len(all) == 0 || !m.of.isRunning() { // A hub part may follow a bucket on a standby, too.
 		return
 	}
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
