@@ -93,7 +93,7 @@ func newAuditor(
 		}),
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clusterfx_audit_refusals_total",
-			Help: "Passes of the audit that marked none of the Clusters that no replica has, because they are more than a fifth of all.",
+			Help: "Passes of the audit that marked none of the Clusters that no replica has, because they are more than five and more than a fifth of all.",
 		}),
 	}
 }
@@ -179,7 +179,7 @@ func (a *Auditor) forget(found []suspect) {
 func (a *Auditor) refuse(n, all int) {
 	a.refusals.Inc()
 	if !a.refusing {
-		a.log.Info("More than a fifth of all Clusters have no runner and no replica that takes them; none of them is marked. "+
+		a.log.Info("More than five and more than a fifth of all Clusters have no runner and no replica that takes them; none of them is marked. "+
 			"See the runbook of the alert ClusterfxShardNotServed", "unserved", n, "clusters", all)
 	}
 }

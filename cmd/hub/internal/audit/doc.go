@@ -40,7 +40,7 @@ and the API server refuses a Cluster without it.
 
 # The fifth rule
 
-If more than a fifth of all Clusters are to be marked at once, and no live replica holds their shards, then the trouble is that
+If more than five and more than a fifth of all Clusters are to be marked at once, and no live replica holds their shards, then the trouble is that
 of the auditor or of the whole installation. It marks none of them, counts the pass in a metric, and logs the beginning. The alert
 about shards without a holder fires then.
 

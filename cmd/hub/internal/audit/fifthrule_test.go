@@ -22,7 +22,7 @@ func TestAudit_FifthRule(t *testing.T) {
 			if n.refusals() < 500 {
 				t.Errorf("%s counts %g refusals", name, n.refusals())
 			}
-			if len(n.logs) != 1 || !strings.Contains(n.logs[0], "More than a fifth") {
+			if len(n.logs) != 1 || !strings.Contains(n.logs[0], "More than five and more than a fifth") {
 				t.Errorf("%s has the log %v", name, n.logs)
 			}
 		}

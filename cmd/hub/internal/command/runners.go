@@ -46,9 +46,9 @@ func newGetRunners(p Program) *cobra.Command {
 			"by an administrator, and it holds shards), Drained (and it holds none), Leaving (it is about to end) or Over: its\n" +
 			"Lease has no holder, or was not renewed for its duration, 10 seconds, by the clock of this machine. The Lease of a\n" +
 			"replica that has ended remains for an hour.\n\n" +
-			"SHARDS is the number of shards whose records name the replica, and CLUSTERS the number of Clusters in them. The\n" +
-			"replica that is the leader of shards assigns them to replicas, and the leader of hub parts runs registration and the\n" +
-			"hub parts that run once. Shards without a live holder are listed below the table, and in the field unheldShards.\n\n" +
+			"SHARDS is the number of shards whose records name the replica, and CLUSTERS the number of Clusters in them. TASKS\n" +
+			"are what one replica does for all: the assigner assigns the shards to the replicas, and the leader runs registration and\n" +
+			"the hub parts that run once. Shards without a live holder are listed below the table, and in the field unheldShards.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getRunnersExample),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -136,7 +136,7 @@ func (l *List) table() *metav1.Table {
 		{Name: "State", Type: columnType},
 		{Name: "Shards", Type: columnType},
 		{Name: "Clusters", Type: columnType},
-		{Name: "Leader of", Type: columnType},
+		{Name: "Tasks", Type: columnType},
 		{Name: "Version", Type: columnType},
 		{Name: "Renewed", Type: columnType},
 		{Name: "Held shards", Type: columnType, Priority: 1},
@@ -154,7 +154,7 @@ func (l *List) table() *metav1.Table {
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{
 			Cells: []any{
-				r.Name, string(r.State), strconv.Itoa(len(r.Shards)), clusters, r.leaderOf(), orElse(r.Version, unknown), renewed,
+				r.Name, string(r.State), strconv.Itoa(len(r.Shards)), clusters, r.tasks(), orElse(r.Version, unknown), renewed,
 				orElse(ranges(r.Shards), none), orElse(labels.Set(r.Labels).String(), none), orElse(r.Incarnation, none),
 			},
 			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}},
@@ -163,15 +163,16 @@ func (l *List) table() *metav1.Table {
 	return table
 }
 
-// leaderOf returns what the replica leads: the assignment of shards, the hub parts that run once, or both.
-func (r *Runner) leaderOf() string {
+// tasks returns what the replica does for all replicas: the assigner writes the assignment of shards, and the leader runs what runs
+// once.
+func (r *Runner) tasks() string {
 	switch {
 	case r.Assigns && r.RunsOnce:
-		return "shards,hub parts"
+		return "assigner,leader"
 	case r.Assigns:
-		return "shards"
+		return "assigner"
 	case r.RunsOnce:
-		return "hub parts"
+		return "leader"
 	}
 	return none
 }
