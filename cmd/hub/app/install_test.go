@@ -71,6 +71,7 @@ func TestInstall_Refused(t *testing.T) {
 	h := newHub(t)
 	for flag, want := range map[string]string{
 		"--namespace=A_":  `--namespace="A_" is not a name`,
+		"--shards=1025":   "--shards=1025: use 1024 or fewer",
 		"--replicas=-1":   "--replicas=-1: use 1 or more",
 		"--dry-run=maybe": "use none, client or server",
 		"--timeout=0s":    "--timeout=0s: use a time above zero",

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -149,8 +150,14 @@ func BindShards(set *pflag.FlagSet, n *int) {
 		"Number of parts of the Clusters in the mode "+string(ModeSharded)+". It is the same for all replicas and never changes")
 }
 
-// CheckShards returns an error unless the number of shards is positive.
-func CheckShards(n int) error { return checkAtLeastOne(shardsFlag, n) }
+// CheckShards returns an error unless an installation can have this number of shards.
+func CheckShards(n int) error {
+	if n > replica.MaxCount {
+		return fmt.Errorf("--%s=%d: use %d or fewer, because each shard is an object in the hub's cluster; "+
+			"more than ten times the number of replicas is enough", shardsFlag, n, replica.MaxCount)
+	}
+	return checkAtLeastOne(shardsFlag, n)
+}
 
 // isSharded reports whether the replicas share the Clusters.
 func (f *Flags) isSharded() bool { return f.mode == ModeSharded }

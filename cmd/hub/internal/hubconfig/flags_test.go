@@ -50,6 +50,8 @@ func TestFlags_Refused(t *testing.T) {
 		"--deny-cidr=example.com":                                  "is not a range of addresses",
 		"--deny-cidr=":                                             "is not a range of addresses",
 		"--allow-proxy-url=maybe":                                  "invalid argument \"maybe\"",
+		"--replicas-mode=Sharded --shards=0":                       "--shards=0: use 1 or more",
+		"--replicas-mode=Sharded --shards=1025":                    "--shards=1025: use 1024 or fewer",
 		"--log-lvl=debug":                                          "unknown flag: --log-lvl",
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// beginAssignment writes the assignment if this replica is or becomes the leader, and the assignment has changed. Two
-// leaders do no harm: the assignment is a wish. The caller holds l.mu.
+// beginAssignment writes the assignment if this replica is or becomes the assigner, and the assignment has changed. Two
+// assigners do no harm: the assignment is a wish. The caller holds l.mu.
 func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
-	if !l.isLeader(now) || l.pinned.IsZero() {
+	if !l.isAssigner(now) || l.pinned.IsZero() {
 		return
 	}
 	var candidates []shards.Candidate
@@ -38,10 +38,10 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 // pinsEvery is the time between two reads of the pins. A hub reads them from its cache.
 const pinsEvery = 2 * time.Second
 
-// readPins reads the pins if this replica is or becomes the leader, and has not read them lately.
+// readPins reads the pins if this replica is or becomes the assigner, and has not read them lately.
 func (l *life) readPins() {
 	l.mu.Lock()
-	isDue := time.Since(l.pinned) >= pinsEvery && l.isLeader(present())
+	isDue := time.Since(l.pinned) >= pinsEvery && l.isAssigner(present())
 	l.mu.Unlock()
 	if !isDue {
 		return
@@ -52,9 +52,9 @@ func (l *life) readPins() {
 	l.pins, l.pinned = pins, time.Now()
 }
 
-// isLeader reports whether this replica writes the assignment: it is the leader, or the leader is not live. A replica that
-// has not read everything yet is not the leader. The caller holds l.mu.
-func (l *life) isLeader(now shards.Instant) bool {
+// isAssigner reports whether this replica writes the assignment: it is the assigner, or the assigner is not live. A replica that
+// has not read everything yet is not the assigner. The caller holds l.mu.
+func (l *life) isAssigner(now shards.Instant) bool {
 	if !l.view.hasLeases || !l.view.hasWishes {
 		return false
 	}
@@ -78,7 +78,7 @@ func (l *life) assign(ctx context.Context, next assignment) error {
 
 // beginCleanup removes the Leases of replicas that have ended long ago and are in no record. The caller holds l.mu.
 func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
-	if !l.isLeader(now) {
+	if !l.isAssigner(now) {
 		return
 	}
 	for name, s := range l.view.leases {

@@ -34,9 +34,9 @@ All objects are in one namespace and have the label clusterfx.dev/sharding, by w
   - The Lease of a replica has the name of the replica and its incarnation in spec.holderIdentity. The earlier incarnation
     that has ended, whether the replica is leaving, and whether an administrator has drained it are in annotations. Each
     renewal changes spec.renewTime, and so the resourceVersion.
-  - The ConfigMap clusterfx-assignment has the wish: the name of a replica for each shard, and the leader, which is the
-    replica that writes it. A replica that finds a leader without a live Lease makes itself the leader with its first
-    assignment. So leadership costs no request while nothing changes.
+  - The ConfigMap clusterfx-assignment has the wish: the name of a replica for each shard, and the assigner, which is the
+    replica that writes it. A replica that finds an assigner without a live Lease makes itself the assigner with its first
+    assignment. So this costs no request while nothing changes.
 
 [ReadSurvey] and [SetDrained] are for commands of people, which have no Replica.
 
@@ -62,7 +62,7 @@ changes, all gates close at once, and the replica drains and releases its shards
 
 An [Observer] finds out without a Lease whether all replicas have ended.
 
-When the context of Run ends, the replica leaves: its Lease says so, the leader assigns its shards to others, and it hands
+When the context of Run ends, the replica leaves: its Lease says so, the assigner assigns its shards to others, and it hands
 them over as they become warm. After Timing.Duration it drains and releases the remaining shards. Then it gives back its
 Lease. Options.LeaveTimeout limits all of this.
 */

@@ -24,8 +24,8 @@ const (
 	recordPrefix     = "clusterfx-shard" // which no replica has
 )
 
-// maxCount is the highest number of shards: each is an object of its own.
-const maxCount = 1024
+// MaxCount is the highest number of shards of an installation: each is an object of its own.
+const MaxCount = 1024
 
 // The label of all objects, and its values.
 const (

@@ -101,7 +101,7 @@ type Options struct {
 	Forget func(ctx context.Context, replica string) error
 	// Mode says whether the installation is in Sharded mode. Default: it always is.
 	Mode Mode
-	// ForgetAfter is how long the Lease of a replica is unchanged before the leader removes it, at least twice Timing.Duration.
+	// ForgetAfter is how long the Lease of a replica is unchanged before the assigner removes it, at least twice Timing.Duration.
 	// Default: an hour.
 	ForgetAfter time.Duration
 	// Log receives changes of the state, and failed requests. Default: discards.
@@ -162,8 +162,8 @@ func validate(o Options) error {
 		return errors.New("set Config, Namespace and Runner")
 	case !isName(o.Name):
 		return fmt.Errorf("the name of a replica is a DNS label that does not begin with %s; use the name of the Pod", recordPrefix)
-	case o.Count < 1 || o.Count > maxCount:
-		return fmt.Errorf("the number of shards is %d; choose one from 1 to %d", o.Count, maxCount)
+	case o.Count < 1 || o.Count > MaxCount:
+		return fmt.Errorf("the number of shards is %d; choose one from 1 to %d", o.Count, MaxCount)
 	case t.Retry <= 0 || t.Deadline <= t.Retry || t.Duration <= t.Deadline:
 		return fmt.Errorf("retry %s, deadline %s, duration %s: make each longer than the one before", t.Retry, t.Deadline, t.Duration)
 	}

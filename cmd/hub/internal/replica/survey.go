@@ -66,9 +66,9 @@ func ReadSurvey(ctx context.Context, from client.Reader, namespace string) (*Sur
 		return nil, fmt.Errorf("%w: there is no ConfigMap %s/%s of it", ErrNotSharded, namespace, installationName)
 	}
 	count, err := strconv.Atoi(installation.Data[keyCount])
-	if err != nil || count < 1 || count > maxCount {
+	if err != nil || count < 1 || count > MaxCount {
 		return nil, fmt.Errorf("the ConfigMap %s/%s has %q shards, which is no number from 1 to %d; write the number that the replicas have",
-			namespace, installationName, installation.Data[keyCount], maxCount)
+			namespace, installationName, installation.Data[keyCount], MaxCount)
 	}
 	var leases coordinationv1.LeaseList
 	if err := from.List(ctx, &leases, client.InNamespace(namespace), client.HasLabels{label}); err != nil {
