@@ -112,7 +112,9 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 	})
 	cancel()
 	for range cap(ended) {
-		<-ended
+		if err := <-ended; err != nil {
+			t.Errorf("the replica ends with %v", err)
+		}
 	}
 }
 
