@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // While the gate is closed, the clients of apps and leases write neither to the remote nor to the hub. All of them
@@ -92,6 +94,47 @@ func TestRegistry_Elsewhere(t *testing.T) {
 	}
 	if err := use("unknown"); !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
+	}
+}
+
+// A supervised reconcile whose write the gate has refused is repeated soon, and is no error, neither in the metrics nor in the
+// status.
+func TestRegistry_ReconcileBehindAGate(t *testing.T) {
+	t.Parallel()
+	var c counter
+	var closed atomic.Bool
+	closed.Store(true)
+	marking := registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		return registry.ControllerManagedBy(p.Manager).Named("counter").For(&corev1.ConfigMap{}).
+			Complete(&marker{counter: &c, name: string(p.Name), remote: p.Client})
+	})})
+	all := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Metrics, o.Modules = all, []registry.Module{marking}
+		o.Gate = func(name registry.ClusterName) (int64, error) {
+			if closed.Load() {
+				return 0, fmt.Errorf("%s: %w", name, registry.ErrElsewhere)
+			}
+			return 0, nil
+		}
+	})
+	one, config := remote(t, "one")
+	key := newConfigMap(t, one)
+	spawn(t, r, "refused", config)
+	results := func(result string) float64 {
+		return metric(t, all, "clusterfx_reconcile_total", map[string]string{"cluster": "refused", "module": "counter", "result": result})
+	}
+	eventually(t, func() error {
+		if got := results("requeue_after"); got < 3 {
+			return fmt.Errorf("%v reconciles are repeated later, want 3 or more", got)
+		}
+		return nil
+	})
+	expectState(t, r, "refused", state.StateReady, state.ReasonReady)
+	closed.Store(false)
+	expectSeenBy(t, one, key, "refused")
+	if got := results("error"); got > 0 {
+		t.Errorf("%v reconciles are errors, want 0", got)
 	}
 }
 

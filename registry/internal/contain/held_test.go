@@ -56,62 +56,73 @@ func TestSupervise_HeldDeletes(t *testing.T) {
 			}
 			return ctrl.Result{RequeueAfter: time.Hour}, errors.Join(held, fmt.Errorf("and %w", held))
 		})
-		var logging sync.Mutex
-		errorLines := 0
-		log := funcr.New(func(_, line string) {
-			logging.Lock()
-			defer logging.Unlock()
-			if !strings.Contains(line, `"level"=`) { // Errors have no level.
-				errorLines++
-			}
-		}, funcr.Options{})
-		app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
-		c, err := controller.NewUnmanaged("held", controller.Options{
-			Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
-			SkipNameValidation: ptr.To(true),
-		})
-		if err != nil {
-			t.Fatal(err)
+		names := []string{bad}
+		for i := range objects {
+			names = append(names, fmt.Sprint(i))
 		}
-		if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-			for i := range objects {
-				queue.Add(requestFor(fmt.Sprint(i)))
-			}
-			queue.Add(requestFor(bad))
-			return nil
-		})); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := c.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		expectHeldRetries(t, seen, objects)
+		errorLines := superviseFor(t, time.Hour, inner, names...)
+		expectRetries(t, seen, objects, heldRetry, heldRetry*5/4)
 		if want := len(seen.at[bad]); errorLines != want || want > 30 {
 			t.Errorf("%d errors are logged, want %d, one for each call for the bad request", errorLines, want)
 		}
 	})
 }
 
+// superviseFor runs a controller whose reconciler is supervised for a time, with a request for each name at the beginning. It
+// returns how many errors are in the log.
+func superviseFor(t *testing.T, atMost time.Duration, inner reconcile.Reconciler, names ...string) (errorLines int) {
+	t.Helper()
+	var logging sync.Mutex // protects errorLines
+	log := funcr.New(func(_, line string) {
+		logging.Lock()
+		defer logging.Unlock()
+		if !strings.Contains(line, `"level"=`) { // Errors have no level.
+			errorLines++
+		}
+	}, funcr.Options{})
+	app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
+	c, err := controller.NewUnmanaged("supervised", controller.Options{
+		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
+		SkipNameValidation: ptr.To(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		for _, name := range names {
+			queue.Add(requestFor(name))
+		}
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), atMost)
+	defer cancel()
+	if err := c.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return errorLines
+}
+
 func requestFor(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// expectHeldRetries fails the test unless the requests were repeated after 30 to 37.5 seconds, and not all at once.
-func expectHeldRetries(t *testing.T, seen *calls, objects int) {
+// expectRetries fails the test unless the requests were repeated for an hour, each time after a time between two limits, and
+// not all at once.
+func expectRetries(t *testing.T, seen *calls, objects int, from, to time.Duration) {
 	t.Helper()
 	gaps := map[time.Duration]bool{}
 	for i := range objects {
 		at := seen.at[fmt.Sprint(i)]
-		if len(at) < int(time.Hour/(heldRetry*5/4)) {
+		if len(at) < int(time.Hour/to) {
 			t.Errorf("request %d was repeated %d times within an hour", i, len(at))
 		}
 		for j := 1; j < len(at); j++ {
 			gap := at[j].Sub(at[j-1])
 			gaps[gap] = true
-			if gap < heldRetry || gap > heldRetry*5/4+time.Second {
+			if gap < from || gap > to+time.Second {
 				t.Errorf("request %d was repeated after %s", i, gap)
 			}
 		}

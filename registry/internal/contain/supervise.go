@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // Supervise returns a reconciler that calls r and supervises it, as registry.Supervise describes, for the module of a
@@ -98,7 +99,7 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 	began := time.Now()
 	result, err = s.inner.Reconcile(ctx, r)
 	if after := retryAfter(err); after > 0 {
-		logf.FromContext(ctx).V(1).Info("A delete is repeated later", "reason", err.Error(), "after", after.String())
+		logf.FromContext(ctx).V(1).Info("A request was held or refused; the reconcile is repeated later", "reason", err.Error(), "after", after.String())
 		result, err = reconcile.Result{RequeueAfter: after}, nil
 	}
 	s.count(result, err, time.Since(began))
@@ -143,18 +144,29 @@ const (
 	heldRetry = 30 * time.Second
 	// replacedRetry is when a reconcile is repeated that has read an object which was replaced. The cache may lag behind.
 	replacedRetry = time.Second
+	// refusedRetry is when a reconcile is repeated whose writes the gate has refused, with up to half of it more. A backoff
+	// could wait for minutes after the gate is open again.
+	refusedRetry = 5 * time.Second
 )
 
-// retryAfter returns when a reconcile is repeated that has failed with nothing else than deletes which were held, or deletes
-// of objects that were replaced: none of that is an error for a log. It is 0 for all other errors.
+// retryAfter returns when a reconcile is repeated that has failed with nothing else than deletes which were held, deletes of
+// objects that were replaced, or writes that the gate has refused: none of that is an error for a log. It is 0 for all other
+// errors.
 func retryAfter(err error) time.Duration {
 	switch {
 	case deletes.IsHeld(err):
 		return heldRetry + rand.N(heldRetry/4)
 	case errtree.All(err, isReplaced):
 		return replacedRetry
+	case errtree.All(err, isRefused):
+		return refusedRetry + rand.N(refusedRetry/2)
 	}
 	return 0
+}
+
+func isRefused(err error) bool {
+	_, refused := err.(*transport.RefusedError) //nolint:errorlint // errtree.All unwraps.
+	return refused
 }
 
 func isReplaced(err error) bool {

@@ -110,7 +110,7 @@ func (l *Life) config() *rest.Config {
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if l.part.onLeader() { // No layer waits between this gate and the connection.
-			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.Refuse}
+			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.RefuseWrite}
 		}
 		return &fencedTransport{
 			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log), deletes: l.decideDeletes,

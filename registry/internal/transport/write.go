@@ -29,7 +29,7 @@ func (c *Chain) write(r *http.Request, kind requestKind) (*http.Response, error)
 	term, err := c.Gate()
 	if err != nil {
 		isSettled = true
-		return Refuse(r, err)
+		return RefuseWrite(r, err)
 	}
 	if term != 0 {
 		r.Header.Set("User-Agent", agentIn(c.UserAgent, term))
@@ -37,6 +37,20 @@ func (c *Chain) write(r *http.Request, kind requestKind) (*http.Response, error)
 	response, err := SendLimited(c.Base, r)
 	isSettled = IsUnsent(err) || err == nil && isConclusive(response)
 	return c.accept(r, kind, response, err)
+}
+
+// RefusedError is the error of a write that a gate has refused. It has the text of the gate's error, and matches it.
+type RefusedError struct{ gate error }
+
+// Error returns the text of the gate's error.
+func (e *RefusedError) Error() string { return e.gate.Error() }
+
+// Unwrap returns the gate's error.
+func (e *RefusedError) Unwrap() error { return e.gate }
+
+// RefuseWrite is Refuse for a write that a gate refuses with err; the error that it returns wraps a RefusedError.
+func RefuseWrite(r *http.Request, err error) (*http.Response, error) {
+	return Refuse(r, &RefusedError{err})
 }
 
 // isConclusive reports whether a response says what has become of a write. A gateway between the hub and the API server, or
