@@ -222,22 +222,6 @@ func TestRegistry_WarmModules(t *testing.T) {
 	}
 }
 
-// A hook that writes fails while the gate refuses writes, and the app with it.
-func TestRegistry_WarmBehindAGate(t *testing.T) {
-	t.Parallel()
-	writes := registry.NewModule("writes", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
-		l.Append(fx.StartHook(func(ctx context.Context) error {
-			return remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "gate-"}})
-		}))
-	})})
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules, o.Gate = []registry.Module{writes}, func(registry.ClusterName) (int64, error) { return 0, registry.ErrNotLeader }
-	})
-	_, config := remote(t, "one")
-	ensureWarm(t, r, config, true)
-	expectState(t, r, "a", state.StateFailed, state.ReasonStartFailed)
-}
-
 // A warm remote that was away, or paused, is warm again with another app.
 func TestRegistry_WarmAfterAnOutage(t *testing.T) {
 	t.Parallel()

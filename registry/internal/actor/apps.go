@@ -34,22 +34,24 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
-	var wasReady bool // of the actor's goroutine
+	isEarly := a.wants.Warm
+	var wasReady bool // before the app ends
 	go e.Run(
 		func() {
+			wasReady = true
 			a.do(func() {
 				a.learn(machine.AppReady{Epoch: number})
-				wasReady, a.removal.Gate = true, nil
+				a.removal.Gate = nil
 			})
 		},
 		func(err error) {
 			failed := machine.Failure(app.Describe(err))
 			failed.Message = redact(failed.Message)
-			a.host.Apps.Metrics.CountAppFailure(string(a.name), failed.Reason)
-			a.logFailure(failed, err)
+			refused := e.Refused(wasReady, err) // A hook that writes fails while the gate is closed.
+			a.noteFailure(failed, err, isEarly && refused != nil)
 			a.do(func() {
-				a.learn(machine.AppEnded{Epoch: number, Why: failed})
-				a.removal.Gate = e.Refused(wasReady) // A hook that writes fails while the gate is closed.
+				a.learn(machine.AppEnded{Epoch: number, Why: failed, Refused: refused != nil})
+				a.removal.Gate = refused
 				if failed.OfRemote {
 					l.ProbeNow()
 				}
@@ -98,8 +100,15 @@ func (a *Actor) noteWaiting(number int64) {
 	})
 }
 
-func (a *Actor) logFailure(failed machine.Failure, err error) {
+// noteFailure counts and logs the failure of an app. The failure of a warm app that could not write is expected: it is not
+// counted, and logged for debugging only.
+func (a *Actor) noteFailure(failed machine.Failure, err error, isExpected bool) {
 	log := a.log
+	if isExpected {
+		log = log.V(1)
+	} else {
+		a.host.Apps.Metrics.CountAppFailure(string(a.name), failed.Reason)
+	}
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		log = log.WithValues("stack", string(panicked.Stack))

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // CleanupStep reverts the changes of a module in a remote when the remote is removed for good. registry.CleanupStep
@@ -63,14 +65,16 @@ func (e *Epoch) Clean(ctx context.Context) (left []string, closed error) {
 // refusal is a write that the gate has refused.
 type refusal struct{ err error }
 
-// Refused returns the error with which the gate has refused a write, if that may be why the app has failed: the app was not ready
-// yet, or the gate is closed now.
-func (e *Epoch) Refused(wasReady bool) error {
+// Refused returns the error with which the gate has refused a write, if that may be why the app has failed with err: err says
+// it, the app was not ready yet, or the gate is closed now.
+func (e *Epoch) Refused(wasReady bool, err error) error {
 	last := e.refused.Load()
 	if last == nil {
 		return nil
 	}
-	if _, closed := e.Gate(e.Name); wasReady && closed == nil {
+	_, closed := e.Gate(e.Name)
+	var refused *transport.RefusedError
+	if wasReady && closed == nil && !errors.As(err, &refused) {
 		return nil
 	}
 	return last.err

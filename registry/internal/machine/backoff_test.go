@@ -18,7 +18,7 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for range 5 {
-		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonStartFailed, OfRemote: true}, now)
+		m.applyEnded(AppEnded{Epoch: m.App.Epoch, Why: Failure{Reason: state.ReasonStartFailed, OfRemote: true}}, now)
 		m.Decide(now)
 		m.applyGone(m.App.Epoch)
 		m.Decide(now)
@@ -37,7 +37,7 @@ func TestMachine_Backoff(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	fail := func() time.Duration {
-		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonModuleFailed}, now)
+		m.applyEnded(AppEnded{Epoch: m.App.Epoch, Why: Failure{Reason: state.ReasonModuleFailed}}, now)
 		m.Decide(now)
 		m.applyGone(m.App.Epoch)
 		m.Decide(now)
@@ -79,7 +79,7 @@ func TestMachine_Zombies(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for left := 1; ; left++ {
-		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonModuleFailed, Message: "boom"}, now)
+		m.applyEnded(AppEnded{Epoch: m.App.Epoch, Why: Failure{Reason: state.ReasonModuleFailed, Message: "boom"}}, now)
 		m.Decide(now)
 		m.Zombies = left
 		m.applyGone(m.App.Epoch)

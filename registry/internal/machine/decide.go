@@ -211,7 +211,9 @@ func (m *Machine) startFirst(do *actions) {
 
 // newApp returns a starting app of the desired shape, with a new epoch.
 func (m *Machine) newApp() App {
-	return App{phase: phaseStarting, Epoch: m.NextEpoch(), endpoint: m.want.Endpoint, shape: m.want.Shape}
+	return App{
+		phase: phaseStarting, Epoch: m.NextEpoch(), endpoint: m.want.Endpoint, shape: m.want.Shape, early: m.want.Warm,
+	}
 }
 
 // mayStart reports whether an app of the desired shape may start now.

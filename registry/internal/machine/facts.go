@@ -43,10 +43,11 @@ type AppWaiting struct {
 	Waiting state.Condition
 }
 
-// AppEnded means that an app ended by itself.
+// AppEnded means that an app ended by itself. Refused says that the reason may be a write that the gate has refused.
 type AppEnded struct {
-	Epoch int64
-	Why   Failure
+	Epoch   int64
+	Why     Failure
+	Refused bool
 }
 
 // AppYielded means that the controllers of an app have ended, so that the next app can replace it.
@@ -70,7 +71,7 @@ func (f SwapFailed) applyTo(m *Machine, now time.Time) {
 func (f AppBuilt) applyTo(m *Machine, _ time.Time)       { m.applyBuilt(f.Epoch, f.Steps) }
 func (f AppReady) applyTo(m *Machine, now time.Time)     { m.applyReady(f.Epoch, now) }
 func (f AppWaiting) applyTo(m *Machine, _ time.Time)     { m.applyWaiting(f.Epoch, f.Waiting) }
-func (f AppEnded) applyTo(m *Machine, now time.Time)     { m.applyEnded(f.Epoch, f.Why, now) }
+func (f AppEnded) applyTo(m *Machine, now time.Time)     { m.applyEnded(f, now) }
 func (f AppYielded) applyTo(m *Machine, _ time.Time)     { m.applyYielded(f.Epoch) }
 func (f AppCleaned) applyTo(m *Machine, _ time.Time)     { m.applyCleaned(f.Epoch) }
 func (f AppGone) applyTo(m *Machine, _ time.Time)        { m.applyGone(f.Epoch) }

@@ -64,7 +64,7 @@ func (w *world) step(t *rapid.T) {
 		w.m.applyReady(epoch, w.now)
 	case 10:
 		w.failed[epoch] = true
-		w.m.applyEnded(epoch, Failure{Reason: state.ReasonModuleFailed}, w.now)
+		w.m.applyEnded(AppEnded{Epoch: epoch, Why: Failure{Reason: state.ReasonModuleFailed}, Refused: rapid.Bool().Draw(t, "refused")}, w.now)
 	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
 		w.finishAll()

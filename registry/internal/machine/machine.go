@@ -32,6 +32,7 @@ type Machine struct {
 	Failures int
 	retryAt  time.Time
 	misses   int // consecutive failures because of the remote, although its probes succeed
+	refusals int // consecutive failures of a warm remote's apps because the gate has refused writes
 
 	cleaned bool  // the cleanup steps of a removal have finished
 	Trial   trial // of the credential that may replace the credential in use
@@ -67,6 +68,7 @@ type App struct {
 	ended    bool            // it ended by itself, and must still be stopped
 	built    bool            // its graph was built
 	steps    int             // the number of its cleanup steps, once it is built
+	early    bool            // it was started while the remote was to be warm
 	heir     bool            // of the next app: the running app has yielded to it
 }
 
@@ -153,8 +155,12 @@ func (m *Machine) Apply(f Fact, now time.Time) { f.applyTo(m, now) }
 // SetShape changes the shape of the desired app. The backoff of a failed app continues, unlike after ApplyWant.
 func (m *Machine) SetShape(shape string) { m.want.Shape = shape }
 
-// ApplyWant replaces the desired state. A change that may fix a failed app ends its backoff.
+// ApplyWant replaces the desired state. A change that may fix a failed app ends its backoff. When a warm remote is to work,
+// the failures of its apps no longer count: they may have failed because they could not write.
 func (m *Machine) ApplyWant(w Want) {
+	if m.want.Warm && !w.Warm {
+		m.Failures, m.misses, m.refusals, m.retryAt, m.Failure = 0, 0, 0, time.Time{}, nil
+	}
 	if w.Endpoint != m.want.Endpoint || w.Credential != m.want.Credential || w.Shape != m.want.Shape {
 		m.Failures, m.misses, m.retryAt = 0, 0, time.Time{}
 	}
@@ -216,7 +222,7 @@ func (m *Machine) applyReady(epoch int64, now time.Time) {
 
 // settled records that an app is as it should be: the running app is ready, or the app of a warm remote waits.
 func (m *Machine) settled(a *App) {
-	a.waiting, m.Failure, m.misses = state.Condition{}, nil, 0
+	a.waiting, m.Failure, m.misses, m.refusals = state.Condition{}, nil, 0, 0
 }
 
 // applyWaiting records why a starting app waits.
@@ -228,22 +234,30 @@ func (m *Machine) applyWaiting(epoch int64, f state.Condition) {
 
 // applyEnded records that an app ended by itself, and sets the time of the next start. The app must still be stopped:
 // it may hold connections and goroutines.
-func (m *Machine) applyEnded(epoch int64, f Failure, now time.Time) {
-	a := m.appOf(epoch)
+func (m *Machine) applyEnded(f AppEnded, now time.Time) {
+	a := m.appOf(f.Epoch)
 	if a == nil || !a.Runs() || a.ended {
 		return
+	}
+	a.ended = true
+	isRefused := f.Refused && a.early
+	if isRefused && !m.want.Warm {
+		return // The write may have been refused before the remote was to work: the next app starts at once.
 	}
 	if (a.Lent() || a.phase == phaseWarm) && now.Sub(a.readyAt) >= RetryReset {
 		m.Failures = 0
 	}
 	count := &m.Failures
-	if f.OfRemote {
+	switch {
+	case isRefused:
+		count = &m.refusals
+	case f.Why.OfRemote:
 		count = &m.misses
 	}
 	delay := Backoff(*count, m.Jitter())
 	*count++
 	m.retryAt = now.Add(delay)
-	m.Failure, a.ended = &f, true
+	m.Failure = &f.Why
 }
 
 // applyYielded records that the controllers of an app have ended, so that the next app may replace it.

@@ -74,14 +74,14 @@ func TestMachine_Decisions(t *testing.T) {
 	warm := func(m *Machine, now time.Time) { m.applyReady(m.next.Epoch, now) }
 	yielded := func(m *Machine, _ time.Time) { m.applyYielded(m.App.Epoch) }
 	nextFails := func(m *Machine, now time.Time) {
-		m.applyEnded(m.next.Epoch, Failure{Module: "x", Reason: state.ReasonModuleFailed, Message: "boom"}, now)
+		m.applyEnded(AppEnded{Epoch: m.next.Epoch, Why: Failure{Module: "x", Reason: state.ReasonModuleFailed, Message: "boom"}}, now)
 	}
 	built := func(steps int) func(*Machine, time.Time) {
 		return func(m *Machine, _ time.Time) { m.applyBuilt(m.App.Epoch, steps) }
 	}
 	remove := change(func(w *Want) { w.Stop, w.RemoveBy = true, epochZero.Add(time.Minute) })
 	fails := func(m *Machine, now time.Time) {
-		m.applyEnded(m.App.Epoch, Failure{Module: "x", Reason: state.ReasonModuleFailed, Message: "boom"}, now)
+		m.applyEnded(AppEnded{Epoch: m.App.Epoch, Why: Failure{Module: "x", Reason: state.ReasonModuleFailed, Message: "boom"}}, now)
 	}
 	for name, steps := range map[string][]step{
 		"a new endpoint is tried and warmed beside the app, which then makes room": {
@@ -285,7 +285,7 @@ func TestMachine_Decisions(t *testing.T) {
 			}, []ActionKind{Stop}, state.StateFailed},
 		},
 		"facts of another epoch are ignored": {
-			{func(m *Machine, now time.Time) { m.applyEnded(m.App.Epoch-1, Failure{}, now) }, nil, state.StateReady},
+			{func(m *Machine, now time.Time) { m.applyEnded(AppEnded{Epoch: m.App.Epoch - 1, Why: Failure{}}, now) }, nil, state.StateReady},
 			{func(m *Machine, _ time.Time) { m.applyGone(m.App.Epoch) }, nil, state.StateReady},
 		},
 	} {

@@ -23,7 +23,10 @@ func TestMachine_Warm(t *testing.T) {
 	remove := func(w *Want) { w.Stop, w.RemoveBy = true, epochZero.Add(20*time.Second) }
 	ready := func(m *Machine, _ time.Time) { m.applyReady(m.Latest().Epoch, epochZero) }
 	gone := func(m *Machine, _ time.Time) { m.applyGone(m.Latest().Epoch) }
-	fails := func(m *Machine, _ time.Time) { m.applyEnded(m.Latest().Epoch, boom, epochZero) }
+	fails := func(m *Machine, _ time.Time) { m.applyEnded(AppEnded{Epoch: m.Latest().Epoch, Why: boom}, epochZero) }
+	refused := func(m *Machine, _ time.Time) {
+		m.applyEnded(AppEnded{Epoch: m.Latest().Epoch, Why: boom, Refused: true}, epochZero)
+	}
 	for name, steps := range map[string][]step{
 		"the same app works": {
 			{work, []ActionKind{Release}, state.StateReady},
@@ -98,8 +101,20 @@ func TestMachine_Warm(t *testing.T) {
 		},
 		"the app fails": {
 			{fails, []ActionKind{Stop}, state.StateFailed},
-			{work, nil, state.StateFailed},
 			{gone, nil, state.StateFailed},
+			{work, []ActionKind{Start}, state.StateStarting},
+			{ready, nil, state.StateReady},
+		},
+		"the app works before it has ended with a failure": {
+			{fails, []ActionKind{Stop}, state.StateFailed},
+			{work, nil, state.StateStarting},
+			{gone, []ActionKind{Start}, state.StateStarting},
+		},
+		"the app works before it fails because its write was refused": {
+			{work, []ActionKind{Release}, state.StateReady},
+			{refused, []ActionKind{Stop}, state.StateStarting},
+			{gone, []ActionKind{Start}, state.StateStarting},
+			{refused, []ActionKind{Stop}, state.StateFailed}, // This app was never warm.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,9 +149,47 @@ func TestMachine_WarmAfterFailures(t *testing.T) {
 				m.want.Warm = false
 				m.Decide(now)
 			}
-			m.applyEnded(m.Latest().Epoch, boom, now)
+			m.applyEnded(AppEnded{Epoch: m.Latest().Epoch, Why: boom}, now)
 			if got := m.Status(now).Restarts; got != 1 {
 				t.Errorf("%d restarts after ten minutes without a failure, want 1", got)
+			}
+		})
+	}
+}
+
+// Apps of a warm remote that fail because the gate refuses their writes are started again with a backoff, and do not count.
+// Failures of other reasons count until the remote is to work.
+func TestMachine_WarmWithoutWrites(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		refused  bool
+		restarts int
+	}{
+		"refused": {refused: true, restarts: 0},
+		"others":  {refused: false, restarts: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, now := warmMachine(t), epochZero
+			var last time.Duration
+			for range 5 {
+				m.applyEnded(AppEnded{Epoch: m.next.Epoch, Why: boom, Refused: want.refused}, now)
+				m.Decide(now)
+				m.applyGone(m.next.Epoch)
+				m.Decide(now)
+				at := m.WakeAt(now)
+				last, now = at.Sub(now), at
+				m.Decide(now)
+			}
+			if last < 10*time.Second {
+				t.Errorf("the app is started again after %s, want a backoff that grows", last)
+			}
+			if got := m.Status(now).Restarts; got != want.restarts {
+				t.Errorf("%d restarts, want %d", got, want.restarts)
+			}
+			m.ApplyWant(Want{Endpoint: m.want.Endpoint, Credential: m.want.Credential, Shape: m.want.Shape})
+			if got := m.Status(now); got.Restarts != 0 || got.App.Status == metav1.ConditionFalse {
+				t.Errorf("%d restarts and %+v when the remote is to work, want none and no failure", got.Restarts, got.App)
 			}
 		})
 	}
@@ -152,7 +205,7 @@ func failWarm(t *testing.T, m *Machine, now time.Time) time.Time {
 			t.Errorf("status %+v of epoch %d, want state %s and the failure of epoch %d", got.App, got.Epoch, to, m.next.Epoch)
 		}
 	}
-	m.applyEnded(m.next.Epoch, boom, now)
+	m.applyEnded(AppEnded{Epoch: m.next.Epoch, Why: boom}, now)
 	m.Decide(now)
 	expect(state.StateFailed)
 	m.applyGone(m.next.Epoch)
@@ -178,7 +231,7 @@ func TestMachine_WarmAfterTheFailureOfAnother(t *testing.T) {
 	m.applyReady(m.next.Epoch, epochZero)
 	m.Decide(epochZero)
 	m.want.Warm = true
-	m.applyEnded(m.App.Epoch, boom, epochZero)
+	m.applyEnded(AppEnded{Epoch: m.App.Epoch, Why: boom}, epochZero)
 	m.Decide(epochZero)
 	m.applyGone(m.App.Epoch)
 	m.Decide(epochZero)

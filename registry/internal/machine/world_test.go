@@ -68,7 +68,7 @@ func newWorld(t *rapid.T) *world {
 func (w *world) takeOver(t *rapid.T) {
 	if rapid.Bool().Draw(t, "fails") {
 		w.failed[w.m.Latest().Epoch] = true
-		w.m.applyEnded(w.m.Latest().Epoch, boom, w.now)
+		w.m.applyEnded(AppEnded{Epoch: w.m.Latest().Epoch, Why: boom, Refused: rapid.Bool().Draw(t, "refused")}, w.now)
 		w.act(t)
 		w.check(t)
 	}
