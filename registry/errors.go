@@ -31,8 +31,8 @@ var (
 	// ErrNotLeader says that this hub may not write, because another hub leads. A gate's errors match it (see
 	// Options.Gate), those of a Leader, and the error of WithClient on a standby.
 	ErrNotLeader = app.ErrNotLeader
-	// ErrElsewhere says that another replica of this hub runs the remote. A gate's errors match it (see Options.Gate), and
-	// so does the error of WithClient for such a remote.
+	// ErrElsewhere says that another replica of this hub runs the remote, or will run it. A gate's errors match it (see
+	// Options.Gate), and so does the error of WithClient for such a remote.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")

@@ -155,7 +155,8 @@ const (
 	EventReady = EventKind(actor.EventReady)
 	// EventLost means that the epoch that was ready no longer is.
 	EventLost = EventKind(actor.EventLost)
-	// EventStopped means that the registry has forgotten the remote.
+	// EventStopped means that the registry has forgotten the remote: it has left the hub, or another replica of the hub runs
+	// it from now on, which Registry.IsElsewhere tells apart.
 	EventStopped = EventKind(actor.EventStopped)
 	// EventChanged means that the remote's Status changed in any other way.
 	EventChanged = EventKind(actor.EventChanged)

@@ -101,6 +101,17 @@ func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	return err
 }
 
+// IsElsewhere reports whether another replica of this hub runs a remote, or will run it: the error of Options.Gate matches
+// ErrElsewhere. A remote that is warm here is elsewhere, too. A remote that is neither registered here nor elsewhere has left
+// the hub, as far as this replica knows.
+func (r *Registry) IsElsewhere(name ClusterName) bool {
+	if r.remotes.Apps.Gate == nil {
+		return false
+	}
+	_, closed := r.remotes.Apps.Gate(name)
+	return errors.Is(closed, ErrElsewhere)
+}
+
 // lentCluster is the cluster.Cluster that a lease lends: the app's connection, with a client that works until the
 // lease ends, also when another app has replaced this app.
 type lentCluster struct {

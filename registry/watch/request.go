@@ -16,7 +16,7 @@ type Request struct {
 	types.NamespacedName
 	// Lost is true if the remote has left the hub or is no longer selected, so that the state kept for it can be
 	// cleaned up. Only sources with Options.TellLost make such requests. The remote may be back when the request is
-	// handled: call Registry.Status before cleaning up.
+	// handled, or another replica of the hub may have it: call Registry.Status and Registry.IsElsewhere before cleaning up.
 	Lost bool
 }
 

@@ -31,8 +31,9 @@ type Options[object client.Object] struct {
 	// Indexes are added to the cache of each remote before the first of its objects makes a request.
 	Indexes []Index
 	// TellLost adds a request with Lost set when a remote has left the hub or is no longer selected. A remote that is
-	// only unreachable is not lost. A hub that was not running when a remote left does not learn of it; clean up for
-	// such remotes by comparing with Registry.List.
+	// only unreachable is not lost. Neither is a remote that another replica of the hub runs, see Registry.IsElsewhere: if it
+	// leaves the hub, the sources of that replica tell it. A hub that was not running when a remote left does not learn of
+	// it; clean up for such remotes by comparing with the Clusters, or with Registry.List if the hub is alone.
 	TellLost bool
 }
 
@@ -85,7 +86,7 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	case !wanted && one != nil:
 		one.cancel()
 		delete(s.engaged, e.Name)
-		if s.options.TellLost {
+		if s.options.TellLost && !s.registry.IsElsewhere(e.Name) {
 			s.queue.Add(Request{Cluster: e.Name, Lost: true})
 		}
 	case wanted && info.State == state.StateReady && (one == nil || one.epoch != info.Epoch):

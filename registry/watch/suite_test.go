@@ -44,6 +44,12 @@ type hub struct {
 // newHub returns a hub to which setUp adds controllers. It runs until the test ends.
 func newHub(t testing.TB, setUp func(h *hub) error) *hub {
 	t.Helper()
+	return newHubBehind(t, nil, setUp)
+}
+
+// newHubBehind is newHub for a hub whose writes a gate may refuse.
+func newHubBehind(t testing.TB, gate func(state.ClusterName) (int64, error), setUp func(h *hub) error) *hub {
+	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -62,6 +68,7 @@ func newHub(t testing.TB, setUp func(h *hub) error) *hub {
 	}
 	remotes, err := registry.New(registry.Options{
 		Hub: config, HubMapper: mgr.GetRESTMapper(), Scheme: scheme, Policy: policy(), AllowDuplicates: true, AllowHub: true,
+		Gate: gate,
 	})
 	if err != nil {
 		t.Fatalf("New: %v", err)

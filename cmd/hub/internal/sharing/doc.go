@@ -28,8 +28,9 @@ A remote that does not respond delays the hand-over of its shard for [warmPatien
 # The gate
 
 Gate is called with the name of a remote, and asks the replica about the UID that the last reconcile had for it. A name without
-a Cluster is [registry.ErrNotFound], a Cluster of another replica [registry.ErrElsewhere], a Cluster of this replica that has missed its
-deadline or hands the Cluster over neither. The empty name is that of writes for no
+a Cluster is [registry.ErrNotFound]. A Cluster of another replica is [registry.ErrElsewhere], and so is a Cluster that this replica
+hands over, from the moment at which Drain ends its app: modules must not take it for a Cluster that has left the hub. A Cluster of
+this replica that has missed its deadline is neither. The empty name is that of writes for no
 remote, such as those of the connection to NATS: the replica may write while it has a valid Lease.
 
 # Holds of deletes

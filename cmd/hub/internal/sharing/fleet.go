@@ -170,23 +170,28 @@ func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if err == nil {
 		return epoch, nil
 	}
-	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid))
+	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid, f.replica.HolderOf(uid)))
 }
 
-// errClosed says that this hub has a Cluster, and may not write to it at this moment. It is not ErrElsewhere, since nothing tells a
+// errClosed says that this hub runs a Cluster, and may not write to it at this moment. It is not ErrElsewhere, since nothing tells a
 // module when the gate opens again: it has to try again.
-var errClosed = errors.New("this replica has no valid Lease at this moment, or hands the Cluster over")
+var errClosed = errors.New("this replica has no valid Lease at this moment, or is about to hand the Cluster over")
 
-// whyClosed returns the reason why this hub may not write to a Cluster.
-func (f *Fleet) whyClosed(uid types.UID) error {
-	switch holder := f.replica.HolderOf(uid); holder {
-	case "":
+// whyClosed returns the reason why this hub may not write to a Cluster with this holder. When this hub hands the Cluster over, it
+// is elsewhere as soon as its app ends here, which is before the record has the next holder.
+func (f *Fleet) whyClosed(uid types.UID, holder string) error {
+	f.mu.RLock()
+	role := f.parts[shards.Of(uid, f.count)].role
+	f.mu.RUnlock()
+	switch {
+	case holder == "":
 		return fmt.Errorf("%w: no replica has it at this moment", registry.ErrElsewhere)
-	case f.name:
-		return errClosed
-	default:
+	case holder != f.name:
 		return fmt.Errorf("%w: %s", registry.ErrElsewhere, holder)
+	case role != cluster.RoleRunner:
+		return fmt.Errorf("%w: this replica hands it over", registry.ErrElsewhere)
 	}
+	return errClosed
 }
 
 // IsAlive is the Alive of registry.Options. It reports whether a replica may be alive, as far as this replica knows.

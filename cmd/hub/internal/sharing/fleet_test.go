@@ -224,7 +224,13 @@ func TestFleet_Drain(t *testing.T) {
 		}
 		return nil
 	}
+	if err := s.fleet.whyClosed(s.uid, "hub-0"); errors.Is(err, registry.ErrElsewhere) {
+		t.Errorf("the gate returns %v before the Drain, want an error that is not ErrElsewhere", err)
+	}
 	must(t, s.fleet.Drain(t.Context(), 0))
+	if err := s.fleet.whyClosed(s.uid, "hub-0"); !errors.Is(err, registry.ErrElsewhere) {
+		t.Errorf("the gate returns %v when the app ends, want ErrElsewhere", err)
+	}
 	s.expectRequest(t)
 	if want := []cluster.Role{cluster.RoleRunner, cluster.RoleNone}; fmt.Sprint(roles) != fmt.Sprint(want) {
 		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
