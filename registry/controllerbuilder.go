@@ -116,6 +116,8 @@ func (b *ControllerBuilder[request]) Build(r reconcile.TypedReconciler[request])
 //   - A call that does not return within twice its timeout fails its module. Its goroutine stays
 //     behind with the app, which is fenced; the next app starts without it.
 //   - A request that r requeues is called again after at least a tenth of a second.
+//   - An error that wraps nothing else than refusals of Options.Gate, or of the Leader of a hub part, is no error in logs and
+//     metrics: the request is called again after 5 to 7.5 seconds.
 //
 // manager is the Manager that the module was given, and the app's name for the module. With any other
 // manager, as in a test of the reconciler alone, Supervise returns r.

@@ -90,7 +90,9 @@ then the App condition is False, and the modules and leases continue.
 With Desired.Warm, Starting leads to Warm in place of Ready: the app is built, its hooks have run, its caches are filled, and
 its controllers wait. When Desired.Warm is cleared, the same app works at once, unless the desired app has changed as well:
 then another app is started. When Desired.Warm is set, a working app and its leases end, and the next app waits. A warm app
-fails, is lost with its remote, and is started again as any other app; its modules count as Starting. This is for a hub that
+fails, is lost with its remote, and is started again as any other app; its modules count as Starting. When Desired.Warm is
+cleared, the failures no longer count, and an app that has failed is started at once. A warm app that fails because the gate has
+refused a write, such as that of an OnStart hook, is not counted as a failure at all. This is for a hub that
 is about to take a remote over from another hub, which has the remote at work meanwhile and cleans up if the remote is
 removed: the removal of a warm remote runs no cleanup step, and reports none as abandoned.
 
@@ -211,6 +213,9 @@ the remote is in flight. A write counts before it asks the gate, until its outco
 sent, or it has a response. A write with any other end may still take effect, and counts until it would have timed out. The
 count is that of a name (internal/inflight): it outlives epochs, connections and the remote. Without a gate nothing is
 counted.
+
+A supervised reconcile that has failed with nothing else than refused writes is no error: it is repeated after some seconds until
+the gate is open.
 
 # Limits of what a remote sends
 
