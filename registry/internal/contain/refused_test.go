@@ -25,7 +25,7 @@ func TestSupervise_RefusedWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects, bad = 50, "bad"
 		seen := &calls{at: map[string][]time.Time{}}
-		_, err := transport.RefuseWrite(&http.Request{}, errors.New("the gate is closed")) //nolint:bodyclose // There is no response.
+		_, err := transport.RefuseWrite(&http.Request{}, errors.New("the gate is closed"))
 		refused := fmt.Errorf("update x: %w", &url.Error{Op: "Put", URL: "/", Err: err})
 		inner := reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
 			seen.note(r.Name)
