@@ -125,6 +125,9 @@ func TestRegistry_ReconcileBehindAGate(t *testing.T) {
 		return metric(t, all, "clusterfx_reconcile_total", map[string]string{"cluster": "refused", "module": "counter", "result": result})
 	}
 	eventually(t, func() error {
+		if got := results("error"); got > 0 {
+			t.Fatalf("%v reconciles are errors, want 0", got)
+		}
 		if got := results("requeue_after"); got < 3 {
 			return fmt.Errorf("%v reconciles are repeated later, want 3 or more", got)
 		}
