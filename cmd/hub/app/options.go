@@ -98,8 +98,8 @@ func (o Options) process() process.Options {
 		Sharing: process.Sharing{
 			Enabled: o.Sharing.Enabled, Labels: o.Sharing.Labels, Shards: o.Sharing.Shards,
 			LeaveTimeout: o.Sharing.LeaveTimeout,
-			ForgetAfter: o.Sharing.forgetAfter,
-			Timing:      shards.Timing{Duration: o.Sharing.LeaseDuration, Deadline: o.Sharing.RenewDeadline, Retry: o.Sharing.RetryPeriod},
+			ForgetAfter:  o.Sharing.forgetAfter,
+			Timing:       shards.Timing{Duration: o.Sharing.LeaseDuration, Deadline: o.Sharing.RenewDeadline, Retry: o.Sharing.RetryPeriod},
 		},
 	}
 }

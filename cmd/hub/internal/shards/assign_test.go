@@ -184,8 +184,11 @@ func TestAssign_Pins(t *testing.T) {
 		at     []string
 		most   int // of the shards that one of at may have then
 	}{
-		{"north", 1, []string{all[0].Name}, 36}, {"north", 30, []string{all[0].Name}, 36}, {"north", 60, []string{all[0].Name}, 60},
-		{"south", 40, []string{all[1].Name, all[2].Name}, 36}, {"south", DefaultCount, []string{all[1].Name, all[2].Name}, 64},
+		{"north", 1, []string{all[0].Name}, 36},
+		{"north", 30, []string{all[0].Name}, 36},
+		{"north", 60, []string{all[0].Name}, 60},
+		{"south", 40, []string{all[1].Name, all[2].Name}, 36},
+		{"south", DefaultCount, []string{all[1].Name, all[2].Name}, 64},
 	} {
 		pins := pinTo(c.place, c.shards)
 		after := Assign(before, all, pins)

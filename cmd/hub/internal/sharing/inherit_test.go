@@ -84,7 +84,9 @@ func (u *unlisted) List(context.Context, client.ObjectList, ...client.ListOption
 }
 
 // IndexField does nothing.
-func (u *unlisted) IndexField(context.Context, client.Object, string, client.IndexerFunc) error { return nil }
+func (u *unlisted) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
 
 // A start whose Clusters cannot be listed tries until its context ends, and no longer.
 func TestFleet_StartEnds(t *testing.T) {

@@ -5,6 +5,7 @@ package sharing
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,9 +20,13 @@ const (
 	pinnedKey = "set"
 )
 
+// pinTimeout limits a read of the cache, which waits until the cache is in sync.
+const pinTimeout = time.Second
+
 // indexPins adds the index to a cache that has not started.
 func indexPins(clusters client.FieldIndexer) error {
-	err := clusters.IndexField(context.Background(), &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
+	ctx := context.Background() //nolint:forbidigo // Nothing waits for it.
+	err := clusters.IndexField(ctx, &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
 		if c, ok := o.(*hubv1.Cluster); ok && len(c.Spec.Runner.MatchLabels) > 0 {
 			return []string{pinnedKey}
 		}
@@ -35,9 +40,11 @@ func indexPins(clusters client.FieldIndexer) error {
 
 // pinned returns the Clusters with labels for their runner, which the caller does not change.
 func (f *Fleet) pinned() []hubv1.Cluster {
+	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout) //nolint:forbidigo // A collector of metrics has none.
+	defer cancel()
 	var pinned hubv1.ClusterList
-	err := f.clusters.List(context.Background(), &pinned, client.MatchingFields{pinIndex: pinnedKey}, client.UnsafeDisableDeepCopy)
-	if err != nil { // The cache has not started.
+	err := f.clusters.List(ctx, &pinned, client.MatchingFields{pinIndex: pinnedKey}, client.UnsafeDisableDeepCopy)
+	if err != nil { // The cache has not started, or is not in sync.
 		return nil
 	}
 	return pinned.Items
