@@ -35,12 +35,7 @@ const idleTime = 10 * time.Second
 // BenchmarkIdle runs the program as it is built for the image, without Clusters and with 100 paused Clusters, waits
 // until it is ready and has been idle for a while, and reports its resident memory, now and at the peak.
 func BenchmarkIdle(b *testing.B) {
-	binary := filepath.Join(b.TempDir(), "hub")
-	build := exec.CommandContext(b.Context(), "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("build the hub: %v\n%s", err, out)
-	}
+	binary := build(b)
 	hub := fleettest.Cluster(b, "idle")
 	fleettest.InstallCRDs(b, hub.Config())
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
@@ -60,6 +55,37 @@ func BenchmarkIdle(b *testing.B) {
 				resident, most := idle(b, admin, binary, "--kubeconfig="+kubeconfig)
 				b.ReportMetric(resident, "RSS-MB")
 				b.ReportMetric(most, "RSS-peak-MB")
+			}
+		})
+	}
+}
+
+// build builds the program as for the image, and returns its path.
+func build(b *testing.B) string {
+	b.Helper()
+	binary := filepath.Join(b.TempDir(), "hub")
+	cmd := exec.CommandContext(b.Context(), "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("build the hub: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// BenchmarkCommands runs the program as it is built for the image: --help, and a list of 1000 Clusters.
+func BenchmarkCommands(b *testing.B) {
+	binary := build(b)
+	hub := fleettest.Cluster(b, "listed")
+	fleettest.InstallCRDs(b, hub.Config())
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
+	mustB(b, crowd(b.Context(), adminOf(b, hub), 1000))
+	for name, args := range map[string][]string{"help": {"--help"}, "get-clusters": {"get", "clusters", "--kubeconfig=" + kubeconfig}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if out, err := exec.CommandContext(b.Context(), binary, args...).CombinedOutput(); err != nil {
+					b.Fatalf("%v\n%s", err, out)
+				}
 			}
 		})
 	}

@@ -39,6 +39,9 @@ process of the test, unless the hub itself lacks a resource.
 Times are measured on the Cluster objects, as a client sees them that watches the hub's API server. The requests to a
 remote are read from its audit log.
 
+TestFaults_Sharded runs the rows of TestFaults with three hubs that share the Clusters (docs/design/runners.md), as a part of
+make test-faults.
+
 # Where each row is proven
 
 A test without a package is in this one; "..." is a row of TestFaults. A row that has several tests is proven

@@ -47,11 +47,22 @@ func withWanderer(t *testing.T) []string {
 
 // TestFaults breaks one remote with the fault of each row. Meanwhile two healthy remotes are under load and must not be
 // affected.
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { testFaults(t, 0) }
+
+// TestFaults_Sharded does the same with three replicas that share the Clusters.
+func TestFaults_Sharded(t *testing.T) {
+	if !everything() {
+		t.Skip(isSlow)
+	}
+	testFaults(t, 3)
+}
+
+func testFaults(t *testing.T, replicas int) {
+	t.Helper()
 	flags := withWanderer(t)
 	s := newStage(t, stageOptions{
 		fleet: fleet.Options{Audit: true}, flags: map[string][]string{calm: flags, twin: flags},
-		modules: newMisbehaviour().modules,
+		modules: newMisbehaviour().modules, replicas: replicas,
 	}, calm, mortal, twin)
 	s.startHub()
 	calmOnes := newNeighbours(s, 2, calm)

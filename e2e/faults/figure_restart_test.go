@@ -88,7 +88,7 @@ func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time 
 // engage gives the remotes to a new registry, and returns the time until all are Ready.
 func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	t.Helper()
-	o := s.hubOptions().Registry
+	o := s.hubOptions(replica).Registry
 	o.Hub, o.Scheme, o.Modules = s.hub.Config(), s.scheme, []registry.Module{s.stopwatch.module()}
 	o.HubMapper = mapperFor(t, o.Hub)
 	r, err := registry.New(o)

@@ -254,13 +254,15 @@ func (r *remote) expectMessage(kind, text string) {
 
 // epoch returns the epoch of the remote's last app.
 func (r *remote) epoch() int64 {
-	info, _ := r.stage.remotes().Status(registry.ClusterName(r.name))
+	_, hub := r.stage.running.with(r.name)
+	info, _ := hub.Status(registry.ClusterName(r.name))
 	return info.Epoch
 }
 
 // lease calls f with the remote's client.
 func (r *remote) lease(f func(context.Context, client.Client) error) error {
-	return r.stage.remotes().WithClient(r.t.Context(), registry.ClusterName(r.name), f)
+	_, hub := r.stage.running.with(r.name)
+	return hub.WithClient(r.t.Context(), registry.ClusterName(r.name), f)
 }
 
 // expectNotReady checks that a lease is refused at once, with a reason.
@@ -347,7 +349,10 @@ func (r *remote) swap(to *fleet.Cluster) {
 }
 
 // agent returns the prefix of the user agents of the remote's apps.
-func (r *remote) agent() string { return "clusterfx/" + replica + "/" + r.name + "/" }
+func (r *remote) agent() string {
+	hub, _ := r.stage.running.with(r.name)
+	return "clusterfx/" + hub + "/" + r.name + "/"
+}
 
 // waits waits for a duration, without a change to the remote.
 func (r *remote) waits(d time.Duration) {

@@ -42,7 +42,7 @@ type stage struct {
 	stopwatch *stopwatch
 	options   stageOptions
 	log       *log
-	registry  atomic.Pointer[registry.Registry]
+	running   hubs
 	elected   atomic.Pointer[time.Time] // when the running hub became the leader
 }
 
@@ -56,6 +56,8 @@ type stageOptions struct {
 	flags map[string][]string
 	// hub changes the options of the hub. Default: no change.
 	hub func(*app.Options)
+	// replicas is how many hubs share the Clusters. Default: one hub has all of them.
+	replicas int
 	// hubEtcd gives the hub's cluster an etcd of its own, which can be restored.
 	hubEtcd bool
 }
@@ -123,11 +125,14 @@ func (s *stage) cluster(name string) *fleet.Cluster {
 }
 
 // hubOptions returns the options of a hub that may connect to remotes on this machine, under many names.
-func (s *stage) hubOptions() app.Options {
+func (s *stage) hubOptions(replica string) app.Options {
 	o := app.Options{Config: s.hub.Config(), Log: s.log.logger()}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
-	o.Modules = append(o.Modules, s.stopwatch.module(), s.module())
+	o.Modules = append(o.Modules, s.stopwatch.module(), s.module(replica))
+	if s.options.replicas > 0 {
+		o.Sharing = app.Sharing{Enabled: true, Shards: shardCount}
+	}
 	if s.options.modules != nil {
 		o.Modules = append(o.Modules, s.options.modules(s.stopwatch)...)
 	}
@@ -140,43 +145,51 @@ func (s *stage) hubOptions() app.Options {
 // replica is the name of the hub in user agents.
 const replica = "faults"
 
-// module returns a module that gives the hub's registry to the tests.
-func (s *stage) module() registry.Module {
+// module returns a module that gives the registry of a hub to the tests.
+func (s *stage) module(replica string) registry.Module {
 	return registry.NewModule("stage", registry.ModuleOptions{
-		Hub: fx.Invoke(func(r *registry.Registry) { s.registry.Store(r) }),
+		HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(r *registry.Registry) { s.running.add(replica, r) }),
 	})
 }
 
-// startHub runs a hub until stop is called, or the test ends.
+// startHub runs a hub, or the replicas of the options, until stop is called, or the test ends.
 func (s *stage) startHub() (stop func()) {
 	s.t.Helper()
-	s.registry.Store(nil)
+	s.running.clear()
+	names := []string{replica}
+	for n := 1; n < s.options.replicas; n++ {
+		names = append(names, fmt.Sprintf("%s-%d", replica, n))
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
-	done := make(chan struct{})
-	options := s.hubOptions()
-	go func() {
-		defer close(done)
-		if err := app.Run(ctx, options); err != nil {
-			s.t.Errorf("run the hub: %v", err)
-		}
-	}()
+	var ended sync.WaitGroup
+	for _, name := range names {
+		options := s.hubOptions(name)
+		ended.Go(func() {
+			if err := app.Run(ctx, options); err != nil {
+				s.t.Errorf("run the hub: %v", err)
+			}
+		})
+	}
 	stop = sync.OnceFunc(func() {
 		cancel()
-		<-done
-		s.registry.Store(nil)
+		ended.Wait()
+		s.running.clear()
 	})
 	s.t.Cleanup(stop)
 	eventually(s.t, func() error {
-		if s.registry.Load() == nil {
-			return errors.New("the hub has not started")
+		if got := s.running.count(); got != len(names) {
+			return fmt.Errorf("%d of %d hubs have started", got, len(names))
 		}
-		return nil
+		return s.areShared()
 	})
 	return stop
 }
 
-// remotes returns the registry of the running hub.
-func (s *stage) remotes() *registry.Registry { return s.registry.Load() }
+// remotes returns the registry of the running hub; nil if none runs.
+func (s *stage) remotes() *registry.Registry {
+	_, r := s.running.with("")
+	return r
+}
 
 // clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {

@@ -78,23 +78,28 @@ func (s *site) size(image string) string {
 	return fmt.Sprintf("%.1f MB compressed", n/1e6)
 }
 
-// overlay writes a kustomization that changes the image, as a user of the manifests does, and returns its folder.
-func (s *site) overlay() string {
+// overlay writes a kustomization with the image of a program and components of config, as a user of the manifests does, and
+// returns its folder.
+func (s *site) overlay(program string, components ...string) string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "overlay")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	base, err := filepath.Rel(dir, filepath.Join(s.root, "config", "default"))
+	config, err := filepath.Rel(dir, filepath.Join(s.root, "config"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	name, tag := s.images[stock], "latest"
+	text := fmt.Sprintf("resources: [%s/default]\n", config)
+	for _, component := range components {
+		text += fmt.Sprintf("components: [%s/%s]\n", config, component)
+	}
+	name, tag := s.images[program], "latest"
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name, tag = name[:i], name[i+1:]
 	}
-	write(s.t, filepath.Join(dir, "kustomization.yaml"), fmt.Sprintf(
-		"resources: [%s]\nimages:\n- name: ghcr.io/clusterfx/hub\n  newName: %s\n  newTag: %q\n", base, name, tag))
+	text += fmt.Sprintf("images:\n- name: ghcr.io/clusterfx/hub\n  newName: %s\n  newTag: %q\n", name, tag)
+	write(s.t, filepath.Join(dir, "kustomization.yaml"), text)
 	return dir
 }
 
@@ -106,7 +111,7 @@ func write(t *testing.T, path, text string) {
 }
 
 func (s *site) deploy() string {
-	s.kubectl(s.hub, "apply", "--server-side", "-k", s.overlay())
+	s.kubectl(s.hub, "apply", "--server-side", "-k", s.overlay(stock))
 	s.rollout()
 	s.summary.show("hub check", s.program(stock, "check"))
 	return s.kubectl(s.hub, "get", "deployment", "-n", namespace, "clusterfx-hub",
@@ -174,7 +179,8 @@ func (s *site) deregister() string {
 }
 
 func (s *site) remove() string {
-	s.kubectl(s.hub, "delete", "-k", s.overlay(), "--timeout", soon.String())
+	s.removeFinalizers()
+	s.kubectl(s.hub, "delete", "-k", s.overlay(stock, "sharding"), "--timeout", soon.String())
 	left := s.kubectl(s.hub, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,namespaces", "-o", "name")
 	if strings.Contains(left, "clusterfx") {
 		s.t.Errorf("objects of clusterfx left in the management cluster:\n%s", left)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package kind_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// rolledOut is the timeout for a change of all replicas: each is ready for 15 s before the next one ends, which may take 70 s.
+const rolledOut = 8 * time.Minute
+
+// change installs the hub with a module of one's own again, with components of config, and waits until all Pods are the new ones.
+func (s *site) change(components ...string) time.Duration {
+	s.t.Helper()
+	begin := time.Now()
+	s.kubectl(s.hub, "apply", "--server-side", "--force-conflicts", "-k", s.overlay(own, components...))
+	roles := filepath.Join(s.dir, "roles.yaml")
+	write(s.t, roles, s.run(filepath.Join(s.dir, own), "rbac", "--in=hub"))
+	s.kubectl(s.hub, "apply", "--server-side", "--force-conflicts", "-f", roles)
+	s.kubectl(s.hub, "rollout", "status", "deployment/clusterfx-hub", "-n", namespace, "--timeout", rolledOut.String())
+	return time.Since(begin)
+}
+
+var liveReplica = regexp.MustCompile(`(?m)^clusterfx-hub-\S+ +Live `)
+
+// expectReplicas waits until so many replicas are live, hold all shards, and run the remotes.
+func (s *site) expectReplicas(n int) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		out := s.program(own, "get", "runners")
+		if live := len(liveReplica.FindAllString(out, -1)); live != n || strings.Contains(out, "have no live holder") {
+			return fmt.Errorf("%d replicas are live, want %d, and all shards held:\n%s", live, n, out)
+		}
+		for _, name := range []string{first, second} {
+			if s.field(name, "{.status.runner.name}") == "" {
+				return errors.New(name + " has no runner")
+			}
+		}
+		return nil
+	})
+	s.ready()
+}
+
+// share lets three replicas share the remotes, kills the one that runs a remote, and goes back to leader mode.
+func (s *site) share() string {
+	there := s.change("sharding")
+	s.expectReplicas(3)
+	s.summary.show("hub get runners", s.program(own, "get", "runners"))
+	epoch := s.field(first, "{.status.runner.epoch}")
+	begin := time.Now()
+	s.killPod(s.field(first, "{.status.runner.name}"))
+	s.kubectl(s.hub, "patch", "configmap", "greeting", "-n", "default", "-p", `{"data":{"text":"one of three hubs"}}`)
+	eventually(s.t, func() error {
+		if now := s.field(first, "{.status.runner.epoch}"); now == epoch {
+			return errors.New("the killed replica still has the remote")
+		}
+		return nil
+	})
+	s.ready()
+	took := time.Since(begin)
+	for _, name := range []string{first, second} {
+		expect(s.t, "one of three hubs", func() string { return s.greeting(s.remote(name)) })
+	}
+	s.expectReplicas(3)
+	back := s.change()
+	for _, name := range []string{first, second} {
+		expect(s.t, "", func() string { return s.field(name, "{.status.runner.name}") })
+	}
+	s.ready()
+	return fmt.Sprintf("three replicas after %.0f s; a killed one is replaced after %.0f s; back in leader mode after %.0f s",
+		there.Seconds(), took.Seconds(), back.Seconds())
+}
+
+// removeFinalizers removes what keeps the namespace of a hub that has been in Sharded mode, as docs/operating.md says.
+func (s *site) removeFinalizers() {
+	s.t.Helper()
+	s.kubectl(s.hub, "scale", "deployment", "clusterfx-hub", "-n", namespace, "--replicas=0")
+	s.kubectl(s.hub, "wait", "--for=delete", "pod", "-n", namespace, "-l", "app.kubernetes.io/name=clusterfx", "--timeout", soon.String())
+	records := s.kubectl(s.hub, "get", "leases", "-n", namespace, "-l", "clusterfx.dev/sharding=record", "-o", "name")
+	s.kubectl(s.hub, append([]string{
+		"patch", "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`, "lease/clusterfx-hub",
+	}, strings.Fields(records)...)...)
+}
