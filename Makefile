@@ -54,7 +54,7 @@ test verify: export GOGC ?= 200
 test: controlplane ## Run all tests against real API servers; those of packages with the race detector, those of whole hubs with RACE=-race.
 	go build $(RACE) ./...
 	go test $(RACE) -vet=off -timeout $(TIMEOUT) $(HUBS)
-	@go build -race $(PARTS)
+	go build -race ./...
 	@go test -race -vet=off -timeout $(TIMEOUT) $(PARTS)
 	@set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -vet=off -timeout $(TIMEOUT) ./...); fi; \
