@@ -58,7 +58,7 @@ func TestObjects_Sharded(t *testing.T) {
 		t.Errorf("hub rbac prints -, the manifests grant +:\n%s", diff)
 	}
 	for _, of := range []string{text(t, objects(t, install.Options{Shards: 7})), program(t, "rbac", "--in=hub")} {
-		if strings.Contains(of, "sharding") || strings.Contains(of, "Sharded") || strings.Contains(of, "shards") {
+		if strings.Contains(of, "sharding") || strings.Contains(of, "Sharded") || strings.Contains(of, "--shards") {
 			t.Errorf("a hub in the mode Leader has something of the mode Sharded:\n%s", of)
 		}
 	}
