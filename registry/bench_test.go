@@ -4,11 +4,15 @@ package registry_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,6 +40,7 @@ import (
 
 var (
 	remotes = flag.String("remotes", "50,200", "how many remotes the benchmark engages, comma separated")
+	heapsTo = flag.String("heaps", "", "a folder for the heap profile of each contestant, while it runs")
 	bodies  = flag.String("bodies", "equal", "whether the objects of remotes have equal bodies, or differ")
 )
 
@@ -164,6 +169,7 @@ func engage(b *testing.B, all []benchRemote, start engaging) {
 		took := time.Since(began)
 		b.StopTimer()
 		after := measure()
+		writeHeap(b)
 		b.ReportMetric(took.Seconds(), "s/all-seen")
 		b.ReportMetric(after.cpu.Seconds()-before.cpu.Seconds(), "cpu-s")
 		b.ReportMetric(float64(after.heap-before.heap)/float64(n)/1024, "KiB-heap/remote")
@@ -172,6 +178,18 @@ func engage(b *testing.B, all []benchRemote, start engaging) {
 		b.ReportMetric(float64(after.goroutines-before.goroutines)/float64(n), "goroutines/remote")
 		stop()
 		b.StartTimer()
+	}
+}
+
+// writeHeap writes a heap profile.
+func writeHeap(b *testing.B) {
+	b.Helper()
+	if *heapsTo == "" {
+		return
+	}
+	file, err := os.Create(filepath.Join(*heapsTo, strings.ReplaceAll(b.Name(), "/", "-")))
+	if err := errors.Join(err, pprof.WriteHeapProfile(file), file.Close()); err != nil {
+		b.Fatalf("write a heap profile: %v", err)
 	}
 }
 
