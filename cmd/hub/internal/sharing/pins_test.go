@@ -55,20 +55,19 @@ func TestFleet_Pins(t *testing.T) {
 		shard := shards.Of(one.UID, count)
 		byShard[shard], all[one.UID] = append(byShard[shard], one.UID), one
 	}
-	for shard, places := range [][]string{{"south", "north", "north"}, {"south", "north"}, {}} {
+	for shard, places := range [][]string{{"north", "south", "south"}, {"south", "north"}, {}} {
 		for i, place := range places {
 			one := all[byShard[shard][i]]
 			one.Spec.Runner.MatchLabels = map[string]hubv1.LabelValue{"place": hubv1.LabelValue(place)}
 			must(t, direct.Update(t.Context(), one))
 		}
 	}
-	north := map[string]string{"place": "north"}
-	want := shards.Pins{0: north, 1: north}
+	want := shards.Pins{0: {"place": "south"}, 1: {"place": "north"}}
 	until(t, func() string { return cmp.Diff(want, f.pins()) })
 	for _, c := range []struct {
 		epochs []int64
 		unmet  int
-	}{{[]int64{1, 0, 1}, 1}, {[]int64{4, 1, 0}, 2}, {[]int64{0, 0, 7}, 0}} {
+	}{{[]int64{1, 0, 1}, 2}, {[]int64{4, 1, 0}, 3}, {[]int64{0, 0, 7}, 0}} {
 		if got := f.unmetPins(c.epochs); got != c.unmet {
 			t.Errorf("epochs %v: %d pins are unmet, want %d", c.epochs, got, c.unmet)
 		}
