@@ -97,9 +97,9 @@ func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
 	o := h.options()
 	o.HealthAddress = fleettest.FreeAddress(t)
 	h.run(o)
-	nobody := strings.ReplaceAll(string(fleettest.Cluster(t, "edge-1").Kubeconfig()),
+	unreachable := strings.ReplaceAll(string(fleettest.Cluster(t, "edge-1").Kubeconfig()),
 		fleettest.Cluster(t, "edge-1").Server(), "https://"+fleettest.FreeAddress(t))
-	h.register("dead-1", []byte(nobody))
+	h.register("dead-1", []byte(unreachable))
 	h.expectReady("dead-1", metav1.ConditionFalse)
 	for _, path := range []string{"healthz", "readyz"} {
 		if err := get(t, o.HealthAddress, path, http.StatusOK); err != nil {
@@ -111,13 +111,13 @@ func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
 func TestRun_RefusesToStart(t *testing.T) {
 	h := newHub(t)
 	edge := fleettest.Cluster(t, "edge-1") // It has no CRD.
-	nobody := &rest.Config{Host: "https://" + fleettest.FreeAddress(t)}
+	unreachable := &rest.Config{Host: "https://" + fleettest.FreeAddress(t)}
 	for name, c := range map[string]struct {
 		options app.Options
 		want    string
 	}{
 		"without a Config":      {app.Options{}, "a hub needs the Config of its API server"},
-		"without an API server": {app.Options{Config: nobody}, "connection refused; check --kubeconfig and --context"},
+		"without an API server": {app.Options{Config: unreachable}, "connection refused; check --kubeconfig and --context"},
 		"without the CRD":       {app.Options{Config: edge.Config()}, "kubectl apply --server-side -k https://github.com/clusterfx/clusterfx/config/crd"},
 		"without rights":        {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub its permissions: check its credentials"},
 		"with one module twice": {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},

@@ -138,8 +138,9 @@ func (f *Flags) bindSharing() {
 		" (each runs a part of the Clusters; not complete yet)")
 	BindShards(f.set, &f.Options.Sharing.Shards)
 	f.set.StringToStringVar(&f.Options.Sharing.Labels, labelsFlag, nil,
-		"Labels of this replica in the mode "+string(ModeSharded)+", as key=value,... A Cluster with spec.runner.matchLabels runs in a replica "+
+		"Labels of this replica in the mode "+string(ModeSharded)+", as `key=value`, separated by commas. A Cluster with spec.runner.matchLabels runs in a replica "+
 			"with these labels. Default: none")
+	f.set.Lookup(labelsFlag).DefValue = "" // The help says it already.
 }
 
 const labelsFlag = "replica-labels"

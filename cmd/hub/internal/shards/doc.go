@@ -9,7 +9,7 @@ thousands of histories of replicas that freeze, die, lose requests and watch wit
 
   - [Of] is the shard of a Cluster, and [Range] the hashes of a shard.
   - [Assign] distributes the shards over the replicas. The leader calls it for the replicas that are live and not
-    drained; the result is a wish and grants nothing.
+    drained; the result is a wish and grants nothing. [Pins] are labels that the replica of a shard should have.
   - [Machine] is one incarnation of one replica. It records what the replica reads, returns the actions that are due,
     and its Gate says at each moment whether the replica may write to the Clusters of a shard. Stage says how far the apps
     of a shard shall be.
