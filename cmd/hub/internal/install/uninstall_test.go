@@ -33,8 +33,8 @@ var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=
 // noApps is the runner of shards without Clusters.
 type noApps struct{}
 
-func (noApps) Warm(context.Context, int, shards.Holder) error   { return nil }
-func (noApps) Start(context.Context, int, int64, shards.Holder) {}
+func (noApps) Warm(context.Context, int, shards.Origin) error   { return nil }
+func (noApps) Start(context.Context, int, int64, shards.Origin) {}
 func (noApps) Drain(context.Context, int) error                 { return nil }
 
 // A hub in Sharded mode leaves Leases that a deletion of the namespace waits for, until the command of the page on uninstalling.

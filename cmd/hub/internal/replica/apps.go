@@ -78,7 +78,7 @@ func (l *life) start(ctx context.Context, shard int, as shards.Stage) {
 	l.called(shard, apps{state: started, epoch: as.Epoch}, func(*shards.Machine) {})
 }
 
-func (l *life) warm(ctx context.Context, shard int, from shards.Holder) {
+func (l *life) warm(ctx context.Context, shard int, from shards.Origin) {
 	err := l.options.Runner.Warm(ctx, shard, from)
 	if err == nil {
 		l.called(shard, apps{state: warm}, func(m *shards.Machine) { m.Warmed(shard) })

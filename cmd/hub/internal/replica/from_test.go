@@ -9,11 +9,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// startedFrom returns the holders from which the shards were started last.
-func (p *process) startedFrom() map[shards.Holder]int {
+// startedFrom returns the origins from which the shards were started last.
+func (p *process) startedFrom() map[shards.Origin]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := map[shards.Holder]int{}
+	all := map[shards.Origin]int{}
 	for shard, from := range p.from {
 		if p.apps[shard] == "started" {
 			all[from]++
@@ -28,7 +28,7 @@ func TestReplica_KilledAfterThePromise(t *testing.T) {
 	w := newWorld(t, fewShards)
 	a := w.start("a", func(o *Options) { o.LeaveTimeout = o.Timing.Duration })
 	w.expectShared(a)
-	killed := shards.Holder{Name: "a", Incarnation: w.incarnation("a")}
+	killed := shards.Origin{Holder: shards.Holder{Name: "a", Incarnation: w.incarnation("a")}, HasEnded: true}
 	for shard := range w.uids {
 		a.hold(shard) // Its drains do not end.
 	}
@@ -42,7 +42,30 @@ func TestReplica_KilledAfterThePromise(t *testing.T) {
 	}
 }
 
-// A shard that was released is started from none.
+// A replica that leaves while no other one runs releases its shards to none, and the next replica learns from whom.
+func TestReplica_ReleasedToNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.start("a")
+	w.expectShared(a)
+	released := shards.Origin{Holder: shards.Holder{Name: "a", Incarnation: w.incarnation("a")}}
+	must(t, a.end())
+	b := w.start("b")
+	w.expectShared(b)
+	eventually(t, "b starts all shards", func() bool { return b.count("started") == fewShards })
+	if got := b.startedFrom(); got[released] != fewShards {
+		t.Errorf("the shards were started from %v, want all of them from %v", got, released)
+	}
+	c := w.startUnhurried("c")
+	eventually(t, "some shards move to c", func() bool { return c.count("started") > 0 })
+	for from := range c.startedFrom() {
+		if from != (shards.Origin{}) {
+			t.Errorf("a shard that b has released to c was started from %v", from)
+		}
+	}
+}
+
+// A shard that was released to a replica is started from none.
 func TestReplica_StartsFromNoneAfterARelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fewShards)
@@ -52,7 +75,7 @@ func TestReplica_StartsFromNoneAfterARelease(t *testing.T) {
 	eventually(t, "some shards move to b", func() bool { return b.count("started") > 0 })
 	must(t, a.end())
 	eventually(t, "b starts all shards", func() bool { return b.count("started") == fewShards })
-	if got := b.startedFrom(); got[shards.Holder{}] != fewShards {
+	if got := b.startedFrom(); got[shards.Origin{}] != fewShards {
 		t.Errorf("the shards were started from %v, want all of them from none", got)
 	}
 }

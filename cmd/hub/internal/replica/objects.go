@@ -41,6 +41,7 @@ const (
 	annotationCount    = "clusterfx.dev/shards"            // of a record: the number of all shards
 	annotationWarm     = "clusterfx.dev/warm"              // of a record: name/incarnation
 	annotationPromised = "clusterfx.dev/promised"          // of a record
+	annotationReleased = "clusterfx.dev/released-by"       // of a record without a holder: name/incarnation
 	annotationLeaving  = "clusterfx.dev/leaving"           // of the Lease of a replica
 	annotationEnded    = "clusterfx.dev/ended-incarnation" // of the Lease of a replica: an earlier incarnation, which has ended
 	annotationDrain    = "clusterfx.dev/drain"             // of the Lease of a replica: the wish of an administrator
@@ -117,6 +118,9 @@ func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
 	if r.Warm, err = parseHolder(l.Annotations[annotationWarm]); err != nil {
 		return r, fmt.Errorf("the warm replica in %s: %w", l.Name, err)
 	}
+	if r.Released, err = parseHolder(l.Annotations[annotationReleased]); err != nil {
+		return r, fmt.Errorf("the last holder in %s: %w", l.Name, err)
+	}
 	return r, nil
 }
 
@@ -128,6 +132,7 @@ func encodeRecord(r shards.Record) (patch, error) {
 	return patch{
 		"metadata": map[string]any{"resourceVersion": r.Version, "annotations": map[string]any{
 			annotationWarm: orNil(formatHolder(r.Warm)), annotationPromised: setOrNil(r.Promised),
+			annotationReleased: orNil(formatHolder(r.Released)),
 		}},
 		"spec": map[string]any{"holderIdentity": orNil(formatHolder(r.Holder)), "leaseTransitions": r.Epoch},
 	}, nil

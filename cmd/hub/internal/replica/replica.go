@@ -37,13 +37,13 @@ type Runner interface {
 	// gate is closed. It may take as long as it needs, and returns soon after ctx ends: when the apps are no longer wanted,
 	// or when the Replica gets the shard meanwhile, because its holder has ended. After an error the Replica calls Drain, or
 	// Start, which continues with what Warm has built. From is the holder of the shard, or zero.
-	Warm(ctx context.Context, shard int, from shards.Holder) error
+	Warm(ctx context.Context, shard int, from shards.Origin) error
 	// Start says that the Replica holds the shard in this epoch, so that its apps write whenever the gate is open. Apps that
 	// Warm has not built are built now. Start does not wait for them: a remote that does not respond delays only its own app.
 	// It returns soon after ctx ends: when the Replica no longer holds the shard in this epoch, or its life ends. From is the
-	// incarnation that had the shard and has ended without a release, or zero: one of the apps that it was starting may have
-	// crashed it.
-	Start(ctx context.Context, shard int, epoch int64, from shards.Holder)
+	// incarnation that had the shard, and has ended without a release, so that one of the apps that it was starting may have
+	// crashed it, or has released the shard when no replica was warm. It is zero if there was none, or if this replica was warm.
+	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
 	// Drain ends the apps of a shard, in whatever state they are, and returns nil when none of their writes is in flight:
 	// each has a response or has timed out, and no write begins until the next Start. After an error, also that of ctx, the
 	// Replica calls Drain again and does not release the shard.

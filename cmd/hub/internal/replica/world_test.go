@@ -152,7 +152,7 @@ type process struct {
 	mu         sync.Mutex
 	apps       []string // the state of each shard
 	coldStarts int
-	from       map[int]shards.Holder // of the last start of each shard
+	from       map[int]shards.Origin // of the last start of each shard
 	keepsStart atomic.Bool           // Start does not return before its context ends
 	holds      map[int]chan struct{} // shards with a write that is in flight until the channel is closed
 	failures   int                   // calls that shall fail
@@ -210,7 +210,7 @@ func (w *world) build(name string, change ...func(*Options)) *process {
 	w.t.Cleanup(proxy.Close)
 	p := &process{
 		w: w, name: name, proxy: proxy, done: make(chan error, 1), stop: make(chan struct{}), cancel: func() {},
-		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, from: map[int]shards.Holder{},
+		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, from: map[int]shards.Origin{},
 	}
 	o := Options{
 		Config: w.through(proxy), Namespace: w.namespace, Name: name, Count: len(w.uids), Timing: quick(), Runner: p,
@@ -309,7 +309,7 @@ func (p *process) fails() bool {
 }
 
 // Warm builds apps, which takes a moment.
-func (p *process) Warm(ctx context.Context, shard int, _ shards.Holder) error {
+func (p *process) Warm(ctx context.Context, shard int, _ shards.Origin) error {
 	p.become(shard, "warming", "")
 	pause(ctx, 50*time.Millisecond)
 	if p.slow.Load() {
@@ -328,7 +328,7 @@ func (p *process) Warm(ctx context.Context, shard int, _ shards.Holder) error {
 }
 
 // Start starts apps.
-func (p *process) Start(ctx context.Context, shard int, _ int64, from shards.Holder) {
+func (p *process) Start(ctx context.Context, shard int, _ int64, from shards.Origin) {
 	if p.keepsStart.Load() {
 		<-ctx.Done()
 	}

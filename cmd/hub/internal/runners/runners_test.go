@@ -40,8 +40,8 @@ func must(t *testing.T, err error) {
 // noApps is the runner of shards without Clusters.
 type noApps struct{}
 
-func (noApps) Warm(context.Context, int, shards.Holder) error   { return nil }
-func (noApps) Start(context.Context, int, int64, shards.Holder) {}
+func (noApps) Warm(context.Context, int, shards.Origin) error   { return nil }
+func (noApps) Start(context.Context, int, int64, shards.Origin) {}
 func (noApps) Drain(context.Context, int) error                 { return nil }
 
 // newHub returns a cluster, and a hub in a new namespace of it.

@@ -139,7 +139,7 @@ func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 // release gives a drained shard to the replica that is warm, or to none. The replica is in the record itself, so that the
 // shard cannot go to a replica that has withdrawn.
 func (m *Machine) release(s *shard, now Instant) Action {
-	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Version: s.record.Version}
+	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Released: m.me, Version: s.record.Version}
 	if heir := s.record.Warm; m.isLive(heir, now) {
 		next = m.hold(heir, s.record)
 	}

@@ -40,7 +40,7 @@ type shard struct {
 	wish   string // the name of the replica that shall hold it
 	held   int64  // the epoch in which this incarnation holds it; zero if it does not
 	ended  int64  // the last epoch in which it has ended to hold it
-	from   Holder // the holder from which it was taken; zero if that has released it
+	from   Origin // the holder that it had before; zero if that has released it to this replica
 
 	draining bool // the gate is closed; writes may be in flight
 	warmth   warmth
@@ -89,10 +89,10 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
-	before := s.record.Holder
+	before := s.record
 	from := m.takenFrom(before)
-	if s.record = r; r.Holder != before {
-		m.forget(before)
+	if s.record = r; r.Holder != before.Holder {
+		m.forget(before.Holder)
 	}
 	switch {
 	case r.Holder == m.me && r.Epoch > s.ended:
@@ -104,14 +104,14 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// takenFrom returns the holder from which this replica has taken a shard, given the holder in the record before that. A holder
-// that is not known to have ended has released the shard: this replica takes none from it. A promise says nothing, because a
-// holder may end between its promise and the release.
-func (m *Machine) takenFrom(before Holder) Holder {
-	if !m.over[before] {
-		return Holder{}
+// takenFrom returns from where this replica has taken a shard, given the record before that. A holder that is not known to have
+// ended has released the shard: to this replica, which has seen its crashes while it was warm, or to none. A promise says
+// nothing, because a holder may end between its promise and the release.
+func (m *Machine) takenFrom(before Record) Origin {
+	if m.over[before.Holder] {
+		return Origin{Holder: before.Holder, HasEnded: true}
 	}
-	return before
+	return Origin{Holder: before.Released}
 }
 
 // endShard ends the hold of a shard. The epoch is never held again.
@@ -159,9 +159,9 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 type Stage struct {
 	// Epoch is the epoch in which this incarnation holds or drains the shard; zero if it does not.
 	Epoch int64
-	// From is the holder from which the shard was taken in this epoch, because that incarnation had ended without a release. It
-	// is zero after a release. In a Stage without an Epoch it is the holder of the shard.
-	From Holder
+	// From is the holder before this epoch: it had ended without a release, or had released the shard to none. It is zero after
+	// a release to this replica. In a Stage without an Epoch it is the holder of the shard.
+	From Origin
 	// Draining says that the gate is closed and writes may be in flight, until Drained.
 	Draining bool
 	// Warm says that the apps shall be built, or stay built.
@@ -177,7 +177,7 @@ func (m *Machine) Stage(number int) Stage {
 	s := &m.shards[number]
 	from := s.from
 	if s.held == 0 {
-		from = s.record.Holder
+		from = Origin{Holder: s.record.Holder}
 	}
 	return Stage{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
 }

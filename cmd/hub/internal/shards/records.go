@@ -15,6 +15,14 @@ type Holder struct {
 // isZero reports whether there is no holder.
 func (h Holder) isZero() bool { return h == Holder{} }
 
+// Origin is the incarnation that had the apps of a shard before.
+type Origin struct {
+	// Holder is that incarnation, or zero.
+	Holder
+	// HasEnded says that it has ended without a release. It may have crashed while it started an app of the shard.
+	HasEnded bool
+}
+
 // Record is the record of a shard, an object of its own. It is the lock of the shard.
 type Record struct {
 	// Holder may write to the Clusters of the shard while its Lease has its incarnation. It is zero when the shard is
@@ -26,6 +34,9 @@ type Record struct {
 	Warm Holder
 	// Promised says that the holder is about to release the shard to Warm, which stays warm until then.
 	Promised bool
+	// Released is the holder that has released the shard when no other replica was ready for it. It is zero while the shard
+	// has a holder. The next holder takes over the crashes that it has recorded.
+	Released Holder
 	// Version is the resourceVersion. It is empty if the object does not exist.
 	Version string
 }

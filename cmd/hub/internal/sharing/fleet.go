@@ -95,7 +95,7 @@ type Fleet struct {
 	parts    []part
 	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
 	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
-	legacies map[origin]*legacy
+	legacies map[shards.Origin]*legacy
 }
 
 // part is what this hub does with a shard.
@@ -121,7 +121,7 @@ func New(o Options) (*Fleet, error) {
 	f := &Fleet{
 		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
 		parts: make([]part, max(o.Count, 0)), names: map[registry.ClusterName]types.UID{},
-		legacies: map[origin]*legacy{},
+		legacies: map[shards.Origin]*legacy{},
 	}
 	for i := range f.parts {
 		f.parts[i].role = cluster.RoleNone

@@ -160,7 +160,7 @@ func TestFleet_Warm(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	done := make(chan error, 1)
-	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Holder{}) }()
+	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Origin{}) }()
 	s.expectRequest(t)
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleWarm {
 		t.Fatalf("got the role %d, want RoleWarm", role)
@@ -196,7 +196,7 @@ func TestFleet_WarmWithout(t *testing.T) {
 			s.remotes.set(name, now)
 		}
 		done := make(chan error, 1)
-		go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Holder{}) }()
+		go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Origin{}) }()
 		s.expectRequest(t)
 		s.fleet.Prepared(s.uid)
 		must(t, <-done)
@@ -207,7 +207,7 @@ func TestFleet_WarmWithout(t *testing.T) {
 func TestFleet_Drain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.fleet.Start(t.Context(), 0, 7, shards.Holder{})
+	s.fleet.Start(t.Context(), 0, 7, shards.Origin{})
 	s.expectRequest(t)
 	if _, runner := s.fleet.RoleOf(name, s.uid); runner.Epoch != 7 || runner.Name != "hub-0" {
 		t.Errorf("got the runner %+v", runner)
@@ -235,7 +235,7 @@ func TestFleet_Drain(t *testing.T) {
 	if want := []cluster.Role{cluster.RoleRunner, cluster.RoleNone}; fmt.Sprint(roles) != fmt.Sprint(want) {
 		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
 	}
-	s.fleet.Start(t.Context(), 0, 8, shards.Holder{})
+	s.fleet.Start(t.Context(), 0, 8, shards.Origin{})
 	if err := s.fleet.Drain(t.Context(), 0); !errors.Is(err, sentinel) {
 		t.Errorf("Drain returns %v, want %v", err, sentinel)
 	}

@@ -28,22 +28,16 @@ const (
 // adopter takes over the records of the Clusters for which isOurs returns true.
 type adopter func(isOurs func(types.UID) bool)
 
-// origin is the journal of an incarnation, before or after its end.
-type origin struct {
-	shards.Holder
-	hasEnded bool
-}
-
-// legacy is what an origin has, which is read once for many shards.
+// legacy is what the journal of an origin has, which is read once for many shards.
 type legacy struct {
 	turn  chan struct{} // capacity 1: held by the caller that reads
 	begun time.Time
 	adopt adopter // set after the read; does nothing if that has failed
 }
 
-// inherit takes over the crashes that the journal of another replica has of the apps of a shard. If that replica has ended, the
-// apps that it was starting are suspects, too.
-func (f *Fleet) inherit(ctx context.Context, shard int, from origin) {
+// inherit takes over the crashes that the journal of another replica has of the apps of a shard. If that replica has ended without
+// a release, the apps that it was starting are suspects, too.
+func (f *Fleet) inherit(ctx context.Context, shard int, from shards.Origin) {
 	if from.Name == "" || from.Name == f.name { // This replica has its own journal.
 		return
 	}
@@ -63,12 +57,12 @@ func (f *Fleet) inherit(ctx context.Context, shard int, from origin) {
 }
 
 // legacyOf returns what is known of an origin.
-func (f *Fleet) legacyOf(from origin) *legacy {
+func (f *Fleet) legacyOf(from shards.Origin) *legacy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other, old := range f.legacies {
 		keeps := keepsLive
-		if other.hasEnded {
+		if other.HasEnded {
 			keeps = keepsEnded
 		}
 		if time.Since(old.begun) > keeps {
@@ -84,7 +78,7 @@ func (f *Fleet) legacyOf(from origin) *legacy {
 }
 
 // readLegacy reads an origin until that succeeds, for readPatience at most. It returns nil if ctx ends first.
-func (f *Fleet) readLegacy(ctx context.Context, from origin) adopter {
+func (f *Fleet) readLegacy(ctx context.Context, from shards.Origin) adopter {
 	late := time.Now().Add(readPatience)
 	for {
 		adopt, err := f.read(ctx, from)
@@ -103,8 +97,8 @@ func (f *Fleet) readLegacy(ctx context.Context, from origin) adopter {
 }
 
 // read reads an origin once.
-func (f *Fleet) read(ctx context.Context, from origin) (adopter, error) {
+func (f *Fleet) read(ctx context.Context, from shards.Origin) (adopter, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return f.journal.Read(ctx, cluster.JournalOf(from.Name), from.hasEnded)
+	return f.journal.Read(ctx, cluster.JournalOf(from.Name), from.HasEnded)
 }

@@ -24,6 +24,9 @@ func (s *stage) expectReads(t *testing.T, adopted int, want ...string) {
 	}
 }
 
+// crashed is the origin of a shard whose holder has ended without a release.
+func crashed(by shards.Holder) shards.Origin { return shards.Origin{Holder: by, HasEnded: true} }
+
 // The apps that a replica was starting when it ended are suspects; a shard that was released has none, and neither has a shard
 // of an earlier life of this replica, whose journal it has. The journal of an incarnation is read once for all of its shards,
 // also if the first read fails; another incarnation has other records.
@@ -31,7 +34,7 @@ func TestFleet_Suspects(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.journal.failures = 1
-	ended := shards.Holder{Name: "hub-1", Incarnation: "x"}
+	ended := crashed(shards.Holder{Name: "hub-1", Incarnation: "x"})
 	var starts sync.WaitGroup
 	for i := range 60 { // As of 60 shards, each with the same Clusters.
 		starts.Go(func() { s.fleet.Start(t.Context(), 0, int64(i), ended) })
@@ -39,10 +42,10 @@ func TestFleet_Suspects(t *testing.T) {
 	starts.Wait()
 	first, again := cluster.JournalOf("hub-1")+" true", cluster.JournalOf("hub-1")+" true"
 	s.expectReads(t, 60, first, again)
-	s.fleet.Start(t.Context(), 0, 61, shards.Holder{})
-	s.fleet.Start(t.Context(), 0, 62, shards.Holder{Name: "hub-0", Incarnation: "y"})
+	s.fleet.Start(t.Context(), 0, 61, shards.Origin{})
+	s.fleet.Start(t.Context(), 0, 62, crashed(shards.Holder{Name: "hub-0", Incarnation: "y"}))
 	s.expectReads(t, 60, first, again)
-	s.fleet.Start(t.Context(), 0, 63, shards.Holder{Name: "hub-1", Incarnation: "z"})
+	s.fleet.Start(t.Context(), 0, 63, crashed(shards.Holder{Name: "hub-1", Incarnation: "z"}))
 	s.expectReads(t, 61, first, again, cluster.JournalOf("hub-1")+" true")
 }
 
@@ -53,11 +56,19 @@ func TestFleet_WaitsForTheJournal(t *testing.T) {
 	s.journal.failures = 1000
 	ctx, cancel := context.WithCancel(t.Context())
 	s.journal.failed = cancel
-	s.fleet.Start(ctx, 0, 1, shards.Holder{Name: "hub-1", Incarnation: "x"})
+	s.fleet.Start(ctx, 0, 1, crashed(shards.Holder{Name: "hub-1", Incarnation: "x"}))
 	s.expectReads(t, 0, cluster.JournalOf("hub-1")+" true")
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleNone {
 		t.Errorf("got the role %d after a start that was interrupted, want RoleNone", role)
 	}
+}
+
+// A replica that takes a shard that another one has released to none takes over its crashes, and nothing that it was starting.
+func TestFleet_ReleasedToNone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.fleet.Start(t.Context(), 0, 1, shards.Origin{Holder: shards.Holder{Name: "hub-1", Incarnation: "x"}})
+	s.expectReads(t, 1, cluster.JournalOf("hub-1")+" false")
 }
 
 // A replica that builds the apps of a shard takes over the crashes that the holder, which runs, has recorded of them.
@@ -65,7 +76,9 @@ func TestFleet_WarmInherits(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	done := make(chan error, 1)
-	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Holder{Name: "hub-1", Incarnation: "x"}) }()
+	go func() {
+		done <- s.fleet.Warm(t.Context(), 0, shards.Origin{Holder: shards.Holder{Name: "hub-1", Incarnation: "x"}})
+	}()
 	s.expectRequest(t)
 	s.fleet.Prepared(s.uid)
 	must(t, <-done)
@@ -98,7 +111,7 @@ func TestFleet_StartEnds(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.fleet.Start(ctx, 0, 1, shards.Holder{})
+		s.fleet.Start(ctx, 0, 1, shards.Origin{})
 	}()
 	for range 3 {
 		<-u.tries

@@ -33,8 +33,8 @@ const (
 
 // Warm builds the apps of the Clusters of a shard, and returns when each of them waits, or cannot be built now. The crashes that
 // the holder has recorded of these apps count here, too: to build an app may crash this hub as well.
-func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Holder) error {
-	f.inherit(ctx, shard, origin{Holder: from})
+func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Origin) error {
+	f.inherit(ctx, shard, from)
 	if err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 	return missing
 }
 
-// Start makes the apps of the Clusters of a shard work. It does not wait for them. If the process that had the shard has ended
-// without a release, the apps that it was starting are suspects here. Start tries until ctx ends to list the Clusters in the
+// Start makes the apps of the Clusters of a shard work. It does not wait for them. The crashes that the process that had the shard
+// has recorded count here, too, and if it has ended without a release, the apps that it was starting are suspects. Start tries until ctx ends to list the Clusters in the
 // hub's cache: without that, no reconcile of them would begin.
-func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Holder) {
+func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Origin) {
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "from", from.Name)
-	f.inherit(ctx, shard, origin{Holder: from, hasEnded: true})
+	f.inherit(ctx, shard, from)
 	for ctx.Err() == nil {
 		err := f.change(ctx, shard, part{role: cluster.RoleRunner, epoch: epoch})
 		if err == nil {
