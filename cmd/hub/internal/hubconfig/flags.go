@@ -135,7 +135,7 @@ func (m *Mode) Check() error {
 
 func (f *Flags) bindSharing() {
 	f.mode.Bind(f.set, "What several replicas of the hub do: "+string(ModeLeader)+" (one works, the others stand by) or "+string(ModeSharded)+
-		" (each runs a part of the Clusters; not complete yet)")
+		" (each runs a part of the Clusters)")
 	BindShards(f.set, &f.Options.Sharing.Shards)
 	f.set.StringToStringVar(&f.Options.Sharing.Labels, labelsFlag, nil,
 		"Labels of this replica in the mode "+string(ModeSharded)+", as `key=value`, separated by commas. A Cluster with spec.runner.matchLabels runs in a replica "+
