@@ -137,6 +137,25 @@ func Since(begin time.Time) func(AuditEvent) bool {
 // soon as it has begun; requests that were cut off when the API server was killed are missing. Tests that count should
 // filter by agent or user, because the fleet itself checks whether a starting cluster is ready.
 func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, error) {
+	return c.AuditReader(filters...).Next()
+}
+
+// AuditReader reads the audit log of a cluster in parts. It has no lock.
+type AuditReader struct {
+	cluster *Cluster
+	filters []func(AuditEvent) bool
+	read    int64 // how many bytes of the log
+}
+
+// AuditReader returns a reader of the requests that pass every filter, which begins with the first request; see AuditEvents.
+func (c *Cluster) AuditReader(filters ...func(AuditEvent) bool) *AuditReader {
+	return &AuditReader{cluster: c, filters: filters}
+}
+
+// Next returns the requests that were logged since the last call. A request whose entries are in different parts, as those of a
+// watch may be, is in both.
+func (r *AuditReader) Next() ([]AuditEvent, error) {
+	c := r.cluster
 	file, err := os.Open(filepath.Join(c.dir, auditLog))
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w: start the fleet with Options.Audit", err)
@@ -145,14 +164,17 @@ func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, e
 		return nil, c.wrap("read the audit log of", err)
 	}
 	defer func() { _ = file.Close() }()
-	events, err := readAudit(file, filters)
+	if _, err := file.Seek(r.read, io.SeekStart); err != nil {
+		return nil, c.wrap("read the audit log of", err)
+	}
+	events, read, err := readAudit(file, r.filters)
+	r.read += read
 	return events, c.wrap("read the audit log of", err)
 }
 
 // readAudit reads entries, one per line, and keeps the last entry of each request. A line without an end is still being
-// written.
-func readAudit(r io.Reader, filters []func(AuditEvent) bool) ([]AuditEvent, error) {
-	var events []AuditEvent
+// written, and does not count as read.
+func readAudit(r io.Reader, filters []func(AuditEvent) bool) (events []AuditEvent, read int64, err error) {
 	seen := map[string]int{}
 	lines := bufio.NewReaderSize(r, 1<<20)
 	for {
@@ -161,11 +183,12 @@ func readAudit(r io.Reader, filters []func(AuditEvent) bool) ([]AuditEvent, erro
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, read, err
 		}
+		read += int64(len(line))
 		var e AuditEvent
 		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
-			return nil, fmt.Errorf("decode %.100q: %w", line, err)
+			return nil, read, fmt.Errorf("decode %.100q: %w", line, err)
 		}
 		if slices.ContainsFunc(filters, func(f func(AuditEvent) bool) bool { return !f(e) }) {
 			continue
@@ -178,5 +201,5 @@ func readAudit(r io.Reader, filters []func(AuditEvent) bool) ([]AuditEvent, erro
 		events = append(events, e)
 	}
 	slices.SortStableFunc(events, func(a, b AuditEvent) int { return a.Received.Compare(b.Received) })
-	return events, nil
+	return events, read, nil
 }

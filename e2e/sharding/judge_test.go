@@ -15,8 +15,14 @@ import (
 // write is a write of a replica's app to its remote.
 type write struct {
 	at      time.Time
+	cluster string
 	replica string
 	term    int64
+	after   int64 // the highest permission that was seen before, if that is later
+}
+
+func (w write) String() string {
+	return fmt.Sprintf("%s: %s of %s with the permission %d, after one with %d", w.cluster, w.at.Format(time.StampMicro), w.replica, w.term, w.after)
 }
 
 // agent matches the user agent of an app's write: the replica, the Cluster, the epoch of the app, and the permission.
@@ -25,27 +31,40 @@ var agent = regexp.MustCompile(`^clusterfx/([^/]+)/([^/]+)/\d+/term-(\d+)$`)
 // writes returns the writes to the remotes since a time, by Cluster, in the order in which they reached the API server.
 func (s *stage) writes(since time.Time) map[string][]write {
 	s.t.Helper()
-	all := map[string][]write{}
-	for _, remote := range s.remotes {
-		events, err := remote.AuditEvents(fleet.ByAgent("clusterfx/"), fleet.Since(since), fleet.AuditEvent.Writes)
+	for len(s.audits) < len(s.remotes) {
+		s.audits = append(s.audits, s.remotes[len(s.audits)].AuditReader(fleet.ByAgent("clusterfx/"), fleet.AuditEvent.Writes))
+	}
+	for _, audit := range s.audits {
+		events, err := audit.Next()
 		must(s.t, err)
 		for _, e := range events {
-			found := agent.FindStringSubmatch(e.UserAgent)
-			if found == nil {
-				s.t.Fatalf("a write without a permission: %s", e)
-			}
-			term, err := strconv.ParseInt(found[3], 10, 64)
-			must(s.t, err)
-			all[found[2]] = append(all[found[2]], write{at: e.Received, replica: found[1], term: term})
+			s.written = append(s.written, s.writeOf(e))
+		}
+	}
+	all := map[string][]write{}
+	for _, one := range s.written {
+		if !one.at.Before(since) {
+			all[one.cluster] = append(all[one.cluster], one)
 		}
 	}
 	return all
 }
 
+func (s *stage) writeOf(e fleet.AuditEvent) write {
+	s.t.Helper()
+	found := agent.FindStringSubmatch(e.UserAgent)
+	if found == nil {
+		s.t.Fatalf("a write without a permission: %s", e)
+	}
+	term, err := strconv.ParseInt(found[3], 10, 64)
+	must(s.t, err)
+	return write{at: e.Received, cluster: found[2], replica: found[1], term: term}
+}
+
 // verdict is what the audit logs say about the writes.
 type verdict struct {
 	writes    int
-	late      []string                 // writes after one of a later permission
+	late      []write                  // writes after one of a later permission
 	gaps      map[string]time.Duration // the longest time without a write, by Cluster
 	replicas  map[string]int           // writes, by replica
 	last      map[string]string        // the replica of the last write, by Cluster
@@ -65,8 +84,8 @@ func (s *stage) judge(since time.Time) verdict {
 			v.last[name] = one.replica
 			switch {
 			case one.term < highest:
-				v.late = append(v.late, fmt.Sprintf("%s: %s of %s with the permission %d, after one with %d",
-					name, one.at.Format(time.StampMicro), one.replica, one.term, highest))
+				one.after = highest
+				v.late = append(v.late, one)
 			case one.term > highest:
 				highest = one.term
 				v.handovers++

@@ -85,11 +85,13 @@ type stage struct {
 	logs     *os.File // of all replicas
 	hub      *fleet.Cluster
 	remotes  []*fleet.Cluster
+	audits   []*fleet.AuditReader // of the remotes
+	written  []write              // what audits have read
 	admin    client.WithWatch
 	names    []string // of the Clusters
 	replicas map[string]*replica
 	proxies  map[string]*fault.Proxy // between a replica and the hub's API server
-	frozen   int                     // how often a process was frozen
+	frozen   map[string]int          // how often a replica was frozen
 	added    int                     // replicas
 	reads    bool                    // the module of the replicas reads, and does not write
 	greets   bool                    // the replicas have the example podcount, too
@@ -112,7 +114,7 @@ func newStage(t *testing.T, clusters int) *stage {
 func newStageOf(t testing.TB, o stageOptions) *stage {
 	t.Helper()
 	s := &stage{
-		t: t, dir: t.TempDir(), replicas: map[string]*replica{}, proxies: map[string]*fault.Proxy{},
+		t: t, dir: t.TempDir(), replicas: map[string]*replica{}, proxies: map[string]*fault.Proxy{}, frozen: map[string]int{},
 	}
 	var err error
 	s.logs, err = os.Create(filepath.Join(s.dir, "replicas.log"))
