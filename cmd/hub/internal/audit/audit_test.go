@@ -107,6 +107,11 @@ func TestAudit_TakenAndNotReported(t *testing.T) {
 				t.Errorf("%s was marked by %s, want c: the holder reports, and marks nothing", one.cluster, one.by)
 			}
 		}
+		for _, n := range m.nodes {
+			if n.refusals() > 0 {
+				t.Errorf("%s counts Clusters that were taken as unserved", n.name)
+			}
+		}
 	})
 }
 
@@ -278,9 +283,10 @@ func TestAudit_OneFails(t *testing.T) {
 				m.mu.Lock()
 				m.spoils = spoil(m, gone[0])
 				m.mu.Unlock()
+				m.pass(time.Minute) // A Lease that is missing is over after its duration.
 				m.kill("a")
 				m.pass(time.Minute)
-				m.expectMarked(limit, gone[1:]...)
+				m.expectMarked(time.Minute+limit, gone[1:]...)
 			})
 		})
 	}
