@@ -130,9 +130,10 @@ func TestRegistry_SuspectsGoLast(t *testing.T) {
 	// holds the queue while the other apps enter it.
 	ensure(all, state.CrashRecord{Until: time.Now().Add(time.Hour)}, func(s registry.Status) bool { return s.Reason == state.ReasonQuarantined })
 	starts := func(s registry.Status) bool { return s.Epoch > 0 }
-	ensure(all[:1], state.CrashRecord{Crashes: 1}, starts)
+	ensure(all[:1], state.CrashRecord{Crashes: 2}, starts)
 	<-holding
-	ensure(suspects, state.CrashRecord{Crashes: 1}, starts)
+	ensure(suspects[:1], state.CrashRecord{Crashes: 1}, starts)
+	ensure(suspects[1:], state.CrashRecord{Crashes: 2}, starts)
 	ensure(others, state.CrashRecord{}, starts)
 	close(release)
 	for _, name := range all {

@@ -82,7 +82,9 @@ answer both requests with success.
 
 A module that crashes the whole process cannot be contained. So the Journal records, in one ConfigMap,
 which apps are being started, and a hub that starts suspects the apps that are still recorded: the
-registry starts them last and alone. After three crashes in a row an app is quarantined, for ten
+registry starts them last, and after a second crash alone. All of them alone after the first crash would keep
+many Clusters from work, three seconds each, because a hub was killed while it started them, and would save no crash: an app
+that is at fault crashes three hubs in either case. After three crashes in a row an app is quarantined, for ten
 minutes and twice as long after each further crash, up to a day: ModulesReady is False with the reason
 Quarantined, and the Cluster Stalled. A changed spec or a new value of the annotation
 clusterfx.dev/retry ends the quarantine immediately. So does a changed Secret, but after the third crash

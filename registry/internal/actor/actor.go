@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
+	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -45,6 +46,8 @@ type Actor struct {
 	done    chan struct{}                 // closed when the actor has ended
 	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
 	undone atomic.Pointer[Leftover]
+	// lists are the first lists of the last app that was Ready; nil before the first.
+	lists atomic.Pointer[prefetch.Lists]
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine.Machine
@@ -358,12 +361,14 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 	}
 }
 
-// rank is the priority of this remote in the queue of starts and first contacts.
+// rank is the priority of this remote in the queue of starts and first contacts. After one crash any of the apps that were being
+// started may be at fault, or none: they start last. One that was being started in two crashes starts alone, so that a third one
+// convicts nothing else.
 func (a *Actor) rank() startqueue.Rank {
 	switch {
-	case a.applied.CrashRecord.Crashes > 0:
+	case a.applied.CrashRecord.Crashes > 1:
 		return startqueue.RankSuspect
-	case a.machine.Failures > 0:
+	case a.machine.Failures > 0, a.applied.CrashRecord.Crashes > 0:
 		return startqueue.RankFailed
 	case a.machine.KnownID() == "":
 		return startqueue.RankNew

@@ -109,9 +109,6 @@ func TestConnection_FaultsBehindALoadBalancer(t *testing.T) {
 				return fails == c.fails
 			})
 			t.Logf("after %s; %d requests for /readyz", took.Round(time.Millisecond), server.count("/readyz"))
-			if took < 8*time.Second {
-				t.Error("the probe did not rest")
-			}
 		})
 	}
 }
