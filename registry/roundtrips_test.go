@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -207,16 +208,126 @@ func TestRegistry_RoundTripsBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// The same from the return of an unreachable remote: the identity, then its health and all that its app needs.
+// The same from the return of an unreachable remote. On a connection that works the identity comes first, on a new one everything
+// is sent at once, with the lists of the app before.
 func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	expectTrips(t, 2, func() ([][]string, int) {
-		r, meter := startMetered(t, registry.ModuleOptions{}, nil)
-		untilReady(t, r, meter)
-		meter.set(func(*http.Request) bool { return true }, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
-		expectState(t, r, "trips", state.StateUnreachable, "NotHealthy")
-		return untilReady(t, r, meterBehind(meter.front))
+	t.Run("503", func(t *testing.T) {
+		t.Parallel()
+		expectTrips(t, 1, func() ([][]string, int) {
+			r, meter := startMetered(t, registry.ModuleOptions{}, nil)
+			untilReady(t, r, meter)
+			meter.set(func(*http.Request) bool { return true }, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+			expectState(t, r, "trips", state.StateUnreachable, "NotHealthy")
+			return untilReady(t, r, meterBehind(meter.front))
+		})
 	})
+	t.Run("refused connections", func(t *testing.T) {
+		t.Parallel()
+		expectTrips(t, 0, func() ([][]string, int) {
+			r, meter, proxy := startBehindProxy(t, &counter{})
+			untilReady(t, r, meter)
+			if err := proxy.Set(network.Refuse()); err != nil {
+				t.Fatal(err)
+			}
+			expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
+			again := meterBehind(meter.front)
+			if err := proxy.Set(network.Pass()); err != nil {
+				t.Fatal(err)
+			}
+			return untilReady(t, r, again)
+		})
+	})
+}
+
+// startBehindProxy starts a remote behind a tripMeter and a proxy.
+func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMeter, *network.Proxy) {
+	t.Helper()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
+	})
+	f, _ := newFront(t, fleettest.Cluster(t, "one"))
+	proxy, err := network.New(f.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	text, err := proxy.Kubeconfig(f.kubeconfig("not-used"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := configFor(t, text)
+	config.Probe.Period = time.Second
+	meter := meterBehind(f)
+	if err := r.Ensure("trips", config); err != nil {
+		t.Fatal(err)
+	}
+	return r, meter, proxy
+}
+
+// The next app on a connection that works sends its lists beside the question which kinds the remote serves.
+func TestRegistry_RoundTripsOfTheNextApp(t *testing.T) {
+	t.Parallel()
+	expectTrips(t, 0, func() ([][]string, int) {
+		works := &counter{}
+		r := newRegistry(t, func(o *registry.Options) {
+			o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
+		})
+		meter, config := newTripMeter(t, "one")
+		if err := r.Ensure("trips", config); err != nil {
+			t.Fatal(err)
+		}
+		untilReady(t, r, meter)
+		before, _ := r.Status("trips")
+		next := meterBehind(meter.front)
+		config.Client.QPS = 77
+		if err := r.Ensure("trips", config); err != nil {
+			t.Fatal(err)
+		}
+		trips, connections := next.untilList(t)
+		eventually(t, func() error {
+			if now, _ := r.Status("trips"); now.Epoch == before.Epoch || now.State != state.StateReady {
+				return &stateError{got: now}
+			}
+			return nil
+		})
+		return trips, connections
+	})
+}
+
+// An address that leads to another cluster after an outage gets the lists, and no app sees what it responds.
+func TestRegistry_ListsOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	works := &counter{}
+	r, meter, proxy := startBehindProxy(t, works)
+	untilReady(t, r, meter)
+	if err := proxy.Set(network.Refuse()); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
+	before, lists := works.reconciles.Load(), make(chan string, 1000)
+	meter.set(func(*http.Request) bool { return true }, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/namespaces/kube-system":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"another"}}`))
+			return
+		case "/api/v1/configmaps":
+			lists <- r.Method + " " + r.URL.Path
+		}
+		meter.honest.ServeHTTP(w, r)
+	})
+	if err := proxy.Set(network.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, r, "trips", state.StateFailed, state.ReasonIdentityChanged)
+	<-lists
+	if err := r.Stop(t.Context(), "trips"); err != nil {
+		t.Fatal(err)
+	}
+	if after := works.reconciles.Load(); after != before {
+		t.Errorf("a reconciler has seen %d objects of another cluster", after-before)
+	}
 }
 
 // Until the identity of a remote is known and is the expected one, the remote gets requests for what the hub itself needs to

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -39,6 +40,7 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	go e.Run(
 		func() {
 			wasReady = true
+			a.lists.Store(e.FirstLists())
 			a.do(func() {
 				a.learn(machine.AppReady{Epoch: number})
 				a.removal.Gate = nil
@@ -67,10 +69,14 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	declared := host.Declared(run, a.applied.Labels)
 	status := a.describe(now)
 	status.Epoch = number
+	var lists *prefetch.Lists
+	if !host.Middleware.Wraps(name, &a.applied) { // A middleware might change the requests.
+		lists = a.lists.Load()
+	}
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
 		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(),
-		Early:        a.takeEarly(l),
+		Early: a.takeEarly(l), Lists: lists,
 		HubTransport: host.HubTransport(name), Modules: modules,
 		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Redact: redact}),

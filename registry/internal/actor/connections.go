@@ -50,6 +50,7 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	if gone == nil {
 		return
 	}
+	a.early[gone].take("")
 	delete(a.early, gone)
 	gone.Cancel()
 	owners := slices.Clone(a.retired)
@@ -63,8 +64,8 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	})
 }
 
-// earlyRequests are the requests for discovery documents that a connection sends when it meets its remote, for the next app on
-// the connection.
+// earlyRequests are the requests for discovery documents, and for the first lists of the app, that a connection sends when it meets
+// its remote, for the next app on the connection.
 type earlyRequests struct {
 	prepare func() *app.Early // returns nil if nothing may be requested early
 	current func() string     // returns the credential in use
@@ -82,13 +83,15 @@ type earlyDocuments struct {
 // newEarly returns the early requests of a new connection. There are none while a middleware is selected, which would change
 // the requests, and may not see a remote whose identity is not known.
 func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
-	remote := app.EarlyRemote{
+	known := app.EarlyRemote{
 		Name: a.name, Endpoint: a.applied.Endpoint, Timeout: a.applied.WithDefaults().Client.Timeout, Base: transport,
 	}
 	e := &earlyRequests{prepare: func() *app.Early {
+		remote := known
 		if a.host.Middleware.Wraps(a.name, a.latest.Load()) {
 			return nil
 		}
+		remote.Lists = a.lists.Load()
 		return a.host.Apps.NewEarly(remote)
 	}}
 	if first := e.prepare(); first != nil {
@@ -109,7 +112,9 @@ func (e *earlyRequests) send(ctx context.Context) {
 			return
 		}
 		next = &earlyDocuments{documents, e.current()}
-		e.latest.Store(next)
+		if before := e.latest.Swap(next); before != nil {
+			before.Drop()
+		}
 	}
 	next.Request(ctx)
 }
@@ -120,7 +125,11 @@ func (e *earlyRequests) take(credential string) *app.Early {
 		return nil
 	}
 	found := e.latest.Swap(nil)
-	if found == nil || found.credential != credential {
+	if found == nil {
+		return nil
+	}
+	if found.credential != credential {
+		found.Drop()
 		return nil
 	}
 	return found.Early
@@ -129,7 +138,8 @@ func (e *earlyRequests) take(credential string) *app.Early {
 // takeEarly returns the early documents for an app on a connection.
 func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 	found := a.early[l].take(l.Credential())
-	if a.host.Middleware.Wraps(a.name, &a.applied) { // It did not when the documents were requested.
+	if found != nil && a.host.Middleware.Wraps(a.name, &a.applied) { // It did not when the documents were requested.
+		found.Drop()
 		return nil
 	}
 	return found

@@ -42,7 +42,8 @@ func (e *Epoch) Values() Values { return e.values }
 // start; later requests do not.
 func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
-	config := e.configFor(e.ctx, limiter, e.judges.Remote) // Also the hub's own code sends with it.
+	// Also the hub's own code sends with it.
+	config := e.configFor(e.ctx, e.lists.Record(e.ahead.Use(e.options.Base)), limiter, e.judges.Remote)
 	var err error
 	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
 		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: e.options.earlyDocuments(),
@@ -50,7 +51,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, limiter, e.judges.Modules)
+	work := e.configFor(e.work, e.ahead.DropBeforeWrites(e.options.Base), limiter, e.judges.Modules)
 	inner, err := e.newManager(config, work)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
@@ -91,11 +92,13 @@ func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
 	}
 }
 
-// configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
-// limiter.
-func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
+// configFor returns the configuration of clients whose requests a fence ends, and which send by way of base. All clients of an
+// app share one limiter.
+func (e *Epoch) configFor(
+	fence context.Context, base http.RoundTripper, limiter *rate.Limiter, judge func(*http.Request, int),
+) *rest.Config {
 	c := &transport.Chain{
-		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
+		Base: base, Fence: fence, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
 		UserAgent:   e.userAgent(),
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
 		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -41,6 +42,8 @@ type Epoch struct {
 	steps       []CleanupStep
 
 	mapper  meta.RESTMapper
+	ahead   *prefetch.Ahead // from the turn of the start
+	lists   prefetch.Lists
 	traffic *transport.Traffic
 	judges  Judges
 	values  Values
@@ -50,7 +53,7 @@ type Epoch struct {
 	refused    atomic.Pointer[refusal] // the last write that the gate has refused; nil for none
 }
 
-// Options describe an Epoch. All fields but Filters and Early are required.
+// Options describe an Epoch. All fields but Filters, Early and Lists are required.
 type Options struct {
 	Name   state.ClusterName
 	Number int64
@@ -62,6 +65,8 @@ type Options struct {
 	LastReceived *atomic.Int64
 	// Early are discovery documents of the remote that were requested before; nil for none.
 	Early *Early
+	// Lists are the first lists of an app before, which this app may begin with, too; nil to send nothing ahead.
+	Lists *prefetch.Lists
 	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt func()
 	// HubTransport is the connection to the hub's API server, with the identity of the app.
@@ -180,10 +185,10 @@ func (e *Epoch) start(ctx context.Context, r *record) error {
 		return err
 	}
 	began := time.Now()
+	defer e.beginAhead(e.ctx)()
 	end := e.Journal.begin(e.ctx, e.Name, e.Log)
 	if e.options.Rank == startqueue.RankSuspect {
-		// It starts alone until it has proven itself: after a crash of the hub every app with an open entry is a
-		// suspect.
+		// It starts alone until it has proven itself.
 		r.open(func() { end(); release() })
 	} else {
 		defer release()

@@ -3,9 +3,12 @@
 package probe
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
@@ -17,8 +20,8 @@ type Beside struct {
 	// Questions are the questions of the first preflight; nil for none.
 	Questions *preflight.Questions
 	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a
-	// goroutine of its own, at the first contact, and when the remote reports its identity for the first time after a
-	// failure. ctx ends if the contact fails; it has ended before the call if the first contact fails before the requests
+	// goroutine of its own, at the first contact, and after a failure: when a request first leaves on a new TCP connection, and when
+	// the remote first reports its identity. ctx ends if the contact fails; it has ended before the call if the first contact fails before the requests
 	// could be sent. Ask is nil if there are no other requests.
 	Ask func(ctx context.Context)
 }
@@ -47,7 +50,7 @@ func (c *Connection) contact(ctx context.Context, outcome *Outcome, ask func()) 
 		others.Go(func() { version, versionErr = readVersion(ctx, c.getJSON, c.redact) })
 		ask()
 	}
-	id, err := c.identityWith(ctx, func() { once.Do(begin) })
+	id, err := c.identityWith(ctx, func(bool) { once.Do(begin) })
 	if err == nil && id == "" {
 		err = c.healthy(ctx)
 	}
@@ -66,11 +69,16 @@ func (c *Connection) contact(ctx context.Context, outcome *Outcome, ask func()) 
 	return versionErr
 }
 
-// identityWith requests the identity, and calls sent when the request has been sent, at least once if it gets a response.
-func (c *Connection) identityWith(ctx context.Context, sent func()) (string, error) {
+// identityWith requests the identity, and calls sent when the request has been sent, at least once if it gets a response. The
+// argument is whether that was the first request on a TCP connection.
+func (c *Connection) identityWith(ctx context.Context, sent func(isNew bool)) (string, error) {
+	var isNew atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:      func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
-		WroteHeaders: sent,
+		GotConn: func(got httptrace.GotConnInfo) { // by the goroutine of RoundTrip
+			c.lastUsed = got.Conn
+			isNew.Store(!got.Reused)
+		},
+		WroteHeaders: func() { sent(isNew.Load()) },
 	})
 	id, err := readIdentity(ctx, c.getJSON, c.redact)
 	if err == nil {
@@ -91,33 +99,68 @@ func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
 	return err
 }
 
-// meetAgain is the rest of a contact after a probe that has failed, once the identity is known: an unreachable remote gets
-// one request at a time.
+// meetAgain is a contact after a probe that has failed. An unreachable remote gets one request at a time, for its identity, and the
+// others when that is known. Once in an outage they are sent beside the identity: with the first request that leaves the hub on a
+// new TCP connection, because the remote has most likely returned.
 func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var beside Beside
-	if !c.asked {
-		beside.Ask, c.asked = c.beside.Ask, true
-	}
-	ask, settle := c.asking(beside)
-	ask()
 	var (
-		others     sync.WaitGroup
-		versionErr error
+		once                  sync.Once
+		others                sync.WaitGroup
+		settle                func(error)
+		healthErr, versionErr error
 	)
-	others.Go(func() { outcome.Version, versionErr = readVersion(ctx, c.getJSON, c.redact) })
-	err := c.healthy(ctx)
-	if err != nil {
+	begin := func() {
+		settle = c.askAgain()
+		others.Go(func() {
+			healthErr = c.healthyBy(func(path string) error {
+				_, err := c.do(ctx, http.MethodGet, path, nil)
+				return err
+			})
+		})
+		others.Go(func() { outcome.Version, versionErr = readVersion(ctx, c.getJSON, c.redact) })
+	}
+	mayHurry := !c.hurried
+	id, err := c.identityWith(ctx, func(isNew bool) {
+		if isNew && mayHurry {
+			once.Do(func() {
+				c.hurried = true
+				begin()
+			})
+		}
+	})
+	if err == nil {
+		outcome.ID = id
+		once.Do(begin)
+	} else {
 		cancel()
+		once.Do(func() {}) // A late call of net/http begins nothing.
 	}
 	others.Wait()
 	if err == nil {
-		err = versionErr
+		c.asked = true
+		err = cmp.Or(healthErr, versionErr)
 	}
-	c.asked = err != nil
-	settle(err)
+	if settle != nil {
+		settle(err)
+	}
+	if err == nil {
+		c.asked, c.hurried, c.versioned = false, false, time.Now()
+	}
 	return err
+}
+
+// askAgain begins to send the other requests of Beside, once the identity is known only once in an outage. It returns the function
+// that must be called with the outcome of the contact.
+func (c *Connection) askAgain() (settle func(error)) {
+	var beside Beside
+	if !c.asked {
+		beside.Ask = c.beside.Ask
+	}
+	ask, settle := c.asking(beside)
+	ask()
+	return settle
 }
 
 // asking returns a function that begins to send the requests of Beside, and a function that must be called with the outcome of

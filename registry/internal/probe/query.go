@@ -61,15 +61,15 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 	if last.Endpoint == "" {
 		return c.meet(ctx, outcome)
 	}
+	if !last.OK {
+		return c.meetAgain(ctx, outcome)
+	}
 	var err error
 	if outcome.ID, err = readIdentity(ctx, c.getSmall, c.redact); err != nil {
 		return err
 	}
 	isSame := c.identifiedOn == c.lastUsed
 	c.identifiedOn = c.lastUsed
-	if !last.OK {
-		return c.meetAgain(ctx, outcome)
-	}
 	if err := c.healthy(ctx); err != nil || isSame && time.Since(c.versioned) < versionInterval {
 		return err
 	}
@@ -82,10 +82,15 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 // healthy returns nil if the API server is ready or, where the credentials have no access to /readyz, if the API server
 // responds at all.
 func (c *Connection) healthy(ctx context.Context) error {
-	err := c.get(ctx, "readyz", discard)
+	return c.healthyBy(func(path string) error { return c.get(ctx, path, discard) })
+}
+
+// healthyBy is healthy with another function to get a path.
+func (*Connection) healthyBy(get func(path string) error) error {
+	err := get("readyz")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
-		err = c.get(ctx, "version", discard)
+		err = get("version")
 	}
 	return err
 }
