@@ -236,3 +236,28 @@ func TestConnection_BesideAfterAFailure(t *testing.T) {
 		t.Errorf("got %d calls after two failures, want 2", n)
 	}
 }
+
+// After an outage the other requests are sent beside the first one that leaves on a new connection, and if that has failed, only
+// when the identity is known: a remote that accepts connections and does not respond gets one request at a time.
+func TestConnection_HurriesOnce(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server, outcomes := newAPIServer(t), make(chan Outcome, 1000)
+	c := server.connectBeside(t, Pace{Period: 10 * time.Millisecond, Timeout: time.Minute}, Beside{Ask: func(context.Context) { asked.Add(1) }})
+	c.Start(func(o Outcome) { outcomes <- o })
+	defer c.Close()
+	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return o.OK })
+	server.change(func(s *apiServer) { s.known = http.StatusServiceUnavailable })
+	for range 4 {
+		server.CloseClientConnections()
+		expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
+	}
+	if got := asked.Load(); got != 2 {
+		t.Errorf("got the other requests %d times, want them at the first contact and once in the outage", got)
+	}
+	server.change(func(s *apiServer) { s.known = http.StatusOK })
+	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return o.OK })
+	if got := asked.Load(); got != 3 {
+		t.Errorf("got the other requests %d times, want them again when the identity is known", got)
+	}
+}
