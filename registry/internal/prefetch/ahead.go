@@ -84,7 +84,7 @@ func (a *Ahead) Send(ctx context.Context, by Request) {
 }
 
 // enter takes a place in the pool, until all responses are taken or dropped, and returns the places for the responses. There are
-// none if the pool is full or the Ahead is dropped. The contexts of the requests outlast ctx.
+// none if the pool is full or the Ahead is dropped.
 func (a *Ahead) enter(ctx context.Context) map[list]*response {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,11 +103,15 @@ func (a *Ahead) enter(ctx context.Context) map[list]*response {
 	})
 	a.responses = map[list]*response{}
 	for _, one := range a.lists {
-		waiting := &response{done: make(chan struct{})}
-		waiting.ctx, waiting.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		a.responses[one] = waiting
+		a.responses[one] = newResponse(ctx)
 	}
 	return maps.Clone(a.responses)
+}
+
+// newResponse returns the place for a response. The context of its request outlasts ctx.
+func newResponse(ctx context.Context) *response {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &response{ctx: ctx, cancel: cancel, done: make(chan struct{})}
 }
 
 // complete sends the request. ctx cancels it until the response has begun.
@@ -116,7 +120,7 @@ func (w *response) complete(ctx context.Context, send func() (*http.Response, er
 	unhook := context.AfterFunc(ctx, w.cancel)
 	defer unhook()
 	err := panics.Catch(func() (err error) {
-		w.found, err = send()
+		w.found, err = send() //nolint:bodyclose // The app closes it, or the end of its context does.
 		return err
 	})
 	if err == nil && w.found.StatusCode != http.StatusOK {

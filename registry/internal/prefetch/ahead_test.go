@@ -144,6 +144,7 @@ func TestAhead_NotUsed(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, a *Ahead, s *server){
 		"the app writes": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
 			a.Send(t.Context(), request(s))
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "https://example.com/api/v1/namespaces/x/pods/y", nil)
 			if err != nil {
@@ -154,11 +155,13 @@ func TestAhead_NotUsed(t *testing.T) {
 			}
 		},
 		"the server refuses": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
 			s.status = http.StatusForbidden
 			a.Send(t.Context(), request(s))
 			s.status = http.StatusOK
 		},
 		"the contact fails": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
 			s.hang = make(chan struct{})
 			ctx, cancel := context.WithCancel(t.Context())
 			sent := make(chan struct{})
@@ -172,14 +175,31 @@ func TestAhead_NotUsed(t *testing.T) {
 			s.hang = nil
 		},
 		"the app does not start in time": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
 			a.Send(t.Context(), request(s))
-			time.Sleep(maxAge)
+			<-time.After(maxAge)
 		},
-		"the remote is another cluster":      func(t *testing.T, a *Ahead, s *server) { a.Send(t.Context(), request(s)); a.Drop() },
-		"that is known before they are sent": func(t *testing.T, a *Ahead, s *server) { a.Drop(); a.Send(t.Context(), request(s)) },
-		"they are dropped twice":             func(t *testing.T, a *Ahead, s *server) { a.Send(t.Context(), request(s)); a.Drop(); a.Drop() },
-		"the contact has failed before":      func(_ *testing.T, a *Ahead, s *server) { a.Send(ended(), request(s)) },
-		"nothing was sent":                   func(*testing.T, *Ahead, *server) {},
+		"the remote is another cluster": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Send(t.Context(), request(s))
+			a.Drop()
+		},
+		"that is known before they are sent": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Drop()
+			a.Send(t.Context(), request(s))
+		},
+		"they are dropped twice": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Send(t.Context(), request(s))
+			a.Drop()
+			a.Drop()
+		},
+		"the contact has failed before": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Send(ended(t.Context()), request(s))
+		},
+		"nothing was sent": func(*testing.T, *Ahead, *server) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,8 +223,8 @@ func TestAhead_NotUsed(t *testing.T) {
 	}
 }
 
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
