@@ -5,6 +5,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ const (
 	annotationEnded    = "clusterfx.dev/ended-incarnation" // of the Lease of a replica: an earlier incarnation, which has ended
 	annotationDrain    = "clusterfx.dev/drain"             // of the Lease of a replica: the wish of an administrator
 	annotationLabels   = "clusterfx.dev/replica-labels"    // of the Lease of a replica: key=value, separated by commas
+	annotationVersion  = "clusterfx.dev/replica-version"   // of the Lease of a replica: the version of its program
 	finalizerRecord    = "clusterfx.dev/record"            // which prevents that a record is deleted by mistake
 	isSet              = "true"
 )
@@ -171,12 +173,15 @@ func labelsOf(l *coordinationv1.Lease) map[string]string {
 	return decoded
 }
 
+// describe returns the annotations with which the Lease of a replica describes it. An empty one is missing.
+func describe(o *Options) map[string]string {
+	return map[string]string{annotationLabels: labels.Set(o.Labels).String(), annotationVersion: o.Version}
+}
+
 // newLease returns the Lease of a replica that has none. It does not say that an incarnation has ended.
-func newLease(name string, l shards.Lease, of map[string]string, seconds int32) *coordinationv1.Lease {
-	annotations := map[string]string{}
-	if len(of) > 0 {
-		annotations[annotationLabels] = labels.Set(of).String()
-	}
+func newLease(name string, l shards.Lease, annotations map[string]string, seconds int32) *coordinationv1.Lease {
+	annotations = maps.Clone(annotations)
+	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: labelReplica}, Annotations: annotations},
 		Spec: coordinationv1.LeaseSpec{

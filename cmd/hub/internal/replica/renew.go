@@ -10,7 +10,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -120,10 +119,13 @@ func (l *life) readOwn(ctx context.Context) error {
 func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
 	if next.Version == "" {
 		seconds := int32(l.options.Timing.Duration.Seconds())
-		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, l.options.Labels, max(seconds, 1)))
+		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, describe(&l.options), max(seconds, 1)))
 	}
-	of := orNil(labels.Set(l.options.Labels).String())
-	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeOwn(next, patch{annotationLabels: of}))
+	change := patch{}
+	for key, value := range describe(&l.options) {
+		change[key] = orNil(value)
+	}
+	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeOwn(next, change))
 }
 
 func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease, began shards.Instant) error {

@@ -81,6 +81,8 @@ type Options struct {
 	Name string
 	// Labels are the labels of the replica, for pins. Its Lease shows them. Default: none.
 	Labels map[string]string
+	// Version is the version of the program, for people. The Lease shows it. Default: none.
+	Version string
 	// Pins returns the labels that the replica of a shard should have. The replica that assigns the shards calls it about once a
 	// second. It does not block. Default: none.
 	Pins func() shards.Pins

@@ -103,7 +103,7 @@ func TestLease_RoundTrip(t *testing.T) {
 	defer s.close()
 	now := time.Now().Truncate(time.Microsecond)
 	north := map[string]string{"place": "north", "size": ""}
-	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, north, 3))
+	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, describe(&Options{Labels: north}), 3))
 	must(t, err)
 	for _, want := range []shards.Lease{
 		{Incarnation: "a1", Leaving: true},

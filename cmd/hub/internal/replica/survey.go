@@ -41,6 +41,8 @@ type Member struct {
 	Lease shards.Lease
 	// Labels are the labels of the replica.
 	Labels map[string]string
+	// Version is the version of its program; empty if its Lease does not say it.
+	Version string
 	// Duration is how long the Lease is unchanged before it is over.
 	Duration time.Duration
 }
@@ -102,7 +104,7 @@ func (s *Survey) add(leases []coordinationv1.Lease) error {
 // memberOf returns the replica that has a Lease.
 func memberOf(l *coordinationv1.Lease) Member {
 	decoded, _ := decodeLease(l) // It fails for another label only.
-	m := Member{Name: l.Name, Lease: decoded, Labels: labelsOf(l), Duration: DefaultDuration}
+	m := Member{Name: l.Name, Lease: decoded, Labels: labelsOf(l), Version: l.Annotations[annotationVersion], Duration: DefaultDuration}
 	if l.Spec.LeaseDurationSeconds != nil {
 		m.Duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 	}

@@ -17,7 +17,7 @@ Everything comes from the objects of the installation, which the package replica
 list is right when replicas do not respond. A Lease is over by the wall clock of this machine, which is good enough for people.
 A replica decides by its own clock only; see docs/design/runners.md.
 
-The number of Clusters of a replica is that of its shards, by their UIDs. A status.runner is a report of the past, and is used
-for the version only.
+The number of Clusters of a replica is that of its shards, by their UIDs. A status.runner is a report of the past, and is not
+used.
 */
 package runners

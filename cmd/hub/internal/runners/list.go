@@ -65,7 +65,7 @@ type Runner struct {
 	Assigns, RunsOnce bool
 	// Labels are its labels, for Clusters with spec.runner.
 	Labels map[string]string
-	// Version is the version of its program. It is empty if no status of a Cluster says it.
+	// Version is the version of its program. It is empty if its Lease does not say it, as that of an older hub.
 	Version string
 	// Renewed is the time of the last renewal of its Lease, by its clock.
 	Renewed time.Time
@@ -156,7 +156,7 @@ func listOf(survey *replica.Survey, now time.Time) *List {
 	for _, m := range survey.Members {
 		r := Runner{
 			Name: m.Name, Drained: m.Lease.Drained, Incarnation: m.Lease.Incarnation, Shards: held[m.Name],
-			Assigns: m.Name == survey.Leader, Labels: m.Labels, Renewed: m.Lease.Renewed,
+			Assigns: m.Name == survey.Leader, Labels: m.Labels, Version: m.Version, Renewed: m.Lease.Renewed,
 		}
 		r.State = stateOf(m, len(r.Shards), l.Ignored, now)
 		l.Runners = append(l.Runners, r)
@@ -193,17 +193,11 @@ func isIgnored(survey *replica.Survey, now time.Time) bool {
 	return drained > 0
 }
 
-// count adds the numbers of Clusters, and the versions of replicas.
+// count adds the numbers of Clusters.
 func (l *List) count(clusters []hubv1.Cluster, holders []shards.Holder) {
-	since := map[string]time.Time{}
 	for i := range clusters {
-		c := &clusters[i]
-		if r := l.find(holders[shards.Of(c.UID, len(holders))].Name); r != nil {
+		if r := l.find(holders[shards.Of(clusters[i].UID, len(holders))].Name); r != nil {
 			r.Clusters++
-		}
-		reported := c.Status.Runner
-		if r := l.find(reported.Name); r != nil && !reported.Since.Time.Before(since[r.Name]) {
-			r.Version, since[r.Name] = reported.Version, reported.Since.Time
 		}
 	}
 }

@@ -60,7 +60,8 @@ func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 	t.Helper()
 	r, err := replica.New(replica.Options{
 		Config: cluster.Config(), Namespace: namespace, Name: name, Count: shardCount, Runner: noApps{}, LeaveTimeout: patience,
-		Timing: shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond},
+		Version: "v1.2.3",
+		Timing:  shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -103,6 +104,9 @@ func inStates(states ...runners.State) func(*runners.List) string {
 		var got []runners.State
 		for _, r := range l.Runners {
 			got = append(got, r.State)
+			if r.Version != "v1.2.3" {
+				return "the version of " + r.Name + " is " + r.Version
+			}
 		}
 		if !slices.Equal(got, states) || len(l.Unheld) > 0 {
 			return "the states are not as they should be"

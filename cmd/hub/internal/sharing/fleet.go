@@ -128,7 +128,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	var err error
 	f.replica, err = replica.New(replica.Options{
-		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Labels: o.Labels, Pins: f.pins, Count: o.Count, Timing: o.Timing,
+		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Labels: o.Labels, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
 		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Mode: o.Mode, Log: o.Log,
 		Forget: f.forget, ForgetAfter: o.ForgetAfter,
 	})
