@@ -240,6 +240,21 @@ func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 	})
 }
 
+// Another endpoint of the remote does not get the lists that were sent to the first one: a server whose identity is not known would
+// see them.
+func TestRegistry_RoundTripsOnAnotherEndpoint(t *testing.T) {
+	t.Parallel()
+	expectTrips(t, 1, func() ([][]string, int) {
+		r, meter := startMetered(t, registry.ModuleOptions{}, nil)
+		untilReady(t, r, meter)
+		next, config := newTripMeter(t, "one")
+		if err := r.Ensure("trips", config); err != nil {
+			t.Fatal(err)
+		}
+		return untilReady(t, r, next)
+	})
+}
+
 // startBehindProxy starts a remote behind a tripMeter and a proxy.
 func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMeter, *network.Proxy) {
 	t.Helper()

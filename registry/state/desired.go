@@ -91,8 +91,8 @@ type Identity struct {
 
 // CrashRecord is what the journal of starts has recorded of an app: see the Journal of package registry.
 type CrashRecord struct {
-	// Crashes counts consecutive crashes of the hub during the start of the app. An app with a crash is started after all other
-	// apps, and alone after a second crash.
+	// Crashes counts consecutive crashes of the hub during the start of the app. An app with a crash is started after the
+	// apps without, as retries are, and alone and last of all after a second crash.
 	Crashes int
 	// Until is the time before which the app is not started. Zero means that it may start now.
 	Until time.Time

@@ -42,7 +42,7 @@ func (e *Epoch) Values() Values { return e.values }
 // start; later requests do not.
 func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
-	// Also the hub's own code sends with it.
+	// With this configuration, also the hub's own code sends requests.
 	config := e.configFor(e.ctx, e.lists.Record(e.ahead.Use(e.options.Base)), limiter, e.judges.Remote)
 	var err error
 	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
@@ -51,7 +51,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, e.ahead.DropBeforeWrites(e.options.Base), limiter, e.judges.Modules)
+	work := e.configFor(e.work, e.ahead.DropBefore(e.options.Base), limiter, e.judges.Modules)
 	inner, err := e.newManager(config, work)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)

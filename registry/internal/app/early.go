@@ -38,7 +38,7 @@ type EarlyRemote struct {
 
 // NewEarly returns Early that Request completes.
 func (h *Host) NewEarly(r EarlyRemote) *Early {
-	return &Early{host: h, remote: r, documents: h.Mappings.NewEarly(), ahead: h.Ahead.New(r.Lists)}
+	return &Early{host: h, remote: r, documents: h.Mappings.NewEarly(), ahead: h.Ahead.New(r.Lists, r.Endpoint.Fingerprint())}
 }
 
 // Drop ends the requests for lists, whose responses no app needs. It does not block.
@@ -87,20 +87,18 @@ func (o *Options) earlyDocuments() *restmapper.Early {
 // beginAhead begins to send the first lists of the app ahead, unless they were sent before the app. The returned function, which
 // must be called at the end of the start, drops what the app has not needed, and ends the record of its own first lists.
 func (e *Epoch) beginAhead(ctx context.Context) (settle func()) {
-	var sending sync.WaitGroup
-	if early := e.options.Early; early != nil {
-		e.ahead = early.ahead
-	} else if e.ahead = e.Ahead.New(e.options.Lists); e.ahead != nil {
-		o := &e.options
+	o := &e.options
+	if o.Early != nil && o.Early.ahead.Pending() {
+		e.ahead = o.Early.ahead
+	} else if e.ahead = e.Ahead.New(o.Lists, o.Desired.Endpoint.Fingerprint()); e.ahead != nil {
 		remote := EarlyRemote{Name: o.Name, Endpoint: o.Desired.Endpoint, Base: o.Base}
-		sending.Go(func() { e.sendAhead(ctx, e.ahead, remote) })
+		e.sending.Go(func() { e.sendAhead(ctx, e.ahead, remote) })
 	}
 	return func() {
 		e.lists.End()
 		e.ahead.Drop()
-		sending.Wait()
 	}
 }
 
 // FirstLists are the lists with which the app has begun. They are complete when the start has ended.
-func (e *Epoch) FirstLists() *prefetch.Lists { return &e.lists }
+func (e *Epoch) FirstLists() *prefetch.Lists { return e.lists }

@@ -43,7 +43,8 @@ type Epoch struct {
 
 	mapper  meta.RESTMapper
 	ahead   *prefetch.Ahead // from the turn of the start
-	lists   prefetch.Lists
+	sending sync.WaitGroup  // of lists ahead
+	lists   *prefetch.Lists // may outlast the Epoch
 	traffic *transport.Traffic
 	judges  Judges
 	values  Values
@@ -103,7 +104,9 @@ type Judges struct {
 
 // New returns an Epoch that has not started.
 func New(host *Host, o Options) *Epoch {
-	e := &Epoch{options: o, traffic: host.Metrics.Traffic(string(o.Name))}
+	e := &Epoch{
+		options: o, traffic: host.Metrics.Traffic(string(o.Name)), lists: prefetch.NewLists(o.Desired.Endpoint.Fingerprint()),
+	}
 	e.init(host, LifeOptions{
 		Name: o.Name, Number: o.Number, Log: o.Log, ModuleNames: o.Modules,
 		Timeout:    o.Desired.Client.Timeout,
@@ -241,5 +244,6 @@ func (e *Epoch) cleanUp() {
 	}
 	e.building.wait(Never)
 	e.manager.wait(Never)
+	e.sending.Wait()
 	e.Collectors.end()
 }

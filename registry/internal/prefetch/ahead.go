@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -28,7 +29,7 @@ func NewPool(n int) Pool { return make(Pool, n) }
 // Ahead are lists that are sent before the app that needs them. A nil Ahead has none.
 type Ahead struct {
 	pool  Pool
-	lists []list
+	lists []recorded
 
 	mu        sync.Mutex // protects the fields; held for a few instructions
 	responses map[list]*response
@@ -46,9 +47,9 @@ type response struct {
 
 var errDropped = errors.New("the list that was sent ahead is not needed")
 
-// New returns an Ahead that Send completes, or nil if there are no lists.
-func (p Pool) New(l *Lists) *Ahead {
-	all := l.get()
+// New returns an Ahead that Send completes, or nil if there are no lists for an endpoint.
+func (p Pool) New(l *Lists, endpoint string) *Ahead {
+	all := l.get(endpoint)
 	if len(all) == 0 {
 		return nil
 	}
@@ -73,19 +74,35 @@ func (a *Ahead) Send(ctx context.Context, by Request) {
 		return // The connection has parsed it, so that this does not happen.
 	}
 	var sending sync.WaitGroup
-	defer sending.Wait()
+	var found atomic.Bool
 	for one, waiting := range a.enter(ctx) {
 		r := one.request(server).WithContext(waiting.ctx)
 		r.Header.Set("User-Agent", by.UserAgent)
 		sending.Go(func() {
-			waiting.complete(ctx, func() (*http.Response, error) { return transport.SendLimited(by.Transport, r) })
+			if waiting.complete(ctx, func() (*http.Response, error) { return transport.SendLimited(by.Transport, r) }) {
+				found.Store(true)
+			}
 		})
 	}
+	sending.Wait()
+	if !found.Load() {
+		a.Drop()
+	}
+}
+
+// Pending reports whether there are responses, or may soon be.
+func (a *Ahead) Pending() bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.responses) > 0
 }
 
 // enter takes a place in the pool, until all responses are taken or dropped, and returns the places for the responses. There are
 // none if the pool is full or the Ahead is dropped.
-func (a *Ahead) enter(ctx context.Context) map[list]*response {
+func (a *Ahead) enter(ctx context.Context) map[recorded]*response {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.isDropped {
@@ -102,10 +119,12 @@ func (a *Ahead) enter(ctx context.Context) map[list]*response {
 		<-a.pool
 	})
 	a.responses = map[list]*response{}
+	all := map[recorded]*response{}
 	for _, one := range a.lists {
-		a.responses[one] = newResponse(ctx)
+		waiting := newResponse(ctx)
+		a.responses[one.list], all[one] = waiting, waiting
 	}
-	return maps.Clone(a.responses)
+	return all
 }
 
 // newResponse returns the place for a response. The context of its request outlasts ctx.
@@ -114,16 +133,17 @@ func newResponse(ctx context.Context) *response {
 	return &response{ctx: ctx, cancel: cancel, done: make(chan struct{})}
 }
 
-// complete sends the request. ctx cancels it until the response has begun.
-func (w *response) complete(ctx context.Context, send func() (*http.Response, error)) {
+// complete sends the request, and reports whether the app can have the response. ctx cancels the request until the response has
+// begun.
+func (w *response) complete(ctx context.Context, send func() (*http.Response, error)) (ok bool) {
 	defer close(w.done)
 	unhook := context.AfterFunc(ctx, w.cancel)
-	defer unhook()
 	err := panics.Catch(func() (err error) {
 		w.found, err = send() //nolint:bodyclose // The app closes it, or the end of its context does.
 		return err
 	})
-	if err == nil && w.found.StatusCode != http.StatusOK {
+	isCanceled := !unhook()
+	if err == nil && (isCanceled || w.found.StatusCode != http.StatusOK) {
 		_ = w.found.Body.Close()
 		err = errDropped
 	}
@@ -131,32 +151,33 @@ func (w *response) complete(ctx context.Context, send func() (*http.Response, er
 		w.found = nil
 		w.cancel()
 	}
+	return err == nil
 }
 
-// DropBeforeWrites returns a transport that drops the responses that were not taken before it sends a request that may change
-// something: what the app lists after that has to contain the change.
-func (a *Ahead) DropBeforeWrites(next http.RoundTripper) http.RoundTripper {
+// DropBefore returns a transport for clients, which drops the responses that were not taken before it sends a request: what the
+// caches of the app list after it has to contain what the request has written or read.
+func (a *Ahead) DropBefore(next http.RoundTripper) http.RoundTripper {
 	if a == nil {
 		return next
 	}
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
-			a.Drop()
-		}
+		a.Drop()
 		return next.RoundTrip(r)
 	})
 }
 
-// Use returns a transport for the caches of the app, which takes the responses to the lists that were sent ahead, and sends all
-// other requests as DropBeforeWrites does.
+// Use returns a transport for the caches of the app, which takes the responses to the lists that were sent ahead. Clients may send by
+// way of it, too: it sends their requests as DropBefore does.
 func (a *Ahead) Use(next http.RoundTripper) http.RoundTripper {
 	if a == nil {
 		return next
 	}
-	next = a.DropBeforeWrites(next)
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		waiting := a.take(r)
 		if waiting == nil {
+			if !isOfCache(r) {
+				a.Drop()
+			}
 			return next.RoundTrip(r)
 		}
 		select {
@@ -165,23 +186,35 @@ func (a *Ahead) Use(next http.RoundTripper) http.RoundTripper {
 			waiting.cancel()
 			return nil, context.Cause(r.Context())
 		}
-		if waiting.found == nil {
+		if waiting.found == nil || waiting.ctx.Err() != nil {
 			return next.RoundTrip(r)
 		}
 		return waiting.hand(r), nil
 	})
 }
 
+// isOfCache reports whether a request may come from a cache that starts, or from discovery.
+func isOfCache(r *http.Request) bool {
+	if r.Method != http.MethodGet || requestinfo.Of(r.URL.Path).Resource == "" {
+		return r.Method == http.MethodGet
+	}
+	_, isList := listOf(r)
+	return isList || transport.IsStream(r)
+}
+
 // take returns the response to the request, which is there or on its way, once; nil if there is none.
 func (a *Ahead) take(r *http.Request) *response {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.responses) == 0 { // As in the rest of the app's life.
+		return nil
+	}
 	one, isList := listOf(r)
 	if !isList {
 		return nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	waiting := a.responses[one]
-	delete(a.responses, one)
+	waiting := a.responses[one.list]
+	delete(a.responses, one.list)
 	if waiting != nil && len(a.responses) == 0 {
 		a.end()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,16 +17,16 @@ import (
 
 // server responds to each request with its number, and counts what it gets.
 type server struct {
-	mu     sync.Mutex
-	asked  []string
-	status int
-	ended  map[string]bool
-	hang   chan struct{} // closed when it responds again
+	mu             sync.Mutex
+	asked, queries []string
+	status         int
+	ended          map[string]bool
+	hang           chan struct{} // closed when it responds again
 }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	s.asked, s.queries = append(s.asked, r.Method+" "+r.URL.Path), append(s.queries, r.URL.RawQuery)
 	text, hang, status := fmt.Sprint(len(s.asked)), s.hang, s.status
 	s.mu.Unlock()
 	context.AfterFunc(r.Context(), func() {
@@ -59,7 +60,8 @@ func newServer() *server { return &server{status: http.StatusOK, ended: map[stri
 
 const (
 	pods  = "https://example.com/api/v1/pods?resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true&timeoutSeconds=%d"
-	nodes = "https://example.com/prefix/api/v1/nodes?limit=500"
+	nodes = "https://example.com/prefix/api/v1/nodes?limit=500&resourceVersion=0"
+	here  = "the endpoint"
 )
 
 // get sends a request as an app does, and returns the text of the response.
@@ -82,23 +84,24 @@ func get(ctx context.Context, t *testing.T, by http.RoundTripper, target string)
 	return string(text)
 }
 
-// recorded returns the lists of an app that lists Pods and Nodes first.
-func recorded(t *testing.T) *Lists {
+// recordedLists returns the lists of an app that lists Pods and Nodes first.
+func recordedLists(t *testing.T) *Lists {
 	t.Helper()
-	l, s := &Lists{}, newServer()
+	l, s := NewLists(here), newServer()
 	by := l.Record(s)
 	for _, one := range []string{
 		fmt.Sprintf(pods, 300), nodes, nodes,
-		"https://example.com/api/v1/pods?watch=true&resourceVersion=7", // continues after a list
-		"https://example.com/prefix/api/v1/nodes?limit=500&continue=x", // the second page
+		"https://example.com/api/v1/pods?watch=true&resourceVersion=7",                               // continues after a list
+		"https://example.com/prefix/api/v1/nodes?limit=500&resourceVersion=0&continue=x",             // the second page
+		"https://example.com/api/v1/secrets", "https://example.com/api/v1/secrets?resourceVersion=5", // live
 		"https://example.com/api/v1/namespaces/kube-system", "https://example.com/version",
 	} {
 		get(t.Context(), t, by, one)
 	}
 	l.End()
-	get(t.Context(), t, by, "https://example.com/api/v1/configmaps")
-	if got := len(l.get()); got != 2 {
-		t.Fatalf("got the lists %+v, want those of Pods and Nodes", l.get())
+	get(t.Context(), t, by, "https://example.com/api/v1/configmaps?resourceVersion=0")
+	if got := len(l.get(here)); got != 2 {
+		t.Fatalf("got the lists %+v, want those of Pods and Nodes", l.get(here))
 	}
 	return l
 }
@@ -116,7 +119,7 @@ func TestAhead_Use(t *testing.T) {
 
 func testUse(t *testing.T) {
 	s, pool := newServer(), NewPool(1)
-	a := pool.New(recorded(t))
+	a := pool.New(recordedLists(t), here)
 	a.Send(t.Context(), request(s))
 	if s.requests() != 2 {
 		t.Fatalf("got the requests %q, want two lists", s.asked)
@@ -150,9 +153,19 @@ func TestAhead_NotUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.DropBeforeWrites(s).RoundTrip(r); err != nil {
+			if _, err := a.DropBefore(s).RoundTrip(r); err != nil {
 				t.Fatal(err)
 			}
+		},
+		"the app reads": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Send(t.Context(), request(s))
+			get(t.Context(), t, a.DropBefore(s), "https://example.com/api/v1/namespaces/x/pods/y")
+		},
+		"the app reads with a client of its caches": func(t *testing.T, a *Ahead, s *server) {
+			t.Helper()
+			a.Send(t.Context(), request(s))
+			get(t.Context(), t, a.Use(s), "https://example.com/api/v1/pods")
 		},
 		"the server refuses": func(t *testing.T, a *Ahead, s *server) {
 			t.Helper()
@@ -205,7 +218,7 @@ func TestAhead_NotUsed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s, pool := newServer(), NewPool(1)
-				a := pool.New(recorded(t))
+				a := pool.New(recordedLists(t), here)
 				spoil(t, a, s)
 				synctest.Wait()
 				before := s.requests()
@@ -233,7 +246,7 @@ func ended(ctx context.Context) context.Context {
 func TestAhead_EndsWithTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, a := newServer(), NewPool(1).New(recorded(t))
+		s, a := newServer(), NewPool(1).New(recordedLists(t), here)
 		s.hang = make(chan struct{})
 		sent := make(chan struct{})
 		go func() {
@@ -262,11 +275,58 @@ func TestAhead_EndsWithTheRequest(t *testing.T) {
 	})
 }
 
+// A watch, discovery and another list of a cache drop nothing.
+func TestAhead_OtherRequestsOfCaches(t *testing.T) {
+	t.Parallel()
+	s, a := newServer(), NewPool(1).New(recordedLists(t), here)
+	a.Send(t.Context(), request(s))
+	for _, target := range []string{
+		"https://example.com/api", "https://example.com/apis/apps/v1", "https://example.com/api/v1/configmaps?resourceVersion=0",
+		"https://example.com/api/v1/configmaps?watch=true&resourceVersion=5",
+	} {
+		get(t.Context(), t, a.Use(s), target)
+	}
+	if before := s.requests(); get(t.Context(), t, a.Use(s), nodes) == fmt.Sprint(before+1) {
+		t.Error("the response was dropped")
+	}
+}
+
+// A request with a header that could change the response gets a response of its own.
+func TestAhead_OtherHeaders(t *testing.T) {
+	t.Parallel()
+	s, a := newServer(), NewPool(1).New(recordedLists(t), here)
+	a.Send(t.Context(), request(s))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, nodes, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Impersonate-User", "somebody")
+	response, err := a.Use(s).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if text, err := io.ReadAll(response.Body); err != nil || string(text) != "3" {
+		t.Errorf("got response %q, error %v, want a new one", text, err)
+	}
+}
+
+// A list is sent with the timeout that it was recorded with, so that the server does not choose a longer one.
+func TestAhead_Timeout(t *testing.T) {
+	t.Parallel()
+	s, a := newServer(), NewPool(1).New(recordedLists(t), here)
+	a.Send(t.Context(), request(s))
+	if !slices.ContainsFunc(s.queries, func(q string) bool { return strings.Contains(q, "timeoutSeconds=300") }) {
+		t.Errorf("got the queries %q, want one with a timeout of 300 s", s.queries)
+	}
+}
+
 // No more remotes than the pool has places have lists that were sent ahead. A place is free again when they are taken.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	s, pool := newServer(), NewPool(1)
-	first, second := pool.New(recorded(t)), pool.New(recorded(t))
+	first, second := pool.New(recordedLists(t), here), pool.New(recordedLists(t), here)
 	first.Send(t.Context(), request(s))
 	second.Send(t.Context(), request(s))
 	if s.requests() != 2 {
@@ -275,21 +335,21 @@ func TestPool(t *testing.T) {
 	for _, target := range []string{nodes, fmt.Sprintf(pods, 300)} {
 		get(t.Context(), t, first.Use(s), target)
 	}
-	third := pool.New(recorded(t))
+	third := pool.New(recordedLists(t), here)
 	third.Send(t.Context(), request(s))
 	if s.requests() != 4 {
 		t.Errorf("got %d requests, want four", s.requests())
 	}
 }
 
-// Without lists nothing is sent, and an app sends its requests itself.
+// Without lists for this endpoint nothing is sent, and an app sends its requests itself.
 func TestPool_NoLists(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	for _, lists := range []*Lists{nil, {}} {
-		a := NewPool(1).New(lists)
+	for _, lists := range []*Lists{nil, NewLists(here), func() *Lists { l := recordedLists(t); l.endpoint = "another"; return l }()} {
+		a := NewPool(1).New(lists, here)
 		a.Send(t.Context(), request(s))
-		if a.Use(s) != http.RoundTripper(s) || a.DropBeforeWrites(s) != http.RoundTripper(s) || s.requests() != 0 {
+		if a.Use(s) != http.RoundTripper(s) || a.DropBefore(s) != http.RoundTripper(s) || s.requests() != 0 {
 			t.Error("an Ahead without lists is not idle")
 		}
 		a.Drop()
@@ -299,11 +359,11 @@ func TestPool_NoLists(t *testing.T) {
 // No more than four lists are recorded.
 func TestLists_Most(t *testing.T) {
 	t.Parallel()
-	l := &Lists{}
+	l := NewLists(here)
 	for i := range 10 {
-		get(t.Context(), t, l.Record(newServer()), fmt.Sprintf("https://example.com/apis/example.com/v1/kind%d", i))
+		get(t.Context(), t, l.Record(newServer()), fmt.Sprintf("https://example.com/apis/example.com/v1/kind%d?resourceVersion=0", i))
 	}
-	if got := len(l.get()); got != most {
+	if got := len(l.get(here)); got != most {
 		t.Errorf("got %d lists, want %d", got, most)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
@@ -14,42 +15,75 @@ import (
 // most is the number of lists that are sent ahead.
 const most = 4
 
-// Lists are the first lists that an app sends. They do not change after the app has started.
+// Lists are the first lists of the caches of an app, on one endpoint.
 type Lists struct {
-	mu      sync.Mutex // protects the fields; held for a few instructions
-	all     []list
-	isEnded bool
+	endpoint string
+	isEnded  atomic.Bool
+
+	mu  sync.Mutex // protects all; held for a few instructions
+	all []recorded
 }
 
-// list is a request for all objects of a kind. The timeout of a watch, which is random, is not part of it.
+// recorded is a list that an app has sent, with the timeout that it had.
+type recorded struct {
+	list
+	timeout string
+}
+
+// list is what a cache asks for when it starts: all objects of a kind.
 type list struct{ path, query, accept string }
 
-// listOf returns the list that a request is: a watch that begins with all objects, or the first page of a list.
-func listOf(r *http.Request) (l list, isList bool) {
-	if r.Method != http.MethodGet || !requestinfo.Of(r.URL.Path).IsCollection() {
-		return list{}, false
+// NewLists returns Lists that Record completes. The endpoint is the fingerprint of the one to which the lists are sent.
+func NewLists(endpoint string) *Lists { return &Lists{endpoint: endpoint} }
+
+// listOf returns the list that a request is. Only a cache sends such a request: a watch that begins with all objects, or the first
+// page of a list from the API server's cache. A live list is none. Headers that could change the response make a request none, too.
+func listOf(r *http.Request) (l recorded, isList bool) {
+	if r.Method != http.MethodGet || !requestinfo.Of(r.URL.Path).IsCollection() || hasOther(r.Header) {
+		return recorded{}, false
 	}
 	query := r.URL.Query()
-	if query.Get("watch") == "true" && query.Get("sendInitialEvents") != "true" || query.Has("continue") {
-		return list{}, false
+	isWatch, begins := query.Get("watch") == "true", query.Get("sendInitialEvents") == "true"
+	if isWatch != begins || !isWatch && (query.Get("resourceVersion") != "0" || query.Has("continue")) {
+		return recorded{}, false
 	}
-	query.Del("timeoutSeconds")
-	return list{path: r.URL.Path, query: query.Encode(), accept: r.Header.Get("Accept")}, true
+	timeout := query.Get(timeoutKey) // It is random.
+	query.Del(timeoutKey)
+	return recorded{list{path: r.URL.Path, query: query.Encode(), accept: r.Header.Get("Accept")}, timeout}, true
 }
 
-// request returns a request for the list. The server is the one that the path belongs to: a path may have the prefix of a proxy.
-func (l list) request(server *url.URL) *http.Request {
+const timeoutKey = "timeoutSeconds"
+
+// hasOther reports whether a request has headers that are neither in each request of a client nor part of a trace.
+func hasOther(h http.Header) bool {
+	for key := range h {
+		switch key {
+		case "Accept", "Accept-Encoding", "User-Agent", "Authorization", "Traceparent", "Tracestate", "Baggage":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// request returns a request for the list.
+func (l recorded) request(server *url.URL) *http.Request {
 	target := *server
 	target.Path, target.RawQuery = l.path, l.query
+	if l.timeout != "" {
+		target.RawQuery += "&" + timeoutKey + "=" + url.QueryEscape(l.timeout)
+	}
 	r := &http.Request{Method: http.MethodGet, URL: &target, Host: target.Host, Header: http.Header{}}
 	r.Header.Set("Accept", l.accept)
 	return r
 }
 
-// Record returns a transport that records the lists that are sent by way of it, until End. Nil Lists record nothing.
+// Record returns a transport that records the lists that are sent by way of it, until End.
 func (l *Lists) Record(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		l.note(r)
+		if !l.isEnded.Load() {
+			l.note(r)
+		}
 		return next.RoundTrip(r)
 	})
 }
@@ -61,21 +95,18 @@ func (l *Lists) note(r *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isEnded && len(l.all) < most && !slices.Contains(l.all, one) {
+	isKnown := slices.ContainsFunc(l.all, func(other recorded) bool { return other.list == one.list })
+	if len(l.all) < most && !isKnown {
 		l.all = append(l.all, one)
 	}
 }
 
 // End ends the recording.
-func (l *Lists) End() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.isEnded = true
-}
+func (l *Lists) End() { l.isEnded.Store(true) }
 
-// get returns the lists, of which nil Lists have none.
-func (l *Lists) get() []list {
-	if l == nil {
+// get returns the lists for an endpoint, of which nil Lists have none.
+func (l *Lists) get(endpoint string) []recorded {
+	if l == nil || l.endpoint != endpoint {
 		return nil
 	}
 	l.mu.Lock()

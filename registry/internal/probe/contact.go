@@ -15,14 +15,14 @@ import (
 )
 
 // Beside is what a Connection requests beside the health of the remote when it meets the remote, so that the responses arrive
-// together over a slow network. Nothing of it is used unless the contact succeeds.
+// together over a slow network. Its owner uses nothing of it unless the contact succeeds.
 type Beside struct {
 	// Questions are the questions of the first preflight; nil for none.
 	Questions *preflight.Questions
-	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a
-	// goroutine of its own, at the first contact, and after a failure: when a request first leaves on a new TCP connection, and when
-	// the remote first reports its identity. ctx ends if the contact fails; it has ended before the call if the first contact fails before the requests
-	// could be sent. Ask is nil if there are no other requests.
+	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a goroutine of
+	// its own, at the first contact, and after a failure: when a request first leaves on a new TCP connection, and when the
+	// remote first reports its identity. ctx ends if the contact fails; it has ended before the call if the first contact fails
+	// before the requests could be sent. Ask is nil if there are no other requests.
 	Ask func(ctx context.Context)
 }
 
@@ -146,13 +146,13 @@ func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 		settle(err)
 	}
 	if err == nil {
-		c.asked, c.hurried, c.versioned = false, false, time.Now()
+		c.versioned = time.Now()
 	}
 	return err
 }
 
-// askAgain begins to send the other requests of Beside, once the identity is known only once in an outage. It returns the function
-// that must be called with the outcome of the contact.
+// askAgain begins to send the other requests of Beside. It sends them after the identity at most once in an outage. It returns the
+// function that must be called with the outcome of the contact.
 func (c *Connection) askAgain() (settle func(error)) {
 	var beside Beside
 	if !c.asked {

@@ -40,6 +40,7 @@ func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
 		return outcome, err
 	}
 	outcome.OK = true
+	c.asked, c.hurried = false, false
 	return outcome, nil
 }
 

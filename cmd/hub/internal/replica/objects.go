@@ -120,6 +120,9 @@ func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
 	if r.Warm, err = parseHolder(l.Annotations[annotationWarm]); err != nil {
 		return r, fmt.Errorf("the warm replica in %s: %w", l.Name, err)
 	}
+	if r.Holder != (shards.Holder{}) {
+		return r, nil // A replica of an older version leaves the annotation of the last holder.
+	}
 	if r.Released, err = parseHolder(l.Annotations[annotationReleased]); err != nil {
 		return r, fmt.Errorf("the last holder in %s: %w", l.Name, err)
 	}

@@ -87,8 +87,8 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 }
 
 // Start makes the apps of the Clusters of a shard work. It does not wait for them. The crashes that the process that had the shard
-// has recorded count here, too, and if it has ended without a release, the apps that it was starting are suspects. Start tries until ctx ends to list the Clusters in the
-// hub's cache: without that, no reconcile of them would begin.
+// has recorded count here, too, and if it has ended without a release, the apps that it was starting are suspects. Start tries
+// until ctx ends to list the Clusters in the hub's cache: without that, no reconcile of them would begin.
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Origin) {
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "from", from.Name)
 	f.inherit(ctx, shard, from)
