@@ -340,6 +340,9 @@ func TestRegistry_ListsOfAnotherCluster(t *testing.T) {
 	if err := r.Stop(t.Context(), "trips"); err != nil {
 		t.Fatal(err)
 	}
+	if again := len(lists); again > 0 {
+		t.Errorf("the lists were sent %d times more, want them once", again)
+	}
 	if after := works.reconciles.Load(); after != before {
 		t.Errorf("a reconciler has seen %d objects of another cluster", after-before)
 	}

@@ -33,7 +33,7 @@ var (
 
 const (
 	// scalePatience is how long the benchmark waits for a state.
-	scalePatience = 10 * time.Minute
+	scalePatience = 30 * time.Minute
 	// restTime is how long the requests of a fleet at rest are counted.
 	restTime = time.Minute
 )
@@ -69,8 +69,13 @@ func measureScale(b *testing.B) {
 		replicas = append(replicas, fmt.Sprintf("r%d", i))
 		s.start(replicas[i])
 	}
+	noted := began
 	s.within(func() error {
 		n := c.ready()
+		if time.Since(noted) > time.Minute {
+			noted = time.Now()
+			b.Logf("%d Clusters are Ready after %s", n, time.Since(began).Round(time.Second))
+		}
 		return errorUnless(n == len(s.names), "%d of %d Clusters are Ready", n, len(s.names))
 	})
 	took := time.Since(began)

@@ -46,7 +46,7 @@ type Actor struct {
 	done    chan struct{}                 // closed when the actor has ended
 	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
 	undone atomic.Pointer[Leftover]
-	// lists are the first lists of the last app that was Ready; nil before the first.
+	// lists are the first lists of the last app that was Ready; nil before the first, and once a connection has sent them.
 	lists atomic.Pointer[prefetch.Lists]
 
 	// Everything below belongs to the actor's goroutine.

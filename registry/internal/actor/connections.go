@@ -91,7 +91,7 @@ func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 		if a.host.Middleware.Wraps(a.name, a.latest.Load()) {
 			return nil
 		}
-		remote.Lists = a.lists.Load()
+		remote.Lists = a.lists.Swap(nil) // Once: if the contact fails, they may be why, over a slow network.
 		return a.host.Apps.NewEarly(remote)
 	}}
 	if first := e.prepare(); first != nil {
