@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // homeLock in the fleet's folder is locked by the process that started the fleet, as long as it
@@ -75,8 +76,21 @@ func (h *home) clear() error {
 	for _, r := range old.Clusters {
 		names = append(names, r.Name)
 	}
-	return h.remove(names)
+	again := time.NewTicker(endEvery)
+	defer again.Stop()
+	for late := time.Now().Add(endPatience); ; <-again.C {
+		if err = h.remove(names); err == nil || time.Now().After(late) {
+			return err
+		}
+	}
 }
+
+// The processes of a fleet whose parent was killed end a moment after it, and write files until then. So clear tries every endEvery
+// to remove the files, for endPatience.
+const (
+	endEvery    = 50 * time.Millisecond
+	endPatience = 10 * time.Second
+)
 
 // release removes the files of the fleet, or keeps them and lets another fleet use the folder.
 func (h *home) release(names []string, keep bool) error {
