@@ -24,9 +24,7 @@ import (
 // action is what happens to replicas.
 type action struct {
 	name string
-	// orderly says that the replicas hand over what they have.
-	orderly bool
-	do      func(s *stage, victim *replica)
+	do   func(s *stage, victim *replica)
 }
 
 // cutFor is longer than all times of a Lease.
@@ -38,6 +36,15 @@ func frozenFor() time.Duration {
 		return time.Minute
 	}
 	return cutFor
+}
+
+// longestGap returns how long a Cluster may have no writer: 20 s, which is the goal after a crash, or a minute in the short run,
+// which shares its machine with other tests. The goal after an orderly end, 2 s, is printed only.
+func longestGap() time.Duration {
+	if everything() {
+		return 20 * time.Second
+	}
+	return time.Minute
 }
 
 // actions are the faults and the changes of the set of replicas. After each of them the stage has between two and six.
@@ -53,7 +60,7 @@ func actions() []action {
 			pause(frozenFor())
 			victim.thaw()
 		}},
-		{name: "roll", orderly: true, do: func(s *stage, _ *replica) {
+		{name: "roll", do: func(s *stage, _ *replica) {
 			for _, name := range s.alive() {
 				s.replicas[name].leave()
 				s.start(name)
@@ -64,7 +71,7 @@ func actions() []action {
 			pause(cutFor)
 			must(s.t, s.proxies[victim.name].Set(fault.Pass()))
 		}},
-		{name: "drain", orderly: true, do: func(s *stage, victim *replica) {
+		{name: "drain", do: func(s *stage, victim *replica) {
 			s.drain(victim.name, "true")
 			rest := slices.DeleteFunc(s.alive(), func(name string) bool { return name == victim.name })
 			s.expectWriters(rest...)
@@ -77,13 +84,13 @@ func actions() []action {
 			})
 			s.drain(victim.name, nil)
 		}},
-		{name: "add two", orderly: true, do: func(s *stage, _ *replica) {
+		{name: "add two", do: func(s *stage, _ *replica) {
 			for range 2 {
 				s.added++
 				s.start(fmt.Sprintf("r%d", s.added))
 			}
 		}},
-		{name: "remove two", orderly: true, do: func(s *stage, victim *replica) {
+		{name: "remove two", do: func(s *stage, victim *replica) {
 			for _, one := range []*replica{victim, s.replicas[s.other(victim.name)]} {
 				one.leave()
 				delete(s.replicas, one.name)
@@ -197,7 +204,7 @@ func (s *stage) act(i int, one action, random *rand.Rand) (longest time.Duration
 		longest = max(longest, gap)
 	}
 	s.t.Logf("%s (%s): settled after %s, the longest time without a write %s", one.name, victim.name, time.Since(began), longest)
-	if longest > time.Minute { // Twenty seconds after a crash, two after an orderly end, on a machine with time.
+	if longest > longestGap() {
 		s.t.Errorf("%s: a Cluster had no writer for %s", one.name, longest)
 	}
 	return longest

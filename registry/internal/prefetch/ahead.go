@@ -195,11 +195,8 @@ func (a *Ahead) Use(next http.RoundTripper) http.RoundTripper {
 
 // isOfCache reports whether a request may come from a cache that starts, or from discovery.
 func isOfCache(r *http.Request) bool {
-	if r.Method != http.MethodGet || requestinfo.Of(r.URL.Path).Resource == "" {
-		return r.Method == http.MethodGet
-	}
 	_, isList := listOf(r)
-	return isList || transport.IsStream(r)
+	return isList || r.Method == http.MethodGet && (requestinfo.Of(r.URL.Path).Resource == "" || transport.IsStream(r))
 }
 
 // take returns the response to the request, which is there or on its way, once; nil if there is none.

@@ -301,7 +301,7 @@ func TestAhead_OtherHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept", "application/json")
-	r.Header.Set("Impersonate-User", "somebody")
+	r.Header.Set("Impersonate-User", "another user")
 	response, err := a.Use(s).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)

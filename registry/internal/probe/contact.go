@@ -114,7 +114,7 @@ func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	begin := func() {
 		settle = c.askAgain()
 		others.Go(func() {
-			healthErr = c.healthyBy(func(path string) error {
+			healthErr = healthyBy(func(path string) error {
 				_, err := c.do(ctx, http.MethodGet, path, nil)
 				return err
 			})

@@ -83,11 +83,11 @@ func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) 
 // healthy returns nil if the API server is ready or, where the credentials have no access to /readyz, if the API server
 // responds at all.
 func (c *Connection) healthy(ctx context.Context) error {
-	return c.healthyBy(func(path string) error { return c.get(ctx, path, discard) })
+	return healthyBy(func(path string) error { return c.get(ctx, path, discard) })
 }
 
 // healthyBy is healthy with another function to get a path.
-func (*Connection) healthyBy(get func(path string) error) error {
+func healthyBy(get func(path string) error) error {
 	err := get("readyz")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
