@@ -95,6 +95,13 @@ func TestRegistry_ListsOfAnotherCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
+	// The reconcilers of the app that is stopped finish what they have begun.
+	eventually(t, func() error {
+		if now, _ := r.Status("trips"); now.App.Reason != state.ReasonPending {
+			return &stateError{want: state.StateUnreachable, reason: "Unreachable, and no app", got: now}
+		}
+		return nil
+	})
 	before, lists := works.reconciles.Load(), make(chan string, 1000)
 	meter.set(func(*http.Request) bool { return true }, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
