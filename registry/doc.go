@@ -201,8 +201,8 @@ zombie and left behind. So stopping never depends on the remote, and a new epoch
 
 Starts wait for a slot in this order: remotes that were known before, new remotes, remotes whose app failed. First contacts
 do the same. A slot is free again after a short time, whether or not the remote is done, so that a slow remote does not
-delay the others. With a Journal the registry records which apps are being started; after a crash of the hub it starts
-these last and one at a time (see state.CrashRecord).
+delay the others. While Options.Overloaded is true there are fewer slots, down to one. With a Journal the registry records
+which apps are being started; after a crash of the hub it starts these last and one at a time (see state.CrashRecord).
 
 # The gate, and writes in flight
 

@@ -66,9 +66,12 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 		h.Registerer = prometheus.NewRegistry()
 	}
 	h.Metrics = telemetry.NewMetrics(h.Registerer, o.AggregateMetrics)
-	h.Starts = startqueue.New(h.Limits.Starts, startTurn)
+	h.Starts = startqueue.New(h.Limits.Starts, startTurn, o.overloaded)
 	return h, end
 }
+
+// overloaded reports whether the hub has more work than it can do in time.
+func (o Options) overloaded() bool { return o.Overloaded != nil && o.Overloaded() }
 
 // newRemotes returns what all remotes share. The functions of the Host lead back to the registry.
 func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Host {
@@ -83,7 +86,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	return &actor.Host{
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{
-			Contacts: startqueue.New(contacts, contactTurn), Tracer: apps.Tracer, Metrics: apps.Metrics,
+			Contacts: startqueue.New(contacts, contactTurn, o.overloaded), Tracer: apps.Tracer, Metrics: apps.Metrics,
 			Beat: r.pulse.beat, Starved: r.pulse.StarvedSince,
 			Redact: func(t *kubeconfig.Transport) func(string) string {
 				return func(text string) string { return hub.Redact(t.Redact(text)) }

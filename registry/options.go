@@ -78,6 +78,10 @@ type Options struct {
 	// whenever another process had the remote. Alive must not block. Gate and Replica are required with it. Default: this
 	// process has all remotes.
 	Alive func(replica string) bool
+	// Overloaded reports whether the hub has more work than it can do in time, for example because it is late to renew its Lease. The
+	// registry then starts fewer apps at the same time, and contacts fewer new remotes, down to one, until it is false again: a hub
+	// whose Lease ends because of all the starts would have to begin them again. Overloaded must not block. Default: never.
+	Overloaded func() bool
 	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see rbac.HubUser), so that
 	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
 	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.

@@ -13,15 +13,19 @@ import (
 // Queue limits how many operations run at the same time, so that thousands of remotes do not all list, or negotiate TLS,
 // at once. Slots are granted by Rank, and in the order of the requests within a rank. A slot is free again when its
 // owner releases it, and after the limit of the queue in any case: the queue smooths a burst, and one slow remote must
-// not delay the others. All methods may be called from any goroutine.
+// not delay the others. While the hub is overloaded, the queue grants fewer slots, down to one at a time. All methods may
+// be called from any goroutine.
 type Queue struct {
-	limit time.Duration
+	limit      time.Duration
+	capacity   int
+	overloaded func() bool
 
-	mu       sync.Mutex // protects the fields below
-	free     int
-	capacity int
-	waiting  [ranks][]waiter
-	alone    time.Time // when a suspect last released its slot
+	mu      sync.Mutex // protects the fields below
+	used    int
+	width   int       // how many slots are granted at the same time, from 1 to capacity
+	changed time.Time // when width changed last, or the overload was last seen with one slot
+	waiting [ranks][]waiter
+	alone   time.Time // when a suspect last released its slot
 }
 
 // waiter is a call of Acquire that has no slot yet.
@@ -37,6 +41,13 @@ const (
 	suspectPatience = 30 * time.Second
 )
 
+// How fast the width of a queue changes. In an overload it falls from 64 slots to one within three seconds: a replica is late after
+// 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 32 s.
+const (
+	narrowEvery, narrowBy = time.Second, 4
+	widenEvery, widenBy   = 2 * time.Second, 4
+)
+
 // Rank is the priority of a request; the lowest value is first.
 type Rank int
 
@@ -49,17 +60,19 @@ const (
 	ranks
 )
 
-// New returns a queue with capacity slots, each of which is free again after limit.
-func New(capacity int, limit time.Duration) *Queue {
-	return &Queue{limit: limit, free: capacity, capacity: capacity}
+// New returns a queue with capacity slots, each of which is free again after limit. Overloaded reports whether the hub has more
+// work than it can do in time; it does not block.
+func New(capacity int, limit time.Duration, overloaded func() bool) *Queue {
+	return &Queue{limit: limit, capacity: capacity, width: capacity, overloaded: overloaded}
 }
 
 // Acquire waits for a slot. The caller must call release when the operation is done. It returns the cause of ctx if ctx
 // ends first.
 func (q *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error) {
-	granted := make(chan struct{})
+	granted, overloaded := make(chan struct{}), q.overloaded()
 	q.mu.Lock()
 	q.waiting[r] = append(q.waiting[r], waiter{granted, time.Now()})
+	q.adapt(overloaded)
 	q.grant()
 	q.mu.Unlock()
 	select {
@@ -96,13 +109,34 @@ func (q *Queue) leave(r Rank, granted chan struct{}) {
 }
 
 func (q *Queue) release(r Rank) {
+	overloaded := q.overloaded()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.free += q.price(r)
+	q.used -= q.price(r)
 	if r == RankSuspect {
 		q.alone = time.Now()
 	}
+	q.adapt(overloaded)
 	q.grant()
+}
+
+// adapt makes the queue narrower while the hub is overloaded, and wider again afterwards. The caller holds the lock.
+func (q *Queue) adapt(overloaded bool) {
+	if overloaded && (q.width == 1 || time.Since(q.changed) >= narrowEvery) {
+		q.width, q.changed = max(q.width/narrowBy, 1), time.Now()
+	}
+	for !overloaded && q.width < q.capacity && time.Since(q.changed) >= widenEvery {
+		q.width, q.changed = min(q.width+max(q.width/widenBy, 1), q.capacity), q.changed.Add(widenEvery)
+	}
+}
+
+// Width returns how many slots the queue grants at the same time.
+func (q *Queue) Width() int {
+	overloaded := q.overloaded()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.adapt(overloaded)
+	return q.width
 }
 
 // price is how many slots a request takes: a suspect takes all of them.
@@ -113,7 +147,16 @@ func (q *Queue) price(r Rank) int {
 	return 1
 }
 
-// grant gives slots to waiters while any are free. The caller holds the lock.
+// isFree reports whether a request may have its slots. The caller holds the lock.
+func (q *Queue) isFree(r Rank) bool {
+	if r == RankSuspect {
+		return q.used == 0
+	}
+	return q.used < q.width
+}
+
+// grant gives slots to waiters while any are free. If none is used, the first waiter gets one, so that a release always follows.
+// The caller holds the lock.
 func (q *Queue) grant() {
 	first := RankKnown
 	if s := q.waiting[RankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(q.alone) > q.limit {
@@ -121,10 +164,10 @@ func (q *Queue) grant() {
 	}
 	for r := first; r < ranks; r++ {
 		for len(q.waiting[r]) > 0 {
-			if q.free < q.price(r) {
+			if !q.isFree(r) {
 				return
 			}
-			q.free -= q.price(r)
+			q.used += q.price(r)
 			close(q.waiting[r][0].granted)
 			q.waiting[r] = q.waiting[r][1:]
 		}

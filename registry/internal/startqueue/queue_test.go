@@ -6,16 +6,20 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// idle is a hub with little work.
+func idle() bool { return false }
+
 // Slots are granted by rank, in the order of the requests within a rank. Suspects are last, and run alone.
 func TestQueue_Order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		queue := New(2, time.Hour)
+		queue := New(2, time.Hour, idle)
 		first, _ := queue.Acquire(t.Context(), RankNew)
 		second, _ := queue.Acquire(t.Context(), RankNew)
 		type taken struct {
@@ -82,7 +86,7 @@ func TestQueue_Order(t *testing.T) {
 func TestQueue_Limits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		queue := New(1, 5*time.Second)
+		queue := New(1, 5*time.Second, idle)
 		late, err := queue.Acquire(t.Context(), RankKnown)
 		if err != nil {
 			t.Fatalf("Acquire: %v", err)
@@ -100,8 +104,85 @@ func TestQueue_Limits(t *testing.T) {
 		late() // no effect after the limit
 		release()
 		release()
-		if queue.free != 1 {
-			t.Errorf("got %d free slots, want 1", queue.free)
+		if queue.used != 0 {
+			t.Errorf("got %d used slots, want 0", queue.used)
+		}
+	})
+}
+
+// While the hub is overloaded, the queue gets narrower, down to one slot, and operations continue. Then it gets wider again.
+func TestQueue_Overload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const capacity = 64
+		var overloaded atomic.Bool
+		queue := New(capacity, time.Hour, overloaded.Load)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running atomic.Int64
+		for range 2 * capacity { // Each starts again when it has ended, as remotes that fail.
+			go func() {
+				for ctx.Err() == nil {
+					release, err := queue.Acquire(ctx, RankKnown)
+					if err != nil {
+						return
+					}
+					running.Add(1)
+					time.Sleep(500 * time.Millisecond)
+					running.Add(-1)
+					release()
+				}
+			}()
+		}
+		for _, step := range []struct {
+			overloaded bool
+			after      time.Duration
+			least      int64
+			most       int64
+		}{
+			{false, time.Second, capacity, capacity},
+			{true, 3 * time.Second, 1, 1},
+			{true, time.Minute, 1, 1},
+			{false, 4 * time.Second, 2, 4},
+			{false, 40 * time.Second, capacity, capacity},
+			{true, 700 * time.Millisecond, capacity / narrowBy, capacity / narrowBy},
+			{false, time.Minute, capacity, capacity},
+		} {
+			overloaded.Store(step.overloaded)
+			time.Sleep(step.after + time.Millisecond)
+			synctest.Wait()
+			if got := running.Load(); got < step.least || got > step.most || int(got) > queue.Width() {
+				t.Errorf("overloaded %t for %s: %d operations at the same time (width %d), want %d to %d",
+					step.overloaded, step.after, got, queue.Width(), step.least, step.most)
+			}
+		}
+		cancel()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if queue.used != 0 {
+			t.Errorf("got %d used slots, want 0", queue.used)
+		}
+	})
+}
+
+// A suspect runs alone in an overload, too.
+func TestQueue_OverloadedSuspect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		queue := New(8, time.Hour, func() bool { return true })
+		for range 3 {
+			release, err := queue.Acquire(t.Context(), RankSuspect)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := queue.Acquire(ctx, RankKnown); err == nil {
+				t.Error("another operation has a slot beside the suspect")
+			}
+			cancel()
+			release()
+		}
+		if queue.used != 0 {
+			t.Errorf("got %d used slots, want 0", queue.used)
 		}
 	})
 }

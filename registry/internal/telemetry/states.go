@@ -19,6 +19,7 @@ type States struct {
 	info, state, module, restarts *prometheus.Desc // for each remote
 	part, zombies                 *prometheus.Desc // for each hub part
 	holds                         *prometheus.Desc // of deletes
+	slots                         *prometheus.Desc // of starts
 }
 
 // StatesOptions say of what the States are. None of the functions may wait for a remote.
@@ -28,6 +29,8 @@ type StatesOptions struct {
 	Remotes  func() []state.Status
 	HubParts func() []HubPart
 	Holds    func() []Hold
+	// StartSlots returns the number of slots of each queue of starts.
+	StartSlots func() map[string]int
 	// Aggregate means that no series names a remote.
 	Aggregate bool
 }
@@ -65,6 +68,9 @@ func NewStates(o StatesOptions) *States {
 		holds: desc("delete_holds",
 			"Holds of the deletes of a module that are in force in a remote, without a cluster in the hub, and with the cluster * in all of them; no series for others.",
 			ClusterLabel, "module", "resource"),
+		slots: desc("start_slots",
+			"How many apps may start at the same time, and how many new remotes may be contacted (contacts): 64 by default, and fewer while the hub is late to renew its Lease.",
+			"queue"),
 		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", ClusterLabel),
 	}
 }
@@ -87,7 +93,7 @@ func states() []state.State {
 
 // Describe implements prometheus.Collector.
 func (s *States) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.clusters, s.modules, s.info, s.state, s.module, s.restarts, s.part, s.zombies, s.holds} {
+	for _, d := range []*prometheus.Desc{s.clusters, s.modules, s.info, s.state, s.module, s.restarts, s.part, s.zombies, s.holds, s.slots} {
 		to <- d
 	}
 }
@@ -118,6 +124,9 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 	for _, one := range s.HubParts() {
 		gauge(s.part, 1, one.Module, one.State)
 		gauge(s.zombies, one.Zombies, one.Module)
+	}
+	for queue, n := range s.StartSlots() {
+		gauge(s.slots, n, queue)
 	}
 	for key, n := range modules {
 		gauge(s.modules, n, key[0], key[1])

@@ -24,7 +24,7 @@ func TestStates(t *testing.T) {
 		{Cluster: AllClusters, Module: "dns", Resource: "secrets"},
 		{Cluster: "core", Module: "dns", Resource: "configmaps"},
 	}
-	o := StatesOptions{Remotes: list, HubParts: parts, Holds: func() []Hold { return held }}
+	o := StatesOptions{Remotes: list, HubParts: parts, Holds: func() []Hold { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
 	at := prometheus.NewPedanticRegistry()
 	for range 2 {
 		if err := NewStates(o).Register(at); err != nil {
@@ -45,8 +45,11 @@ clusterfx_hub_part_zombies{module="dns"} 2
 # HELP clusterfx_modules Modules of remotes by their state.
 # TYPE clusterfx_modules gauge
 clusterfx_modules{module="dns",state="Running"} 1
+# HELP clusterfx_start_slots How many apps may start at the same time, and how many new remotes may be contacted (contacts): 64 by default, and fewer while the hub is late to renew its Lease.
+# TYPE clusterfx_start_slots gauge
+clusterfx_start_slots{queue="apps"} 16
 `
-	if err := testutil.GatherAndCompare(at, strings.NewReader(want), names, "clusterfx_hub_part_zombies", "clusterfx_modules"); err != nil {
+	if err := testutil.GatherAndCompare(at, strings.NewReader(want), names, "clusterfx_hub_part_zombies", "clusterfx_modules", "clusterfx_start_slots"); err != nil {
 		t.Error(err)
 	}
 	want = `# HELP clusterfx_delete_holds Holds of the deletes of a module that are in force in a remote, without a cluster in the hub, and with the cluster * in all of them; no series for others.

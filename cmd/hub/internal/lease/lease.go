@@ -45,6 +45,7 @@ type Options struct {
 type Candidacy struct {
 	lock     *watchedLock
 	deadline time.Duration
+	retry    time.Duration
 	elector  *leaderelection.LeaderElector
 	log      logr.Logger
 
@@ -58,7 +59,7 @@ type Candidacy struct {
 // New returns a candidacy that has not begun. It sends no request.
 func New(o Options) (*Candidacy, error) {
 	c := &Candidacy{
-		deadline: o.RenewDeadline, log: o.Log.V(1),
+		deadline: o.RenewDeadline, retry: o.RetryPeriod, log: o.Log.V(1),
 		asked: make(chan struct{}), held: make(chan struct{}), lost: make(chan struct{}),
 	}
 	c.ask = sync.OnceFunc(func() { close(c.asked) })
@@ -142,6 +143,16 @@ func (c *Candidacy) Check() error {
 			ErrNotLeader, age.Round(time.Millisecond))
 	}
 	return nil
+}
+
+// lateAfter is the number of RetryPeriod after which a renewal is late. A renewal is due after one, and takes some milliseconds.
+const lateAfter = 2
+
+// IsLate reports whether this hub has the lease and has not renewed it for longer than it should, because a renewal takes too long
+// or fails.
+func (c *Candidacy) IsLate() bool {
+	renewed := c.renewed.Load()
+	return renewed != nil && present().since(*renewed) > lateAfter*c.retry
 }
 
 // Forfeit closes the gate permanently. It does not release the lease: the lease expires, which gives the code that

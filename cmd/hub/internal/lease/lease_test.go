@@ -53,10 +53,17 @@ func standWith(t *testing.T, config *rest.Config, identity string) *candidate {
 // standWhile begins the candidacy of a hub that makes progress while alive returns nil.
 func standWhile(t *testing.T, config *rest.Config, identity string, alive func() error) *candidate {
 	t.Helper()
-	candidacy, err := New(Options{
-		Alive: alive, Config: config, Namespace: namespace, Name: leaseName(t), Identity: identity,
+	return begin(t, Options{
+		Alive: alive, Config: config, Identity: identity,
 		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
 	})
+}
+
+// begin begins a candidacy for the lease of the test.
+func begin(t *testing.T, o Options) *candidate {
+	t.Helper()
+	o.Namespace, o.Name = namespace, leaseName(t)
+	candidacy, err := New(o)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	one := &candidate{Candidacy: candidacy, t: t, cancel: cancel, done: make(chan struct{})}
@@ -127,6 +134,34 @@ func TestCandidacy_NoProgress(t *testing.T) {
 	first.expectClosed()
 	second := stand(t, server, "second")
 	second.expect(second.Held())
+}
+
+// A hub is late when it has not renewed the lease for two periods, until the next renewal. It is not late without the lease.
+func TestCandidacy_Late(t *testing.T) {
+	t.Parallel()
+	var stuck atomic.Bool
+	hub := begin(t, Options{
+		Config: fleettest.Cluster(t, "hub").Config(), Identity: "hub",
+		Duration: 3 * patience, RenewDeadline: 2 * patience, RetryPeriod: 100 * time.Millisecond,
+		Alive: func() error {
+			if stuck.Load() {
+				return errors.New("no progress")
+			}
+			return nil
+		},
+	})
+	hub.expect(hub.Held())
+	stuck.Store(true)
+	eventually(t, hub.IsLate)
+	must(t, hub.Check())
+	stuck.Store(false)
+	eventually(t, func() bool { return !hub.IsLate() })
+	stuck.Store(true)
+	eventually(t, hub.IsLate)
+	hub.Forfeit()
+	if hub.IsLate() {
+		t.Error("a hub without the lease is late")
+	}
 }
 
 func TestCandidacy_HandOver(t *testing.T) {

@@ -60,6 +60,9 @@ func (e *election) gate() func(registry.ClusterName) (term int64, err error) {
 	return func(registry.ClusterName) (int64, error) { return 0, e.candidacy.Check() }
 }
 
+// isLate reports whether this hub is late to renew its Lease.
+func (e *election) isLate() bool { return e.candidacy != nil && e.candidacy.IsLate() }
+
 // guard puts the gate before the wire of the hub's own clients, and makes the manager wait for its
 // turn.
 func (e *election) guard(mgr *managerOptions) {

@@ -102,6 +102,7 @@ func (s *share) check() func() error {
 func (s *share) adopt(o *Options) {
 	if s.fleet != nil {
 		o.Registry.Gate, o.Registry.Alive, o.leader = s.fleet.Gate, s.fleet.IsAlive, s.leading
+		o.Registry.Overloaded = s.fleet.IsLate
 	}
 }
 

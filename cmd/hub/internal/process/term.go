@@ -84,6 +84,7 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	}
 	o.Registry.Heartbeats = hearts
 	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
+	o.Registry.Overloaded = election.isLate
 	share.adopt(&o)
 	t := &term{
 		options: o, scheme: scheme, site: serving.NewSite(), election: election, share: share,

@@ -89,3 +89,27 @@ func TestReplica_HasEnded(t *testing.T) {
 		t.Error("it knows of an end after its own")
 	}
 }
+
+// A replica is late when it has not renewed its Lease for two periods, until the next renewal. It is not late without a Lease.
+func TestReplica_Late(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fewShards)
+	a := w.build("a", func(o *Options) {
+		o.Timing.Duration, o.Timing.Deadline = 3*patience, 2*patience
+		o.LeaveTimeout, o.ForgetAfter = patience, 6*patience
+	})
+	if a.IsLate() {
+		t.Error("a replica without a Lease is late")
+	}
+	a.run()
+	w.expectShared(a)
+	a.stuck.Store(true)
+	eventually(t, "the replica is late", a.IsLate)
+	must(t, a.Check())
+	a.stuck.Store(false)
+	eventually(t, "the replica is in time", func() bool { return !a.IsLate() })
+	must(t, a.end())
+	if a.IsLate() {
+		t.Error("a replica that has left is late")
+	}
+}

@@ -197,6 +197,10 @@ func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 // IsAlive is the Alive of registry.Options. It reports whether a replica may be alive, as far as this replica knows.
 func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
 
+// IsLate is the Overloaded of registry.Options: all starts at the same time can take so much of the processor that no renewal of the
+// Lease succeeds in time.
+func (f *Fleet) IsLate() bool { return f.replica.IsLate() }
+
 // Guard returns a transport for the hub's own clients, which refuses writes while this replica may be replaced by another.
 func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
 	return lease.Guard(f.replica.Check, next)
