@@ -43,8 +43,9 @@ func TestRun_LateLeader(t *testing.T) {
 func TestRun_LateReplica(t *testing.T) {
 	h, all := newShardedHub(t), prometheus.NewRegistry()
 	h.replica.Registry.Metrics = all
-	h.replica.Sharing.LeaseDuration, h.replica.Sharing.RenewDeadline = 3*patience, 2*patience
-	h.replica = app.WithForgetAfter(h.replica, 6*patience)
+	// A replica waits for the duration before it claims its Lease.
+	h.replica.Sharing.LeaseDuration, h.replica.Sharing.RenewDeadline = 30*time.Second, 25*time.Second
+	h.replica = app.WithForgetAfter(h.replica, time.Hour)
 	_, proxy := h.start("late")
 	h.awaitRenewals(client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "late"})
 	expectFewerSlots(t, all, proxy)

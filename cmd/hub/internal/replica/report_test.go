@@ -95,14 +95,14 @@ func TestReplica_Late(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fewShards)
 	a := w.build("a", func(o *Options) {
-		o.Timing.Duration, o.Timing.Deadline = 3*patience, 2*patience
-		o.LeaveTimeout, o.ForgetAfter = patience, 6*patience
+		// A replica waits for the duration before it claims its Lease.
+		o.Timing.Duration, o.Timing.Deadline, o.ForgetAfter = 30*time.Second, 25*time.Second, time.Hour
 	})
 	if a.IsLate() {
 		t.Error("a replica without a Lease is late")
 	}
 	a.run()
-	w.expectShared(a)
+	eventually(t, "the replica has its Lease", func() bool { return a.Check() == nil })
 	a.stuck.Store(true)
 	eventually(t, "the replica is late", a.IsLate)
 	must(t, a.Check())
