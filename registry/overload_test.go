@@ -7,55 +7,45 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/fx"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// While the hub is overloaded, apps start one at a time, and all start. Otherwise they start at the same time, up to the limit.
+// While the hub is overloaded, the queues of starts and of first contacts have one slot, and all apps start nevertheless. After the
+// overload the queues have all slots again.
 func TestRegistry_Overloaded(t *testing.T) {
 	t.Parallel()
-	const remotes = 4
-	for name, c := range map[string]struct {
-		overloaded bool
-		want       int64
-	}{"overloaded": {true, 1}, "not overloaded": {false, remotes}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var starting, most atomic.Int64
-			var overloaded atomic.Bool
-			overloaded.Store(c.overloaded)
-			together := make(chan struct{})
-			hold := registry.NewModule("hold", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
-				l.Append(fx.StartHook(func() {
-					now := starting.Add(1)
-					defer starting.Add(-1)
-					for before := most.Load(); before < now && !most.CompareAndSwap(before, now); before = most.Load() {
-					}
-					if now == remotes {
-						close(together)
-					}
-					if !c.overloaded {
-						<-together // The apps of the other remotes start meanwhile.
-					}
-				}))
-			})})
-			r := newRegistry(t, func(o *registry.Options) {
-				o.Modules, o.Limits.Starts, o.Overloaded = []registry.Module{hold}, remotes, overloaded.Load
-			})
-			_, config := remote(t, "one")
-			for i := range remotes {
-				if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
-					t.Fatal(err)
+	var overloaded atomic.Bool
+	all := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Metrics, o.Limits.Starts, o.Overloaded = all, 8, overloaded.Load
+	})
+	expectSlots := func(want map[string]float64) {
+		t.Helper()
+		eventually(t, func() error {
+			for queue, slots := range want {
+				if got := metric(t, all, "clusterfx_start_slots", map[string]string{"queue": queue}); got != slots {
+					return fmt.Errorf("%s: %v slots, want %v", queue, got, slots)
 				}
 			}
-			for i := range remotes {
-				expectState(t, r, registry.ClusterName(fmt.Sprintf("remote-%d", i)), state.StateReady, state.ReasonReady)
-			}
-			if most.Load() != c.want {
-				t.Errorf("%d apps were started at the same time, want %d", most.Load(), c.want)
-			}
+			return nil
 		})
 	}
+	expectSlots(map[string]float64{"apps": 8, "contacts": 64})
+	overloaded.Store(true)
+	expectSlots(map[string]float64{"apps": 1, "contacts": 1})
+	_, config := remote(t, "one")
+	names := []registry.ClusterName{"a", "b", "c", "d"}
+	for _, name := range names {
+		if err := r.Ensure(name, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		expectState(t, r, name, state.StateReady, state.ReasonReady)
+	}
+	overloaded.Store(false)
+	expectSlots(map[string]float64{"apps": 8, "contacts": 64})
 }
