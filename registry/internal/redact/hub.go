@@ -5,6 +5,7 @@ package redact
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -18,9 +19,14 @@ type Hub struct {
 	config  *rest.Config
 	secrets *kubeconfig.Redactor
 
-	mu    sync.Mutex // protects the fields below
-	known kubeconfig.Credential
-	read  time.Time
+	reading sync.Mutex // held while the credential is read
+	known   atomic.Pointer[reading]
+}
+
+// reading is a credential, and when it was read.
+type reading struct {
+	credential kubeconfig.Credential
+	at         time.Time
 }
 
 // NewHub returns the credential of a configuration. Follow gives it to secrets.
@@ -42,13 +48,22 @@ func (h *Hub) Redact(text string, more ...kubeconfig.Credential) string {
 	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-// Credential returns the credential, which is read again while it is in use.
+// Credential returns the credential, which is read again while it is in use. It waits only for the first reading,
+// since the goroutines of all remotes call it.
 func (h *Hub) Credential() kubeconfig.Credential {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now := time.Now(); h.read.IsZero() || now.Sub(h.read) > maxAge {
-		h.known, h.read = kubeconfig.CredentialOf(h.config), now
-		h.secrets.Set("", h.known) // no remote has the empty name
+	known := h.known.Load()
+	switch {
+	case known == nil:
+		h.reading.Lock()
+	case time.Since(known.at) <= maxAge || !h.reading.TryLock():
+		return known.credential
 	}
-	return h.known
+	defer h.reading.Unlock()
+	if again := h.known.Load(); again != known {
+		return again.credential // Another goroutine has read it meanwhile.
+	}
+	next := &reading{kubeconfig.CredentialOf(h.config), time.Now()}
+	h.secrets.Set("", next.credential) // no remote has the empty name
+	h.known.Store(next)
+	return next.credential
 }

@@ -12,22 +12,25 @@ import (
 // vectors are the metrics that are updated when something happens.
 type vectors struct {
 	probes        *prometheus.HistogramVec // by result
-	probeFailures *prometheus.CounterVec
+	probeFailures *remoteCounters
 	starts        prometheus.Histogram
-	failures      *prometheus.CounterVec
-	requests      *prometheus.CounterVec
-	throttled     *prometheus.CounterVec
-	reconciles    *prometheus.CounterVec
+	failures      *remoteCounters
+	requests      *remoteCounters
+	throttled     *remoteCounters
+	reconciles    *remoteCounters
 	durations     *prometheus.HistogramVec // of reconciles, by module
-	panics        *prometheus.CounterVec
+	panics        *remoteCounters
 	partFailures  *prometheus.CounterVec
-	deletes       *prometheus.CounterVec // of objects, by evidence
-	deletesHeld   *prometheus.CounterVec
+	deletes       *remoteCounters // of objects, by evidence
+	deletesHeld   *remoteCounters
 }
 
 func newVectors() vectors {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "clusterfx_" + name, Help: help}, labels)
+	options := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "clusterfx_" + name, Help: help}
+	}
+	counter := func(name, help string, labels ...string) *remoteCounters {
+		return newRemoteCounters(options(name, help), labels...)
 	}
 	durations := func(name, help string, buckets ...float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Name: "clusterfx_" + name, Help: help, Buckets: buckets}
@@ -35,27 +38,27 @@ func newVectors() vectors {
 	return vectors{
 		probes: prometheus.NewHistogramVec(durations("probe_duration_seconds", "How long probes of remotes took.",
 			.005, .02, .05, .1, .25, .5, 1, 3, 10), []string{"result"}),
-		probeFailures: counter("probe_failures_total", "Probes that a remote failed.", ClusterLabel, "reason"),
+		probeFailures: counter("probe_failures_total", "Probes that a remote failed.", "reason"),
 		starts: prometheus.NewHistogram(durations("app_start_duration_seconds",
 			"How long apps took from their turn to start until every controller had its objects.",
 			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)),
-		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", ClusterLabel, "reason"),
-		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error without a response.", ClusterLabel, "code"),
-		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", ClusterLabel),
+		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", "reason"),
+		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error without a response.", "code"),
+		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote."),
 		reconciles: counter("reconcile_total", "Calls of supervised reconcilers: success, requeue_after, error or panic.",
-			ClusterLabel, ModuleLabel, "result"),
+			ModuleLabel, "result"),
 		durations: prometheus.NewHistogramVec(durations("reconcile_duration_seconds", "How long calls of supervised reconcilers took.",
 			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{ModuleLabel}),
 		panics: counter("module_panics_total",
 			"Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
-			ClusterLabel, ModuleLabel),
-		partFailures: counter("hub_part_failures_total", "Failures of the hub part of a module, by the reason that its state has then.",
-			ModuleLabel, "reason"),
+			ModuleLabel),
+		partFailures: prometheus.NewCounterVec(options("hub_part_failures_total",
+			"Failures of the hub part of a module, by the reason that its state has then."), []string{ModuleLabel, "reason"}),
 		deletes: counter("deletes_total",
 			"Objects that modules have deleted in a remote, or without a cluster in the hub, by their evidence; without evidence they are limited. A collection that was deleted with evidence counts as one.",
-			ClusterLabel, ModuleLabel, "evidence"),
+			ModuleLabel, "evidence"),
 		deletesHeld: counter("deletes_held_total", "Deletes of modules that were refused, by reason.",
-			ClusterLabel, ModuleLabel, "reason"),
+			ModuleLabel, "reason"),
 	}
 }
 
@@ -68,9 +71,8 @@ func (v *vectors) all() []prometheus.Collector {
 
 // forget deletes the series of a remote.
 func (v *vectors) forget(cluster string) {
-	labels := prometheus.Labels{ClusterLabel: cluster}
-	for _, vec := range []*prometheus.CounterVec{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles, v.deletes, v.deletesHeld} {
-		vec.DeletePartialMatch(labels)
+	for _, counters := range []*remoteCounters{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles, v.deletes, v.deletesHeld} {
+		counters.forget(cluster)
 	}
 }
 

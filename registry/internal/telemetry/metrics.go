@@ -78,7 +78,7 @@ func (m *Metrics) ObserveProbe(cluster, failure string, took time.Duration) {
 	result := "success"
 	if failure != "" {
 		result = "failure"
-		m.probeFailures.WithLabelValues(m.label(cluster), failure).Inc()
+		m.probeFailures.of(m.label(cluster), failure).Inc()
 	}
 	m.probes.WithLabelValues(result).Observe(took.Seconds())
 }
@@ -93,12 +93,12 @@ func (m *Metrics) ObserveReconcile(module string, took time.Duration) {
 
 // CountReconcile counts a call of a reconciler.
 func (m *Metrics) CountReconcile(cluster, module, outcome string) {
-	m.reconciles.WithLabelValues(m.label(cluster), module, outcome).Inc()
+	m.reconciles.of(m.label(cluster), module, outcome).Inc()
 }
 
 // CountAppFailure counts a failure of an app.
 func (m *Metrics) CountAppFailure(cluster, reason string) {
-	m.failures.WithLabelValues(m.label(cluster), reason).Inc()
+	m.failures.of(m.label(cluster), reason).Inc()
 }
 
 // CountHubPartFailure counts a failure of the hub part of a module.
@@ -108,25 +108,25 @@ func (m *Metrics) CountHubPartFailure(module, reason string) {
 
 // CountPanic counts a panic of a module. module is empty for code of the hub that works on a remote.
 func (m *Metrics) CountPanic(cluster, module string) {
-	m.panics.WithLabelValues(m.label(cluster), module).Inc()
+	m.panics.of(m.label(cluster), module).Inc()
 }
 
 // CountDeletes counts objects that a module has deleted, with the kind of its evidence, or "".
 func (m *Metrics) CountDeletes(cluster, module, evidence string, objects int) {
-	m.deletes.WithLabelValues(m.label(cluster), module, evidence).Add(float64(objects))
+	m.deletes.of(m.label(cluster), module, evidence).Add(float64(objects))
 }
 
 // CountHeldDelete counts a delete of a module that was refused.
 func (m *Metrics) CountHeldDelete(cluster, module, reason string) {
-	m.deletesHeld.WithLabelValues(m.label(cluster), module, reason).Inc()
+	m.deletesHeld.of(m.label(cluster), module, reason).Inc()
 }
 
 // Traffic returns the counters of the requests of an app to its remote.
 func (m *Metrics) Traffic(cluster string) *transport.Traffic {
 	label := m.label(cluster)
-	t := &transport.Traffic{Throttled: m.throttled.WithLabelValues(label)}
+	t := &transport.Traffic{Throttled: m.throttled.of(label)}
 	for i, code := range []string{"error", "1xx", "2xx", "3xx", "4xx", "5xx"} {
-		t.ByClass[i] = m.requests.WithLabelValues(label, code)
+		t.ByClass[i] = m.requests.of(label, code)
 	}
 	return t
 }
