@@ -44,7 +44,7 @@ func TestRun_LateReplica(t *testing.T) {
 	h, all := newShardedHub(t), prometheus.NewRegistry()
 	h.replica.Registry.Metrics = all
 	// A replica waits for the duration before it claims its Lease.
-	h.replica.Sharing.LeaseDuration, h.replica.Sharing.RenewDeadline = 30*time.Second, 25*time.Second
+	h.replica.Sharing.LeaseDuration, h.replica.Sharing.RenewDeadline = 45*time.Second, 40*time.Second
 	h.replica = app.WithForgetAfter(h.replica, time.Hour)
 	_, proxy := h.start("late")
 	h.awaitRenewals(client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "late"})

@@ -35,7 +35,11 @@ func NewHub(config *rest.Config, secrets *kubeconfig.Redactor) *Hub {
 }
 
 // maxAge is how old the known credential may be. client-go sends a new token up to a minute after the file has it.
-const maxAge = 5 * time.Second
+// Callers continue with the known one while another goroutine reads it, unless it is older than longAge.
+const (
+	maxAge  = 5 * time.Second
+	longAge = 30 * time.Second
+)
 
 // Follow gives the credential, now and after each change, to the Redactor.
 func (h *Hub) Follow() {
@@ -48,12 +52,12 @@ func (h *Hub) Redact(text string, more ...kubeconfig.Credential) string {
 	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-// Credential returns the credential, which is read again while it is in use. It waits only for the first reading,
+// Credential returns the credential, which is read again while it is in use. While it is in use it waits for no lock,
 // since the goroutines of all remotes call it.
 func (h *Hub) Credential() kubeconfig.Credential {
 	known := h.known.Load()
 	switch {
-	case known == nil:
+	case known == nil || time.Since(known.at) > longAge:
 		h.reading.Lock()
 	case time.Since(known.at) <= maxAge || !h.reading.TryLock():
 		return known.credential

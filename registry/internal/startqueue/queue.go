@@ -42,7 +42,7 @@ const (
 )
 
 // How fast the width of a queue changes. In an overload it falls from 64 slots to one within three seconds: a replica is late after
-// 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 32 s.
+// 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 36 s of the last sight of the overload.
 const (
 	narrowEvery, narrowBy = time.Second, 4
 	widenEvery, widenBy   = 2 * time.Second, 4

@@ -127,7 +127,7 @@ func TestQueue_Overload(t *testing.T) {
 						return
 					}
 					running.Add(1)
-					time.Sleep(500 * time.Millisecond)
+					<-time.After(500 * time.Millisecond)
 					running.Add(-1)
 					release()
 				}
@@ -148,7 +148,7 @@ func TestQueue_Overload(t *testing.T) {
 			{false, time.Minute, capacity, capacity},
 		} {
 			overloaded.Store(step.overloaded)
-			time.Sleep(step.after + time.Millisecond)
+			<-time.After(step.after + time.Millisecond)
 			synctest.Wait()
 			if got := running.Load(); got < step.least || got > step.most || int(got) > queue.Width() {
 				t.Errorf("overloaded %t for %s: %d operations at the same time (width %d), want %d to %d",
@@ -156,7 +156,7 @@ func TestQueue_Overload(t *testing.T) {
 			}
 		}
 		cancel()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if queue.used != 0 {
 			t.Errorf("got %d used slots, want 0", queue.used)

@@ -14,7 +14,7 @@ type remoteCounters struct {
 	*prometheus.CounterVec
 	labels int
 
-	mu     sync.RWMutex // protects the field below
+	mu     sync.RWMutex // protects the field below, which has every series that exists
 	series map[string]map[values]struct{}
 }
 
@@ -32,16 +32,8 @@ func newRemoteCounters(o prometheus.CounterOpts, labels ...string) *remoteCounte
 func (c *remoteCounters) of(cluster string, others ...string) prometheus.Counter {
 	v := values{cluster}
 	copy(v[1:], others)
-	c.note(v)
-	return c.WithLabelValues(v[:c.labels]...)
-}
-
-func (c *remoteCounters) note(v values) {
-	c.mu.RLock()
-	_, known := c.series[v[0]][v]
-	c.mu.RUnlock()
-	if known {
-		return
+	if counter := c.known(v); counter != nil {
+		return counter
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,15 +41,25 @@ func (c *remoteCounters) note(v values) {
 		c.series[v[0]] = map[values]struct{}{}
 	}
 	c.series[v[0]][v] = struct{}{}
+	return c.WithLabelValues(v[:c.labels]...)
+}
+
+// known returns the counter of a series that exists, or nil.
+func (c *remoteCounters) known(v values) prometheus.Counter {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if _, known := c.series[v[0]][v]; !known {
+		return nil
+	}
+	return c.WithLabelValues(v[:c.labels]...)
 }
 
 // forget deletes the series of a remote.
 func (c *remoteCounters) forget(cluster string) {
 	c.mu.Lock()
-	all := c.series[cluster]
-	delete(c.series, cluster)
-	c.mu.Unlock()
-	for v := range all {
+	defer c.mu.Unlock()
+	for v := range c.series[cluster] {
 		c.DeleteLabelValues(v[:c.labels]...)
 	}
+	delete(c.series, cluster)
 }

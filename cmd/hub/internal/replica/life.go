@@ -46,6 +46,7 @@ type life struct {
 	claimed bool
 	leaving bool
 	renewed time.Time // the end of the last renewal
+	began   time.Time // its beginning, from which the gate counts
 	heard   time.Time // the last event of the own Lease
 	apps    []apps
 	busy    map[string]bool // objects with an action in progress

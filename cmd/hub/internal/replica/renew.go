@@ -140,7 +140,7 @@ func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease,
 		return nil
 	}
 	l.machine.Renewed(decoded, began)
-	if l.renewed = time.Now(); !l.claimed {
+	if l.renewed, l.began = time.Now(), began.Monotonic; !l.claimed {
 		l.claimed = true
 		l.log.Info("Claimed the Lease")
 	}

@@ -45,8 +45,8 @@ func (r *Replica) Check() error {
 // lateAfter is the number of Timing.Retry after which a renewal is late. A renewal is due after one, and takes some milliseconds.
 const lateAfter = 2
 
-// IsLate reports whether this replica has not renewed its Lease for longer than it should, because a renewal takes too long or
-// fails. It is false while this replica has no Lease. It does not block.
+// IsLate reports whether this replica has not begun a successful renewal of its Lease for longer than it should, because a renewal takes
+// too long or fails. It is false before the claim, and after the end of the apps that had the Lease. It does not block.
 func (r *Replica) IsLate() bool {
 	l := r.life.Load()
 	if l == nil {
@@ -54,7 +54,7 @@ func (r *Replica) IsLate() bool {
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.claimed && time.Since(l.renewed) > lateAfter*l.options.Timing.Retry
+	return l.claimed && time.Since(l.began) > lateAfter*l.options.Timing.Retry
 }
 
 // Observation is what a replica with a valid Lease knows of the installation at a moment.

@@ -96,7 +96,7 @@ func TestReplica_Late(t *testing.T) {
 	w := newWorld(t, fewShards)
 	a := w.build("a", func(o *Options) {
 		// A replica waits for the duration before it claims its Lease.
-		o.Timing.Duration, o.Timing.Deadline, o.ForgetAfter = 30*time.Second, 25*time.Second, time.Hour
+		o.Timing.Duration, o.Timing.Deadline, o.ForgetAfter = 45*time.Second, 40*time.Second, time.Hour
 	})
 	if a.IsLate() {
 		t.Error("a replica without a Lease is late")
