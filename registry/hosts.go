@@ -73,6 +73,11 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 // overloaded reports whether the hub has more work than it can do in time.
 func (o Options) overloaded() bool { return o.Overloaded != nil && o.Overloaded() }
 
+// startSlots returns how many apps may start, and how many remotes may be contacted first, at the same time now.
+func (r *Registry) startSlots() map[string]int {
+	return map[string]int{"apps": r.remotes.Apps.Starts.Width(), "contacts": r.remotes.Connections.Contacts.Width()}
+}
+
 // newRemotes returns what all remotes share. The functions of the Host lead back to the registry.
 func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Host {
 	apps, end := newAppHost(o)

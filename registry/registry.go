@@ -110,10 +110,7 @@ func New(o Options) (*Registry, error) {
 	}
 	r.remotes.HubCredential.Follow()
 	r.states = telemetry.NewStates(telemetry.StatesOptions{
-		Remotes: r.List, HubParts: r.hubPartStates, Holds: r.countedHolds, Aggregate: o.AggregateMetrics,
-		StartSlots: func() map[string]int {
-			return map[string]int{"apps": r.remotes.Apps.Starts.Width(), "contacts": r.remotes.Connections.Contacts.Width()}
-		},
+		Remotes: r.List, HubParts: r.hubPartStates, Holds: r.countedHolds, StartSlots: r.startSlots, Aggregate: o.AggregateMetrics,
 	})
 	if err := r.states.Register(r.remotes.Apps.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

@@ -19,8 +19,8 @@ type Hub struct {
 	config  *rest.Config
 	secrets *kubeconfig.Redactor
 
-	reading sync.Mutex // held while the credential is read
-	known   atomic.Pointer[reading]
+	mu    sync.Mutex // held while the credential is read
+	known atomic.Pointer[reading]
 }
 
 // reading is a credential, and when it was read.
@@ -34,8 +34,8 @@ func NewHub(config *rest.Config, secrets *kubeconfig.Redactor) *Hub {
 	return &Hub{config: config, secrets: secrets}
 }
 
-// maxAge is how old the known credential may be. client-go sends a new token up to a minute after the file has it.
-// Callers continue with the known one while another goroutine reads it, unless it is older than longAge.
+// A credential that is older than maxAge is read again. client-go sends a new token up to a minute after the file has it. While
+// one goroutine reads it, the others use the known one, unless that is older than longAge.
 const (
 	maxAge  = 5 * time.Second
 	longAge = 30 * time.Second
@@ -52,17 +52,17 @@ func (h *Hub) Redact(text string, more ...kubeconfig.Credential) string {
 	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-// Credential returns the credential, which is read again while it is in use. While it is in use it waits for no lock,
-// since the goroutines of all remotes call it.
+// Credential returns the credential, which is read again while it is in use. The goroutines of all remotes call it, so it waits for
+// another reader only if the known credential is older than longAge.
 func (h *Hub) Credential() kubeconfig.Credential {
 	known := h.known.Load()
 	switch {
 	case known == nil || time.Since(known.at) > longAge:
-		h.reading.Lock()
-	case time.Since(known.at) <= maxAge || !h.reading.TryLock():
+		h.mu.Lock()
+	case time.Since(known.at) <= maxAge || !h.mu.TryLock():
 		return known.credential
 	}
-	defer h.reading.Unlock()
+	defer h.mu.Unlock()
 	if again := h.known.Load(); again != known {
 		return again.credential // Another goroutine has read it meanwhile.
 	}

@@ -14,6 +14,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// While a goroutine reads the credential, the others do not wait for it.
+func TestHub_WhileItIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHub(&rest.Config{BearerToken: "tOk9zQ7xWv4kJ2pL8mN3rT6y"}, &kubeconfig.Redactor{})
+		first := h.Credential()
+		<-time.After(longAge)
+		h.mu.Lock() // as a goroutine that reads it
+		defer h.mu.Unlock()
+		if got := h.Credential(); got != first {
+			t.Errorf("got %v, want the credential that is known", got)
+		}
+	})
+}
+
 // The credential in the hub's file is redacted, with a delay of at most maxAge, together with the credentials of the
 // caller.
 func TestHub_Redact(t *testing.T) {

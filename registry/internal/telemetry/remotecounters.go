@@ -9,7 +9,7 @@ import (
 )
 
 // remoteCounters are counters whose first label is the remote. They know the series of each remote: prometheus looks at the series of
-// all remotes to delete those of one, which takes minutes of processor time when thousands of remotes end at the same time.
+// all remotes to delete those of one, which takes 2 ms for each of 2 500 remotes, and all of them may end at the same time.
 type remoteCounters struct {
 	*prometheus.CounterVec
 	labels int
