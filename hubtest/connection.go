@@ -7,41 +7,51 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // way is the connection to a server that a site has taken from the pool: through a proxy for the hub, and directly for
 // the test.
 type way struct {
 	name    string // for failures
-	machine *machine
+	cluster *fleet.Cluster
+	http    *http.Client // the administrator's
 	proxy   *fault.Proxy
 	direct  client.WithWatch
 	door    *door
 }
 
-func newWay(s *site, m *machine) (*way, error) {
-	w := &way{machine: m, door: &door{RoundTripper: m.http.Transport}}
-	var err error
-	w.direct, err = client.NewWithWatch(m.cluster.Config(), client.Options{
-		Scheme: s.scheme, HTTPClient: &http.Client{Transport: w.door},
-	})
-	if err == nil {
-		w.proxy, err = fault.New(m.cluster.Server())
-	}
-	if err != nil {
-		return nil, errors.Join(err, shared.pool.giveBack(s.context(), m))
+func newWay(s *site, c *fleet.Cluster) (*way, error) {
+	w := &way{cluster: c}
+	if err := w.connect(s.scheme); err != nil {
+		return nil, errors.Join(err, fleettest.Lender().GiveBack(s.context(), c))
 	}
 	return w, nil
 }
 
+func (w *way) connect(scheme *runtime.Scheme) (err error) {
+	if w.http, err = rest.HTTPClientFor(w.cluster.Config()); err != nil {
+		return err
+	}
+	w.door = &door{RoundTripper: w.http.Transport}
+	w.direct, err = client.NewWithWatch(w.cluster.Config(), client.Options{
+		Scheme: scheme, HTTPClient: &http.Client{Transport: w.door},
+	})
+	if err == nil {
+		w.proxy, err = fault.New(w.cluster.Server())
+	}
+	return err
+}
+
 // config returns the configuration of an account, nil for the administrator, through the proxy.
 func (w *way) config(account *fleet.Credential) *rest.Config {
-	config := w.machine.cluster.Config()
+	config := w.cluster.Config()
 	if account != nil {
 		config = account.Config()
 	}
@@ -53,6 +63,7 @@ func (w *way) config(account *fleet.Credential) *rest.Config {
 func (w *way) close() {
 	w.proxy.Close()
 	w.door.closed.Store(true)
+	w.http.CloseIdleConnections()
 }
 
 // door forwards the requests of a test until the test has ended, so that a goroutine that outlives its test cannot

@@ -24,7 +24,7 @@ func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential {
 	r.tb.Helper()
 	r.state.users++
-	minted, err := how(r.way.machine.cluster, r.tb.Context(), fleet.User{
+	minted, err := how(r.way.cluster, r.tb.Context(), fleet.User{
 		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.rules(), Lifetime: lifetime,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ const hubAccount = "hubtest-hub"
 // restrict creates the account of the hub, with the roles that the program prints for the hub that is about to start.
 func (h *Hub) restrict() {
 	h.tb.Helper()
-	account, err := h.way.machine.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})
+	account, err := h.way.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})
 	if err == nil {
 		err = app.GrantHub(h.tb.Context(), h.Client(), h.site.process.options(&run{}), rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: hubAccount,

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -77,7 +78,7 @@ func (h *Hub) Remote(name string) *Remote {
 // Register. It starts an API server or takes a server from the pool.
 func (h *Hub) NewRemote(name string) *Remote {
 	h.tb.Helper()
-	return h.addWay(name, h.site.open(h.tb, remoteRole)[0])
+	return h.addWay(name, h.site.open(h.tb, pool.Remote)[0])
 }
 
 // AddRemote is NewRemote followed by Register. It does not wait until the remote is Ready: some remotes never become

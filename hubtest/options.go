@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -53,8 +54,8 @@ func newOptions(opts []Option) options {
 }
 
 // roles are the roles of the API servers that New needs.
-func (o options) roles() []role {
-	return append([]role{hubRole}, slices.Repeat([]role{remoteRole}, len(o.remotes))...)
+func (o options) roles() []pool.Role {
+	return append([]pool.Role{pool.Hub}, slices.Repeat([]pool.Role{pool.Remote}, len(o.remotes))...)
 }
 
 // Remotes requests remotes with these names, which are also the names of their Clusters. Default: none.

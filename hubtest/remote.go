@@ -230,7 +230,7 @@ func (r *Remote) store() {
 // Kill ends the remote's API server without notice, as a loss of power does. Its data remain for Restart.
 func (r *Remote) Kill() {
 	r.tb.Helper()
-	if err := r.way.machine.cluster.Kill(); err != nil {
+	if err := r.way.cluster.Kill(); err != nil {
 		r.tb.Fatalf("hubtest: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func (r *Remote) Kill() {
 // it is ready, which takes about two seconds: at the same address, with the same data.
 func (r *Remote) Restart() {
 	r.tb.Helper()
-	if err := r.way.machine.cluster.Restart(r.tb.Context()); err != nil {
+	if err := r.way.cluster.Restart(r.tb.Context()); err != nil {
 		r.tb.Fatalf("hubtest: %v", err)
 	}
 }

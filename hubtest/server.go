@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // A Server is the API server of a Hub or a Remote, which embed it: the test reads and writes there as its administrator,
@@ -30,7 +31,7 @@ func (s *Server) Client() client.WithWatch { return s.way.direct }
 
 // Config returns a copy of an administrator's configuration, for other kinds of clients. The test has to close their
 // connections.
-func (s *Server) Config() *rest.Config { return s.way.machine.cluster.Config() }
+func (s *Server) Config() *rest.Config { return s.way.cluster.Config() }
 
 // Create creates objects.
 func (s *Server) Create(objects ...client.Object) {
@@ -56,7 +57,7 @@ func (s *Server) Delete(objects ...client.Object) {
 // InstallCRDs creates CustomResourceDefinitions and returns when the server serves their kinds.
 func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) {
 	s.tb.Helper()
-	if err := installCRDs(s.tb.Context(), s.Client(), crds); err != nil {
+	if err := pool.InstallCRDs(s.tb.Context(), s.Client(), crds); err != nil {
 		s.tb.Fatalf("hubtest: %s: %v", s.way.name, err)
 	}
 }
@@ -65,7 +66,7 @@ func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) 
 func (s *Server) prepare(trees []fs.FS) {
 	s.tb.Helper()
 	for _, tree := range trees {
-		crds, err := readCRDs(tree)
+		crds, err := pool.ReadCRDs(tree)
 		if err != nil {
 			s.tb.Fatalf("hubtest: %v", err)
 		}

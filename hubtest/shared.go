@@ -6,14 +6,11 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"testing"
 
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -21,10 +18,9 @@ import (
 type suite struct {
 	prepared sync.Once
 	ids      atomic.Int64
-	pool     pool
 }
 
-var shared suite //nolint:gochecknoglobals // API servers are worth sharing; see the package comment
+var shared suite //nolint:gochecknoglobals // a process is configured once
 
 // prepare configures the process as app.Main does: a panic in a goroutine of client-go does not end the process, and is
 // counted against the module whose code panicked. A logger that was set before stays.
@@ -37,9 +33,3 @@ func (s *suite) prepare() {
 }
 
 func (s *suite) nextID() string { return strconv.FormatInt(s.ids.Add(1), 10) }
-
-// fleet returns the fleet of the binary's API servers. It ends with the process, or before.
-func (s *suite) fleet(tb testing.TB) *fleet.Fleet {
-	tb.Helper()
-	return fleettest.Shared(tb)
-}

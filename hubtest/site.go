@@ -16,6 +16,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -66,16 +68,15 @@ func (s *site) rules() []rbacv1.PolicyRule {
 }
 
 // open takes a server of each role from the pool, or starts it, and connects to it.
-func (s *site) open(tb testing.TB, roles ...role) []*way {
+func (s *site) open(tb testing.TB, roles ...pool.Role) []*way {
 	tb.Helper()
-	fleet := shared.fleet(tb)
 	ways, errs := make([]*way, len(roles)), make([]error, len(roles))
 	var opening sync.WaitGroup
 	for i, r := range roles {
 		opening.Go(func() {
-			m, err := shared.pool.take(s.context(), fleet, r)
+			c, err := fleettest.Lender().Take(s.context(), r)
 			if err == nil {
-				ways[i], err = newWay(s, m)
+				ways[i], err = newWay(s, c)
 			}
 			errs[i] = err
 		})
@@ -143,7 +144,7 @@ func (s *site) end() {
 	var cleaning sync.WaitGroup
 	for _, w := range ways {
 		cleaning.Go(func() {
-			if err := shared.pool.giveBack(s.context(), w.machine); err != nil {
+			if err := fleettest.Lender().GiveBack(s.context(), w.cluster); err != nil {
 				s.tb.Logf("hubtest: an API server is not used again: %v", err)
 			}
 		})

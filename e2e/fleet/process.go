@@ -95,6 +95,7 @@ func (p program) start() (*process, error) {
 	go func() {
 		defer close(done)
 		_ = cmd.Wait() // How it ended is in its log.
+		noteCost(p.name(), cmd.ProcessState)
 		release()
 	}()
 	return &process{program: p, handle: cmd.Process, gone: func() bool {

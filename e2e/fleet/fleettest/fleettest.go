@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,14 +20,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// suite is the fleet that the tests of a binary share. Tests wait on mu only for its lookups.
+// suite is what the tests of a binary share. Tests wait on mu only for its lookups.
 type suite struct {
 	mu       sync.Mutex
 	fleet    func() (*fleet.Fleet, error)
 	clusters map[string]func() (*fleet.Cluster, error)
-	close    func() error
+	lender   pool.Lender
+	close    []func() error
 }
 
 var shared suite //nolint:gochecknoglobals // a test binary has one fleet; see the package comment
@@ -138,25 +141,52 @@ func Shared(tb testing.TB) *fleet.Fleet {
 	return f
 }
 
-// Cluster returns the cluster of that name in the shared fleet, and creates it if tb is the first
-// to ask.
+// Cluster returns the cluster that the tests of this binary know by that name, and takes it from the pool if tb is the
+// first to ask.
 func Cluster(tb testing.TB, name string) *fleet.Cluster {
 	tb.Helper()
 	return Clusters(tb, name)[0]
 }
 
-// Clusters returns several clusters of the shared fleet. It starts the missing clusters concurrently, which takes much
-// less time than one after the other.
+// Lender returns the pool of clusters that all tests share: that of the run, of which the environment has the socket, or one
+// in the shared fleet of this binary.
+func Lender() pool.Lender {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.lender != nil {
+		return shared.lender
+	}
+	if socket := os.Getenv(pool.Socket); socket != "" {
+		folder, _ := os.Getwd() // It names the borrower in a report only.
+		b := pool.Borrow(socket, folder)
+		shared.close = append(shared.close, func() error { b.Close(); return nil })
+		shared.lender = b
+		return b
+	}
+	own := pool.New(func(ctx context.Context, name string) (*fleet.Cluster, error) {
+		f, err := shared.get(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, fmt.Errorf("start the shared fleet: %w", err)
+		}
+		return f.Create(ctx, name)
+	})
+	shared.close = append(shared.close, func() error { own.CloseIdleConnections(); return nil })
+	shared.lender = own
+	return own
+}
+
+// Clusters returns several clusters like Cluster. It takes the missing clusters concurrently, which takes much less time than
+// one after the other.
 func Clusters(tb testing.TB, names ...string) []*fleet.Cluster {
 	tb.Helper()
-	f := Shared(tb)
+	lender := Lender()
 	clusters, errs := make([]*fleet.Cluster, len(names)), make([]error, len(names))
 	var starting sync.WaitGroup
 	for i, name := range names {
 		starting.Go(func() {
 			clusters[i], errs[i] = shared.cluster(name, func() (*fleet.Cluster, error) {
 				// Another test may wait for this cluster, and shall have it also if tb ends.
-				return f.Create(context.WithoutCancel(tb.Context()), name)
+				return lender.Take(context.WithoutCancel(tb.Context()), pool.Remote)
 			})
 		})
 	}
@@ -174,12 +204,12 @@ func (s *suite) get(ctx context.Context) (*fleet.Fleet, error) {
 		s.fleet = sync.OnceValues(func() (*fleet.Fleet, error) {
 			return fleet.New(ctx, fleet.Options{Log: log()})
 		})
-		s.close = func() error {
+		s.close = append(s.close, func() error {
 			if f, err := s.fleet(); err == nil {
 				return f.Close(ctx)
 			}
 			return nil // A test reported it.
-		}
+		})
 	}
 	start := s.fleet
 	s.mu.Unlock()
@@ -209,13 +239,14 @@ func (s *suite) cluster(name string, create func() (*fleet.Cluster, error)) (*fl
 	return once()
 }
 
-// stop closes the fleet if there is one.
+// stop gives borrowed clusters back, and closes the fleet if there is one.
 func (s *suite) stop() error {
 	s.mu.Lock()
-	stop := s.close
+	stop := slices.Clone(s.close)
 	s.mu.Unlock()
-	if stop == nil {
-		return nil
+	var errs []error
+	for _, one := range stop {
+		errs = append(errs, one())
 	}
-	return stop()
+	return errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hubtest
+package pool
 
 import (
 	"context"
@@ -23,10 +23,10 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// machine is an API server that tests use one after the other.
-type machine struct {
+// server is an API server that tests use one after the other.
+type server struct {
 	cluster *fleet.Cluster
-	role    role
+	role    Role
 	http    *http.Client // the administrator's; its connections are kept from test to test
 
 	admin     client.Client
@@ -35,47 +35,47 @@ type machine struct {
 	fresh     contents // the contents before the first test
 }
 
-// newMachine prepares an API server that has just been started for its role.
-func newMachine(ctx context.Context, c *fleet.Cluster, r role) (*machine, error) {
-	m := &machine{cluster: c, role: r}
-	if err := m.connect(); err != nil {
+// newServer prepares an API server that has just been started for its role.
+func newServer(ctx context.Context, c *fleet.Cluster, r Role) (*server, error) {
+	s := &server{cluster: c, role: r}
+	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("build the clients for %s: %w", c.Name(), err)
 	}
-	if r == hubRole {
-		if err := m.prepareForHub(ctx); err != nil {
+	if r == Hub {
+		if err := s.prepareForHub(ctx); err != nil {
 			return nil, fmt.Errorf("prepare %s for a hub: %w", c.Name(), err)
 		}
 	}
 	var err error
-	m.fresh, err = m.contents(ctx)
-	return m, err
+	s.fresh, err = s.contents(ctx)
+	return s, err
 }
 
-func (m *machine) connect() error {
-	config := m.cluster.Config()
+func (s *server) connect() error {
+	config := s.cluster.Config()
 	config.WarningHandler = rest.NoWarnings{} // It also lists deprecated kinds.
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiextensionsv1.AddToScheme)
 	err := builder.AddToScheme(scheme)
 	var errs [4]error
-	m.http, errs[0] = rest.HTTPClientFor(config)
+	s.http, errs[0] = rest.HTTPClientFor(config)
 	if errs[0] != nil {
 		return errs[0]
 	}
-	m.admin, errs[1] = client.New(config, client.Options{Scheme: scheme, HTTPClient: m.http})
-	m.objects, errs[2] = metadata.NewForConfigAndClient(config, m.http)
-	m.discovery, errs[3] = discovery.NewDiscoveryClientForConfigAndClient(config, m.http)
+	s.admin, errs[1] = client.New(config, client.Options{Scheme: scheme, HTTPClient: s.http})
+	s.objects, errs[2] = metadata.NewForConfigAndClient(config, s.http)
+	s.discovery, errs[3] = discovery.NewDiscoveryClientForConfigAndClient(config, s.http)
 	return errors.Join(append(errs[:], err)...)
 }
 
 // prepareForHub installs the CRDs and the namespace that every hub needs.
-func (m *machine) prepareForHub(ctx context.Context) error {
-	crds, err := readCRDs(config.CRDs)
+func (s *server) prepareForHub(ctx context.Context) error {
+	crds, err := ReadCRDs(config.CRDs)
 	if err != nil {
 		return err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
-	return errors.Join(installCRDs(ctx, m.admin, crds), m.admin.Create(ctx, ns))
+	return errors.Join(InstallCRDs(ctx, s.admin, crds), s.admin.Create(ctx, ns))
 }
 
 const (
@@ -87,28 +87,28 @@ const (
 
 // clean removes the objects that a test has left, and returns nil when the server contains exactly its first contents,
 // unchanged. After an error the server cannot be used again.
-func (m *machine) clean(ctx context.Context) error {
+func (s *server) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cleanTimeout, fmt.Errorf("it is not clean after %s", cleanTimeout))
 	defer cancel()
 	ticker := time.NewTicker(cleanPeriod)
 	defer ticker.Stop()
 	var left contents
 	for {
-		now, err := m.contents(ctx)
+		now, err := s.contents(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: there is %s still", context.Cause(ctx), left)
 		case err != nil:
 			return fmt.Errorf("list its contents: %w", err)
 		}
-		if err := now.damage(m.fresh); err != nil {
+		if err := now.damage(s.fresh); err != nil {
 			return err
 		}
-		left = now.added(m.fresh)
+		left = now.added(s.fresh)
 		if len(left) == 0 {
 			return nil
 		}
-		if err := m.remove(ctx, left); err != nil {
+		if err := s.remove(ctx, left); err != nil {
 			return fmt.Errorf("remove %s: %w", left, err)
 		}
 		<-ticker.C

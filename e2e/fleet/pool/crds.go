@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hubtest
+package pool
 
 import (
 	"context"
@@ -18,15 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // crdKind is the kind of the objects that are read.
 const crdKind = "CustomResourceDefinition"
 
-// readCRDs returns the CustomResourceDefinitions in the YAML files of a tree. It is an error if there
+// ReadCRDs returns the CustomResourceDefinitions in the YAML files of a tree. It is an error if there
 // are none.
-func readCRDs(tree fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func ReadCRDs(tree fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var found []*apiextensionsv1.CustomResourceDefinition
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if extension := path.Ext(name); err != nil || entry.IsDir() || extension != ".yaml" && extension != ".yml" {
@@ -68,14 +69,14 @@ func readFile(tree fs.FS, name string) (found []*apiextensionsv1.CustomResourceD
 
 const (
 	// crdTimeout bounds the time until a server serves the kind of a CRD.
-	crdTimeout = 30 * time.Second
+	crdTimeout = time.Minute
 	crdPeriod  = 20 * time.Millisecond
 )
 
-// installCRDs creates CRDs and returns when the server serves all of them.
-func installCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
+// InstallCRDs creates CRDs, or updates those that exist, and returns when the server serves all of them.
+func InstallCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
-		if err := c.Create(ctx, crd); err != nil {
+		if err := createOrUpdate(ctx, c, crd); err != nil {
 			return fmt.Errorf("create the CRD %s: %w", crd.Name, err)
 		}
 	}
@@ -88,6 +89,22 @@ func installCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.C
 		}
 	}
 	return nil
+}
+
+// createOrUpdate leaves the caller's object as it is. Tests that share a server may call it at the same time.
+func createOrUpdate(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	err := c.Create(ctx, crd.DeepCopy())
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
+			return err
+		}
+		now.Spec, now.Labels, now.Annotations = *crd.Spec.DeepCopy(), crd.Labels, crd.Annotations
+		return c.Update(ctx, now)
+	})
 }
 
 // isServed reports whether objects can be listed in each version that the CRD says is served.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hubtest
+package pool
 
 import (
 	"context"
@@ -59,8 +59,8 @@ func newObject(o *metav1.PartialObjectMetadata) object {
 const parallel = 8
 
 // contents returns the objects that are in the server now.
-func (m *machine) contents(ctx context.Context) (contents, error) {
-	resources, err := m.resources()
+func (s *server) contents(ctx context.Context) (contents, error) {
+	resources, err := s.resources()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (m *machine) contents(ctx context.Context) (contents, error) {
 	listing.SetLimit(parallel)
 	for _, resource := range resources {
 		listing.Go(func() error {
-			list, err := m.objects.Resource(resource).List(ctx, metav1.ListOptions{})
+			list, err := s.objects.Resource(resource).List(ctx, metav1.ListOptions{})
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 				return nil // Its CRD is being deleted.
@@ -90,8 +90,8 @@ func (m *machine) contents(ctx context.Context) (contents, error) {
 }
 
 // resources returns the kinds of objects that a server holds. Both API groups of events contain the same events.
-func (m *machine) resources() ([]schema.GroupVersionResource, error) {
-	lists, err := m.discovery.ServerPreferredResources()
+func (s *server) resources() ([]schema.GroupVersionResource, error) {
+	lists, err := s.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("discover the kinds of objects: %w", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hubtest
+package pool
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // remove deletes objects of any kind: it removes finalizers, grants no grace period, and finalizes namespaces, since
 // there is no controller manager. A namespace stays until it is empty: without it, the finalizers of the objects in it
 // could no longer be removed.
-func (m *machine) remove(ctx context.Context, objects contents) error {
+func (s *server) remove(ctx context.Context, objects contents) error {
 	removing, ctx := errgroup.WithContext(ctx)
 	removing.SetLimit(parallel)
 	for key, o := range objects {
@@ -23,7 +23,7 @@ func (m *machine) remove(ctx context.Context, objects contents) error {
 			continue
 		}
 		removing.Go(func() error {
-			err := m.removeOne(ctx, key, o)
+			err := s.removeOne(ctx, key, o)
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 				return nil // The next check shows the result.
 			}
@@ -46,8 +46,8 @@ func (c contents) inside(namespace string) bool {
 	return false
 }
 
-func (m *machine) removeOne(ctx context.Context, key objectKey, o object) error {
-	objects := m.objects.Resource(key.GroupVersionResource).Namespace(key.namespace)
+func (s *server) removeOne(ctx context.Context, key objectKey, o object) error {
+	objects := s.objects.Resource(key.GroupVersionResource).Namespace(key.namespace)
 	if o.finalizers && key.Resource != "customresourcedefinitions" { // The finalizer of a CRD removes the objects of its kind.
 		_, err := objects.Patch(ctx, key.name, types.MergePatchType,
 			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -61,5 +61,5 @@ func (m *machine) removeOne(ctx context.Context, key objectKey, o object) error 
 		return err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.name}}
-	return m.admin.SubResource("finalize").Update(ctx, ns)
+	return s.admin.SubResource("finalize").Update(ctx, ns)
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Loan is what another process needs to use a cluster. The keys of the cluster are in its folder.
+type Loan struct {
+	Dir  string `json:"dir"`
+	Name string `json:"name"`
+	Port int    `json:"port"`
+}
+
+// Loan describes the cluster to a process that borrows it.
+func (c *Cluster) Loan() Loan { return Loan{Dir: c.dir, Name: c.name, Port: c.record.Port} }
+
+// Borrow returns a cluster of another process. Its methods that change its state send an action to do, which lets the owner
+// call Do with it. end ends what the cluster does in this process.
+func Borrow(l Loan, do func(ctx context.Context, action string) error) (c *Cluster, end func(), err error) {
+	keys, err := loadAuthority(l.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the keys of cluster %s: %w", l.Name, err)
+	}
+	c, err = newCluster(l.Dir, record{Name: l.Name, Port: l.Port}, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.machine = borrowed(do)
+	return c, c.chores.stop, nil
+}
+
+// The actions on a cluster that was lent.
+const (
+	actionStart  = "start"
+	actionStop   = "stop"
+	actionKill   = "kill"
+	actionPause  = "pause"
+	actionResume = "resume"
+)
+
+// Do carries out an action that a borrower has sent.
+func (c *Cluster) Do(ctx context.Context, action string) error {
+	switch action {
+	case actionStart:
+		return c.Restart(ctx)
+	case actionStop:
+		return c.Stop(ctx)
+	case actionKill:
+		return c.Kill()
+	case actionPause:
+		return c.Pause()
+	case actionResume:
+		return c.Resume()
+	}
+	return fmt.Errorf("cluster %s cannot %q", c.name, action)
+}
+
+// borrowed is the machine of a cluster of another process.
+type borrowed func(ctx context.Context, action string) error
+
+var _ machine = borrowed(nil)
+
+func (b borrowed) start(ctx context.Context) error { return b(ctx, actionStart) }
+func (b borrowed) stop(ctx context.Context) error  { return b(ctx, actionStop) }
+
+func (b borrowed) kill() error { return b.soon(actionKill) }
+
+func (b borrowed) freeze(frozen bool) error {
+	if frozen {
+		return b.soon(actionPause)
+	}
+	return b.soon(actionResume)
+}
+
+// soon bounds an action that does not take long.
+func (b borrowed) soon(action string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), obeyTimeout)
+	defer cancel()
+	return b(ctx, action)
+}
+
+// destroy does nothing: the owner ends the cluster.
+func (b borrowed) destroy(context.Context) error { return nil }

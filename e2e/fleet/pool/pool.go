@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// A Role is the purpose of an API server.
+type Role string
+
+const (
+	// Hub is a management cluster: it has the CRDs of clusterfx and the namespace of a hub.
+	Hub Role = "hub"
+	// Remote is a cluster as kube-apiserver starts it.
+	Remote Role = "remote"
+)
+
+// A Lender lends clusters: a Pool, or a Borrower in another process.
+type Lender interface {
+	// Take returns a clean cluster that no other test uses. It blocks while the cluster starts.
+	Take(ctx context.Context, r Role) (*fleet.Cluster, error)
+	// GiveBack returns a cluster that Take has returned, and blocks until it is clean. After an error the lender has ended
+	// the cluster.
+	GiveBack(ctx context.Context, c *fleet.Cluster) error
+}
+
+// A Pool starts API servers and lends them. Its methods may be called at the same time.
+type Pool struct {
+	create func(ctx context.Context, name string) (*fleet.Cluster, error)
+
+	mu       sync.Mutex // protects the fields below; held for operations on them only
+	idle     map[Role][]*server
+	lent     map[*fleet.Cluster]*server
+	cleaning map[Role]int
+	started  int           // so far
+	starting int           // now
+	changed  chan struct{} // closed when waiting callers should check again
+}
+
+var _ Lender = (*Pool)(nil)
+
+// New returns a pool without servers. create starts a cluster; names differ.
+func New(create func(ctx context.Context, name string) (*fleet.Cluster, error)) *Pool {
+	return &Pool{create: create, idle: map[Role][]*server{}, lent: map[*fleet.Cluster]*server{}, cleaning: map[Role]int{}}
+}
+
+// Take returns a clean cluster that no other test uses. If there is none, it waits for one that is being cleaned, or for its
+// turn to start one: concurrent starts take as long as starts one after the other.
+func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
+	for {
+		s, name, wait := p.look(r)
+		switch {
+		case s != nil:
+			return s.cluster, nil
+		case wait == nil:
+			return p.start(ctx, name, r)
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// look returns a server, or the name of a server to start, or a channel to wait for.
+func (p *Pool) look(r Role) (s *server, name string, wait <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if idle := p.idle[r]; len(idle) > 0 {
+		last := len(idle) - 1
+		p.idle[r], s = idle[:last], idle[last]
+		p.lent[s.cluster] = s
+		return s, "", nil
+	}
+	if p.cleaning[r] == 0 && p.starting < 2*runtime.GOMAXPROCS(0) {
+		p.starting++
+		p.started++
+		return nil, fmt.Sprintf("pool-%s-%d", r, p.started), nil
+	}
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return nil, "", p.changed
+}
+
+// start starts a server and lends it.
+func (p *Pool) start(ctx context.Context, name string, r Role) (*fleet.Cluster, error) {
+	c, err := p.create(ctx, name)
+	var s *server
+	if err == nil {
+		if s, err = newServer(ctx, c, r); err != nil {
+			err = errors.Join(err, c.Kill())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting--
+	p.tellLocked()
+	if err != nil {
+		return nil, err
+	}
+	p.lent[c] = s
+	return c, nil
+}
+
+// GiveBack cleans a cluster for the next test. If it cannot be cleaned, GiveBack stops it and returns the error.
+func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
+	p.mu.Lock()
+	s, isLent := p.lent[c]
+	delete(p.lent, c)
+	if isLent {
+		p.cleaning[s.role]++
+	}
+	p.mu.Unlock()
+	if !isLent {
+		return fmt.Errorf("the pool has not lent %s", c.Name())
+	}
+	err := s.clean(ctx)
+	if err != nil {
+		s.http.CloseIdleConnections()
+		err = errors.Join(err, c.Kill())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cleaning[s.role]--
+	if err == nil {
+		p.idle[s.role] = append(p.idle[s.role], s)
+	}
+	p.tellLocked()
+	return err
+}
+
+// CloseIdleConnections ends the connections of the pool to its servers that send nothing.
+func (p *Pool) CloseIdleConnections() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, idle := range p.idle {
+		for _, s := range idle {
+			s.http.CloseIdleConnections()
+		}
+	}
+	for _, s := range p.lent {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// tellLocked makes the waiting callers check again.
+func (p *Pool) tellLocked() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}

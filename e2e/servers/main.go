@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command servers runs a command whose tests share a pool of API servers, see the package pool:
+//
+//	servers go test ./...
+//	servers -cost go test ./...   # prints the processor time of each package at the end
+//
+// A server starts when a test asks for it. All end with the command. The exit code is that of the command.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+)
+
+func main() {
+	if os.Getenv(fleet.CostFile) != "" {
+		os.Exit(measure(os.Args[1:])) // As the -exec of go test.
+	}
+	cost := flag.Bool("cost", false, "print the processor time of each package")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, *cost, flag.Args())
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "servers:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// run runs the command, and returns its exit code.
+func run(ctx context.Context, cost bool, args []string) (code int, err error) {
+	if len(args) == 0 {
+		return 0, errors.New("name the command to run")
+	}
+	dir, err := os.MkdirTemp("", "clusterfx-pool-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	socket := filepath.Join(dir, "socket")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	env := []string{pool.Socket + "=" + socket}
+	costs := &costs{}
+	if cost {
+		more, err := costs.begin(dir)
+		if err != nil {
+			return 0, errors.Join(err, listener.Close())
+		}
+		env = append(env, more...)
+	}
+	lender := newLender(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var served sync.WaitGroup
+	var serveErr error
+	served.Go(func() { serveErr = lender.pool.Serve(serving, listener, costs.used) })
+	code, err = command(ctx, args, env)
+	stop()
+	served.Wait()
+	err = errors.Join(err, serveErr, lender.close())
+	if cost {
+		err = errors.Join(err, costs.print(os.Stdout))
+	}
+	return code, err
+}
+
+// command runs a command with further variables in its environment. When ctx ends, it is interrupted, and gets time to end.
+func command(ctx context.Context, args, env []string) (code int, err error) {
+	const patience = 30 * time.Second
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.Env = append(os.Environ(), env...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = patience
+	err = c.Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return max(failed.ExitCode(), 1), nil // -1: ended by a signal.
+	}
+	return 0, err
+}
+
+// lender is a pool with a fleet that starts when it is needed.
+type lender struct {
+	pool  *pool.Pool
+	close func() error
+}
+
+func newLender(ctx context.Context) *lender {
+	ctx = context.WithoutCancel(ctx)
+	var started *fleet.Fleet
+	start := sync.OnceValues(func() (*fleet.Fleet, error) {
+		f, err := fleet.New(ctx, fleet.Options{})
+		started = f
+		return f, err
+	})
+	own := pool.New(func(ctx context.Context, name string) (*fleet.Cluster, error) {
+		f, err := start()
+		if err != nil {
+			return nil, fmt.Errorf("start the fleet: %w", err)
+		}
+		return f.Create(ctx, name)
+	})
+	return &lender{pool: own, close: func() error {
+		if started == nil {
+			return nil
+		}
+		return started.Close(ctx)
+	}}
+}
