@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,8 +55,8 @@ type Role int
 const (
 	// RoleRunner is the role of the hub that runs the app of the Cluster and reports its state.
 	RoleRunner Role = iota
-	// RoleWarm is the role of the hub that runs it next: the app is built and waits. The hub writes nothing, neither to the
-	// remote nor to the Cluster.
+	// RoleWarm is the role of the hub that runs it next: the app is built and waits, as soon as the runner has reported that it
+	// starts. The hub writes nothing, neither to the remote nor to the Cluster.
 	RoleWarm
 	// RoleNone is the role of all others.
 	RoleNone
@@ -149,9 +150,20 @@ func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if _, err := r.ensure(ctx, cluster, found, RoleWarm); err != nil {
-		return ctrl.Result{}, err
+	if clusterstatus.IsPaused(cluster) || hasStarted(cluster, found) {
+		if _, err := r.ensure(ctx, cluster, found, RoleWarm); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	r.share.Prepared(cluster.UID)
 	return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, nil
+}
+
+// hasStarted reports whether the runner of a Cluster has reported that the app starts with this spec and these credentials. No
+// other hub builds the app before that: an app that ends the process would end both at the same time, and the hub that takes the
+// Cluster then reads the crash in the journal of the runner only.
+func hasStarted(cluster *hubv1.Cluster, found credentials) bool {
+	modules := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionModulesReady)
+	return modules != nil && modules.Status != metav1.ConditionUnknown && modules.Reason != hubv1.ReasonQuarantined &&
+		modules.ObservedGeneration == cluster.Generation && cluster.Status.Credentials.Fingerprint == found.Reported.Fingerprint
 }

@@ -87,14 +87,16 @@ func (r *roles) set(name string, to cluster.Role) {
 	r.queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
 }
 
-func (r *roles) isPrepared(uid types.UID) bool {
+// takePrepared reports whether the Cluster was prepared since the last call.
+func (r *roles) takePrepared(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer delete(r.prepared, uid)
 	return r.prepared[uid]
 }
 
-// A hub writes nothing to the Clusters that another hub runs, also while it keeps their apps warm. It reports those that it
-// runs, and leaves them as they are when another hub gets them.
+// A hub writes nothing to the Clusters that another hub runs, also while it keeps their apps warm; it builds no app that the other
+// has not started. It reports those that it runs, and leaves them as they are when another hub gets them.
 func TestShare_Roles(t *testing.T) {
 	t.Parallel()
 	share := newRoles()
@@ -109,15 +111,26 @@ func TestShare_Roles(t *testing.T) {
 		h.newCluster(one, nil)
 	}
 	h.expectReady(ours)
-	untouched := h.get(name)
-	share.set(name, cluster.RoleWarm)
+	expectPrepared := func() *hubv1.Cluster {
+		t.Helper()
+		c := h.get(name)
+		share.set(name, cluster.RoleWarm)
+		h.eventually(func() error {
+			if !share.takePrepared(c.UID) {
+				return errors.New("the hub does not say that it has prepared the Cluster")
+			}
+			return nil
+		})
+		return c
+	}
+	expectPrepared()
+	h.expectState(name, "") // No runner has started it.
+	share.set(name, cluster.RoleRunner)
+	h.expectReady(name)
+	share.set(name, cluster.RoleNone)
+	h.expectState(name, "")
+	untouched := expectPrepared()
 	h.expectState(name, state.StateWarm)
-	h.eventually(func() error {
-		if !share.isPrepared(untouched.UID) {
-			return errors.New("the hub does not say that it has prepared the Cluster")
-		}
-		return nil
-	})
 	if now := h.get(name); now.ResourceVersion != untouched.ResourceVersion {
 		t.Errorf("the hub has changed a Cluster that it keeps warm: %+v", now)
 	}
@@ -130,7 +143,7 @@ func TestShare_Roles(t *testing.T) {
 	}
 	reported := h.get(name)
 	runner := reported.Status.Runner
-	if runner.Name != "hub-0" || runner.Epoch != 2 || runner.Since.IsZero() || !controllerutil.ContainsFinalizer(reported, hubv1.FinalizerCluster) {
+	if runner.Name != "hub-0" || runner.Epoch != 3 || runner.Since.IsZero() || !controllerutil.ContainsFinalizer(reported, hubv1.FinalizerCluster) {
 		t.Errorf("got the runner %+v and the finalizers %v", runner, reported.Finalizers)
 	}
 	share.set(name, cluster.RoleNone)
@@ -179,7 +192,7 @@ func TestShare_Deletion(t *testing.T) {
 	uid := h.get(name).UID
 	share.set(name, cluster.RoleWarm) // Nothing to build.
 	h.eventually(func() error {
-		if !share.isPrepared(uid) {
+		if !share.takePrepared(uid) {
 			return errors.New("the hub waits for a Cluster that is deleted")
 		}
 		return nil

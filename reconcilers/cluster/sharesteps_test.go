@@ -83,3 +83,36 @@ func TestActAs_Prepared(t *testing.T) {
 		r.removals.work.Wait()
 	}
 }
+
+// Of two hubs only the runner starts an app that may end the process: a hub that keeps it warm waits for the report that it starts
+// with the same spec and credentials.
+func TestHasStarted(t *testing.T) {
+	t.Parallel()
+	found := but(good, func(c *credentials) { c.Reported.Fingerprint = "new" })
+	for what, tc := range map[string]struct {
+		status      metav1.ConditionStatus
+		reason      string
+		generation  int64 // of the report
+		fingerprint string
+		want        bool
+	}{
+		"it runs":                {metav1.ConditionTrue, hubv1.ReasonRunning, 2, "new", true},
+		"a module fails":         {metav1.ConditionFalse, hubv1.ReasonModuleFailed, 2, "new", true},
+		"it is starting":         {metav1.ConditionUnknown, hubv1.ReasonStarting, 2, "new", false},
+		"it crashes the hub":     {metav1.ConditionFalse, hubv1.ReasonQuarantined, 2, "new", false},
+		"with another spec":      {metav1.ConditionTrue, hubv1.ReasonRunning, 1, "new", false},
+		"with other credentials": {metav1.ConditionTrue, hubv1.ReasonRunning, 2, "old", false},
+		"nothing is reported":    {want: false},
+	} {
+		c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		if tc.reason != "" {
+			c.Status.Conditions = []metav1.Condition{{
+				Type: hubv1.ConditionModulesReady, Status: tc.status, Reason: tc.reason, ObservedGeneration: tc.generation,
+			}}
+		}
+		c.Status.Credentials.Fingerprint = tc.fingerprint
+		if got := hasStarted(c, found); got != tc.want {
+			t.Errorf("%s: got %t", what, got)
+		}
+	}
+}
