@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package memory
+package tests
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 func named(name string) types.NamespacedName {
@@ -17,7 +19,7 @@ func named(name string) types.NamespacedName {
 // All objects that wait for a name are requested when it is free, once.
 func TestSeveralWaitForOneName(t *testing.T) {
 	t.Parallel()
-	m := New()
+	m := memory.New()
 	for _, up := range []string{"a", "b", "a"} {
 		m.Block(named("taken"), named(up))
 	}
@@ -36,7 +38,7 @@ func TestSeveralWaitForOneName(t *testing.T) {
 // A deletion that is known before the answer to the write is not forgotten because of the answer.
 func TestGoneWhileItIsWritten(t *testing.T) {
 	t.Parallel()
-	m := New()
+	m := memory.New()
 	up, down := named("up"), named("down")
 	m.Begin(up)
 	m.Exists(up, down)
@@ -52,7 +54,7 @@ func TestGoneWhileItIsWritten(t *testing.T) {
 	if name, _ := m.NameOf(up); !m.End(up, down, true) || m.IsLost(up, "uid") || name == down {
 		t.Error("a write has made no copy")
 	}
-	if name, ok := m.NameOf(up); !ok || name != down || len(m.writing) != 0 {
+	if name, ok := m.NameOf(up); !ok || name != down {
 		t.Errorf("the copy is %v", name)
 	}
 }
@@ -60,7 +62,7 @@ func TestGoneWhileItIsWritten(t *testing.T) {
 // Another client deletes a copy if the copy was seen before, and the controller does not delete it itself.
 func TestWhoDeletes(t *testing.T) {
 	t.Parallel()
-	m := New()
+	m := memory.New()
 	up := named("up")
 	if m.Lived(up, "a") || m.Lived(up, "") || m.IsOwn(up, "") {
 		t.Error("an unknown copy is known")
@@ -77,7 +79,7 @@ func TestWhoDeletes(t *testing.T) {
 	m.Deletes(up, "a")
 	m.Block(named("taken"), up)
 	m.Forget(up)
-	if len(m.own)+len(m.alive)+len(m.blocked) > 0 {
+	if m.IsOwn(up, "a") || m.Lived(up, "a") || len(m.Unblock(named("taken"))) > 0 {
 		t.Error("something is left of an object that has gone")
 	}
 }
@@ -85,7 +87,8 @@ func TestWhoDeletes(t *testing.T) {
 // A copy that the cache lacks before its deletion is reported is waited for, for a limited time.
 func TestAwaited(t *testing.T) {
 	t.Parallel()
-	m := New()
+	const reportedWithin = 2 * time.Second
+	m := memory.New()
 	up, now := named("up"), time.Now()
 	if m.Awaited(up, now) != 0 {
 		t.Error("a copy that was never seen is awaited")
@@ -108,16 +111,17 @@ func TestAwaited(t *testing.T) {
 }
 
 // Nothing is left of an object that has gone.
-func TestForget(t *testing.T) {
+func TestForget_LeavesNothing(t *testing.T) {
 	t.Parallel()
-	m := New()
+	m := memory.New()
 	up, down := named("up"), named("down")
 	m.Exists(up, down)
 	m.IsSource(up, down)
-	m.Wrote(up, func(w *Write) { w.Desired = 1 })
+	m.Wrote(up, func(w *memory.Write) { w.Desired = 1 })
 	m.Gone(up, "uid")
 	m.Forget(up)
-	if n := len(m.names) + len(m.sources) + len(m.lost) + len(m.written); n > 0 {
-		t.Errorf("%d entries are left", n)
+	_, isSource := m.SourceOf(up)
+	if isSource || m.Count() > 0 || m.IsLost(up, "uid") || m.Last(up).Desired != 0 {
+		t.Error("something is left of an object that has gone")
 	}
 }

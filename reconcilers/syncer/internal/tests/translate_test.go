@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package translate_test
+package tests
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func bind(t *testing.T, tr translate.Translator[*corev1.ConfigMap], id translate
 	return tr
 }
 
-func original() *corev1.ConfigMap {
+func configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "nginx", Namespace: "default", UID: "1", ResourceVersion: "2", Generation: 3, GenerateName: "g",
 		Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
@@ -62,7 +62,7 @@ func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
 			p + "object-kind": "/v1, Kind=ConfigMap", p + "object-host-name": "nginx-x-default-x-vc1", p + "object-host-namespace": "host-ns",
 		},
 	}, Data: map[string]string{"k": "v"}}
-	if diff := cmp.Diff(want, copied(bound(t, identity(), translate.Options{}), original())); diff != "" {
+	if diff := cmp.Diff(want, copied(bound(t, identity(), translate.Options{}), configMap())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -73,7 +73,7 @@ func TestMetadata_KeysThatAreNotCopied(t *testing.T) {
 	tr := bound(t, identity(), translate.Options{
 		ExcludedAnnotations: []string{"excluded"}, Reserved: func(key string) bool { return strings.HasPrefix(key, "reserved/") },
 	})
-	keys, up := identity().Keys(), original()
+	keys, up := identity().Keys(), configMap()
 	want := copied(tr, up)
 	for _, key := range []string{keys.HostName, keys.ObjectUID, keys.ManagedBy, keys.Fields, translate.DefaultKeyPrefix + "/other", "reserved/a"} {
 		up.Labels[key], up.Annotations[key] = "forged", "forged"
@@ -89,16 +89,16 @@ func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
 	t.Parallel()
 	id := identity()
 	id.Owner = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "9"}
-	if got := copied(bound(t, id, translate.Options{}), original()).OwnerReferences; len(got) != 1 || got[0].Name != "owner" {
+	if got := copied(bound(t, id, translate.Options{}), configMap()).OwnerReferences; len(got) != 1 || got[0].Name != "owner" {
 		t.Errorf("owners of a copy in the target namespace: %v", got)
 	}
 	id.TargetNamespace = ""
 	mirror := bind(t, translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), id)
-	if got := copied(mirror, original()).OwnerReferences; len(got) != 0 {
+	if got := copied(mirror, configMap()).OwnerReferences; len(got) != 0 {
 		t.Errorf("owners of a copy in another namespace: %v", got)
 	}
 	cluster := bind(t, translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), id)
-	if got := copied(cluster, original()).OwnerReferences; len(got) != 0 {
+	if got := copied(cluster, configMap()).OwnerReferences; len(got) != 0 {
 		t.Errorf("owners of a copy without a namespace: %v", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestMetadataUpdate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			tr := bound(t, identity(), translate.Options{ExcludedAnnotations: []string{"excluded"}})
-			up := original()
+			up := configMap()
 			down := copied(tr, up)
 			if c.up != nil {
 				c.up(up)
@@ -189,9 +189,9 @@ func withoutMarks(all map[string]string) map[string]string {
 func TestMetadataUpdate_KeepsWhatTheTranslatorDoesNotSet(t *testing.T) {
 	t.Parallel()
 	tr, keys := bound(t, identity(), translate.Options{}), identity().Keys()
-	down := copied(tr, original())
+	down := copied(tr, configMap())
 	down.Annotations[keys.Fields], down.Labels[keys.ControlledBy] = "hash", "somebody"
-	changed, annotations, labels := tr.MetadataUpdate(original(), down)
+	changed, annotations, labels := tr.MetadataUpdate(configMap(), down)
 	if changed || annotations[keys.Fields] != "hash" || labels[keys.ControlledBy] != "somebody" {
 		t.Errorf("changed %v: %v, %v", changed, annotations, labels)
 	}
@@ -230,7 +230,7 @@ func TestOwner(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			tr := bound(t, identity(), translate.Options{})
-			down := copied(tr, original())
+			down := copied(tr, configMap())
 			if c.change != nil {
 				c.change(down)
 			}

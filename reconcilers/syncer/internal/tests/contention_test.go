@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contention_test
+package tests
 
 import (
 	"fmt"
@@ -37,9 +37,9 @@ func contended(t testing.TB, o contention.Options, key string) *contention.Detec
 	return d
 }
 
-// TestFight plays the part of a caller whose every write is undone at once: the times of the writes are the free flips, and
+// TestContention_Fight plays the part of a caller whose every write is undone at once: the times of the writes are the free flips, and
 // then pauses that double up to a minute.
-func TestFight(t *testing.T) {
+func TestContention_Fight(t *testing.T) {
 	t.Parallel()
 	d := contention.New[string](contention.Options{})
 	var writes []float64
@@ -57,7 +57,7 @@ func TestFight(t *testing.T) {
 	}
 }
 
-func TestFlipsOutsideTheWindow(t *testing.T) {
+func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 	t.Parallel()
 	d := contention.New[string](contention.Options{})
 	for i := range 100 {
@@ -70,7 +70,7 @@ func TestFlipsOutsideTheWindow(t *testing.T) {
 	}
 }
 
-func TestFieldsAndKeysCountSeparately(t *testing.T) {
+func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 	t.Parallel()
 	d := contention.New[string](contention.Options{})
 	for i := range contention.Flips {
@@ -93,8 +93,8 @@ func TestFieldsAndKeysCountSeparately(t *testing.T) {
 	}
 }
 
-// TestManyFields tests a client that flips another field each time.
-func TestManyFields(t *testing.T) {
+// TestContention_ManyFields tests a client that flips another field each time.
+func TestContention_ManyFields(t *testing.T) {
 	t.Parallel()
 	d := contention.New[string](contention.Options{})
 	writes := 0
@@ -113,7 +113,7 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-func TestQuiet(t *testing.T) {
+func TestContention_Quiet(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		what    string
@@ -135,7 +135,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
+func TestContention_Forget(t *testing.T) {
 	t.Parallel()
 	d := contended(t, contention.Options{}, "a")
 	d.Forget("a")
@@ -145,7 +145,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-func TestClockSetBack(t *testing.T) {
+func TestContention_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	d := contended(t, contention.Options{}, "a")
 	if wait := d.Record("a", field, at(-3600)); wait != time.Second {
@@ -153,7 +153,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestContention_Options(t *testing.T) {
 	t.Parallel()
 	d := contention.New[string](contention.Options{Flips: 1, Window: time.Hour, LongestPause: 3 * time.Second})
 	var waits []time.Duration
@@ -170,8 +170,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestBoundedMemory tests that the least recently used key is dropped.
-func TestBoundedMemory(t *testing.T) {
+// TestContention_BoundedMemory tests that the least recently used key is dropped.
+func TestContention_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	d := contended(t, contention.Options{Keys: 3}, "a")
 	for i := range 100 {
@@ -191,9 +191,9 @@ func TestBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestWritesAreBounded tests that no sequence of flips gets more writes in a minute than the limits allow: five for each of at
+// TestContention_WritesAreBounded tests that no sequence of flips gets more writes in a minute than the limits allow: five for each of at
 // most 17 counts, and in a fight those between the pauses.
-func TestWritesAreBounded(t *testing.T) {
+func TestContention_WritesAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := contention.New[string](contention.Options{})
@@ -218,7 +218,7 @@ func TestWritesAreBounded(t *testing.T) {
 	})
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestContention_ConcurrentUse(t *testing.T) {
 	t.Parallel()
 	d := contention.New[int](contention.Options{Keys: 8})
 	var group sync.WaitGroup
@@ -238,7 +238,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-func BenchmarkRecord(b *testing.B) {
+func BenchmarkContention_Record(b *testing.B) {
 	d := contention.New[int](contention.Options{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

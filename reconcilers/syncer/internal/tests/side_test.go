@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package side
+package tests
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
@@ -18,12 +20,12 @@ func TestHubSelection_Selects(t *testing.T) {
 	obj := func(namespace, cluster, tier string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", Labels: map[string]string{"cluster": cluster, "tier": tier}}}
 	}
-	s := HubSelection{
+	s := side.HubSelection{
 		Labels: labels.SelectorFromSet(labels.Set{"tier": "edge"}), Namespaces: []string{"shop"},
 		Route: hubobjects.ByLabel("cluster"), Keys: []string{"one"},
 	}
 	for what, c := range map[string]struct {
-		selection HubSelection
+		selection side.HubSelection
 		obj       *corev1.ConfigMap
 		want      bool
 	}{
@@ -31,10 +33,10 @@ func TestHubSelection_Selects(t *testing.T) {
 		"another namespace":        {s, obj("bank", "one", "edge"), false},
 		"other labels":             {s, obj("shop", "one", "core"), false},
 		"for another remote":       {s, obj("shop", "two", "edge"), false},
-		"the zero selection":       {HubSelection{}, obj("bank", "two", "core"), true},
-		"the route to all remotes": {HubSelection{Route: hubobjects.All()}, obj("bank", "two", "core"), true},
+		"the zero selection":       {side.HubSelection{}, obj("bank", "two", "core"), true},
+		"the route to all remotes": {side.HubSelection{Route: hubobjects.All()}, obj("bank", "two", "core"), true},
 	} {
-		if got := c.selection.selects(c.obj); got != c.want {
+		if got := side.OfHub(registry.Remote{}, c.selection).Selects(c.obj); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
 		}
 	}
