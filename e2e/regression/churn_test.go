@@ -7,24 +7,30 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Hundreds of names are registered and removed twice, by several goroutines at once, while twenty remotes stay: the
+// A thousand names are registered and removed twice, by several goroutines at once, while twenty remotes stay: the
 // apps of these remotes are never replaced, their clients are always available and their reconcilers work.
 func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
+	fleettest.Slow(t, "./registry/internal/machine TestMachine_Histories")
 	t.Parallel()
-	const staying, atOnce = 20, 32
-	coming := times(250, 1000)
+	const staying, coming, atOnce = 20, 1000, 32
 	r := newRegistry(t, nil)
 	where := []string{one, two}
 	configs := []state.Desired{admin(t, one), admin(t, two)}
@@ -119,7 +125,7 @@ func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-cha
 	t.Helper()
 	ended := make(chan struct{})
 	result := make(chan []time.Duration, 1)
-	direct := map[string]client.Client{one: clientFor(t, clusterOf(t, one)), two: clientFor(t, clusterOf(t, two))}
+	direct := map[string]client.Client{one: clientFor(t, fleettest.Cluster(t, one)), two: clientFor(t, fleettest.Cluster(t, two))}
 	go func() {
 		var all []time.Duration
 		defer func() { result <- all }()
@@ -144,22 +150,29 @@ func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-cha
 // only, and used the old connection for the new object. Here no app of one life sends a request in the next life, and
 // each life connects to the remote of its own Secret.
 func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/cluster TestCluster_DeletionFollowedByACluster")
 	t.Parallel()
+	remotes, f := map[string]*fleet.Cluster{}, fleettest.New(t, fleet.Options{Audit: true})
+	for _, where := range []string{one, two} {
+		made, err := f.Create(t.Context(), where)
+		must(t, err)
+		remotes[where] = made
+	}
 	h := newHub(t, nil)
 	h.start()
 	aside := h.registerBystander(one)
 	name := unique("again")
-	for _, where := range []string{one, two} {
-		h.putSecret(name+"-"+where, map[string][]byte{"kubeconfig": clusterOf(t, where).Kubeconfig()})
+	for where, remote := range remotes {
+		h.putSecret(name+"-"+where, map[string][]byte{"kubeconfig": remote.Kubeconfig()})
 	}
 	lives := make([]life, 0, 201)
-	for i := range times(60, 200) {
+	for i := range 200 {
 		where := []string{one, two}[i%2]
 		c := newCluster(name)
 		c.Spec.KubeconfigSecretRef.Name = name + "-" + where
 		lives = append(lives, life{where: where, began: h.createAtOnce(c)})
 		if i%10 >= 8 { // an odd and an even life
-			if c := h.expectReady(name); c.Status.ID != idOf(t, where) {
+			if c := h.expectReady(name); c.Status.ID != idOf(t, remotes[where]) {
 				t.Errorf("life %d has the ID %s, want the ID of %s", i, c.Status.ID, where)
 			}
 		} else {
@@ -170,7 +183,7 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 	}
 	h.expectGone(name)
 	lives = append(lives, life{began: time.Now()})
-	acted := checkLives(t, registry.ClusterName(name), lives)
+	acted := checkLives(t, remotes, registry.ClusterName(name), lives)
 	t.Logf("%d lives in %s, %d of them with requests",
 		len(lives)-1, lives[len(lives)-1].began.Sub(lives[0].began).Round(time.Millisecond), acted)
 	aside.expectUnaware()
@@ -205,12 +218,12 @@ const inFlight = 250 * time.Millisecond
 
 // checkLives checks the audit logs for the requests in the lives of one name, and returns the number of lives in which
 // its app sent a request.
-func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
+func checkLives(t *testing.T, remotes map[string]*fleet.Cluster, name registry.ClusterName, lives []life) int {
 	t.Helper()
 	lifeOf := map[int64]int{} // by epoch
 	acted := map[int]bool{}
-	for _, where := range []string{one, two} {
-		requests, err := clusterOf(t, where).AuditEvents(ofRemote(name))
+	for where, remote := range remotes {
+		requests, err := remote.AuditEvents(ofRemote(name))
 		must(t, err)
 		for _, e := range requests {
 			i := -1
@@ -233,4 +246,30 @@ func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
 		}
 	}
 	return len(acted)
+}
+
+// idOf returns the identity of a cluster.
+func idOf(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	var system corev1.Namespace
+	must(t, clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
+	return string(system.UID)
+}
+
+// agentOf returns the remote and the epoch whose app sent a request. If ok is false, no app sent it.
+func agentOf(e fleet.AuditEvent) (name registry.ClusterName, epoch int64, ok bool) {
+	parts := strings.Split(e.UserAgent, "/") // clusterfx/<replica>/<remote>/<epoch>
+	if len(parts) != 4 || parts[0] != "clusterfx" {
+		return "", 0, false
+	}
+	epoch, err := strconv.ParseInt(parts[3], 10, 64)
+	return registry.ClusterName(parts[2]), epoch, err == nil
+}
+
+// ofRemote returns a filter for the requests from the apps of a remote.
+func ofRemote(name registry.ClusterName) func(fleet.AuditEvent) bool {
+	return func(e fleet.AuditEvent) bool {
+		from, _, ok := agentOf(e)
+		return ok && from == name
+	}
 }

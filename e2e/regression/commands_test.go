@@ -85,9 +85,9 @@ func command(t *testing.T, args ...string) string {
 // A remote that echoes the token of its administrator or of the hub gets it neither into the output of hub register and
 // hub check nor into the objects that are written to the hub.
 func TestCanary_Commands(t *testing.T) {
+	fleettest.Slow(t, "./registry/kubeconfig TestDiscreet_Status")
 	t.Parallel()
-	hub := fleettest.Cluster(t, "commands") // Hubs of other tests have registered the same remote.
-	must(t, prepare(t.Context(), hub))
+	hub := takeHub(t)
 	direct, path := clientFor(t, hub), filepath.Join(t.TempDir(), "hub")
 	must(t, os.WriteFile(path, hub.Kubeconfig(), 0o600))
 	scripts, shared := commandEchoes(), echoes()

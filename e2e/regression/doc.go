@@ -1,72 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package regression holds only tests: the defects of other systems do not occur in this system.
+Package regression has the defects of other systems, and the tests which show that they do not occur in this one.
 
-# Contents
+# Where each defect is proven
 
-Each test is named after a defect of another system, and its comment describes the failure there in a sentence or two.
-The test brings a hub, or a registry alone, into the same situation, and asserts that uninvolved remotes are not
-affected.
+A test without a package is in this one. The tests of package faults check that all of them exist.
 
-The 18 defects of the system that the registry follows, in ancestor_*_test.go:
+The defects of the system that the registry follows:
 
-	D1   TestAncestor_RestartLosesEveryCluster
-	D2   TestAncestor_SecondClusterFailsOnControllerNames
-	D3   TestAncestor_UnreachableRemoteEndsTheProcess
-	D4   TestAncestor_OneLockForEverybody
-	D5   TestAncestor_SpawnReturnsBeforeCachesAreFilled
-	D6   TestAncestor_RotatedCredentialsAreIgnored
-	D7   TestAncestor_FailedStartLeaksAndFailedStopBlocks
-	D8   TestAncestor_KubeconfigActsInTheHub
-	D9   TestAncestor_ClusterWithoutSecretCannotBeDeleted
-	D10  TestAncestor_FinalizersAndConditionsAreOverwritten
-	D11  TestAncestor_MonitorDeletesWhatOthersMade
-	D12  TestAncestor_ErrorsAreSwallowed
-	D13  TestAncestor_StatusDoesNotComeBack
-	D14  TestAncestor_RegistrationInstallsSomething
-	D15  TestAncestor_NamespacedRightsCannotListClusters
-	D16  TestAncestor_CacheOfWritesOutlivesWhatWasWritten
-	D17  TestAncestor_NobodyHearsOfClusters
-	D18  TestAncestor_ProgramRunsInsideAnInvoke
+	D1   after a restart no cluster is started again, since the observed generation is persisted:
+	     reconcilers/cluster TestCluster_RestartOfTheHub
+	D2   the names of controllers are used up, so that a second cluster, and a second start, fail:
+	     registry TestRegistry_RunsTheSameModuleInEveryRemote, TestRegistry_ProvidesWhatRemoteLists
+	D3   an unreachable cluster ends the process:
+	     registry TestRegistry_OutageAndReturn, TestRegistry_ModuleFailures
+	D4   one lock for all clusters is held across the network, hooks and callbacks:
+	     TestAncestor_OneLockForEverybody; registry TestRegistry_Leases
+	D5   a start returns before caches are filled:
+	     registry TestRegistry_SyncTimeout; registry/internal/appmanager TestManager_StartsInOrder
+	D6   rotated credentials are ignored:
+	     reconcilers/cluster TestCluster_SecretOfARunningApp; registry TestRegistry_CredentialIsSwappedUnderTheRunningApp
+	D7   a start that fails leaks, and a stop that fails blocks the name:
+	     registry/internal/app TestHooks_StopWhatHasStarted; registry TestRegistry_ModuleFailures, TestRegistry_Zombie
+	D8   a kubeconfig runs programs, reads files, and sends credentials anywhere:
+	     registry/kubeconfig TestParse_rejects, TestTransport_sendsNothingElsewhere;
+	     reconcilers/cluster TestCluster_SecretThatCannotBeUsed
+	D9   a cluster without a Secret cannot be deleted:
+	     reconcilers/cluster TestCluster_Deletion, TestCluster_DeletionOfADeadRemote
+	D10  finalizers and conditions of others are overwritten, and the status is written although it is unchanged:
+	     reconcilers/cluster TestCluster_Deletion, TestCluster_StatusIsWrittenOnChangeOnly;
+	     reconcilers/clusterstatus TestConditionsOf_KeepTheTimeOfTheirLastTransition
+	D11  objects without a counterpart are deleted, also those of users:
+	     reconcilers/cluster TestRemovals_OfVanishedClusters; registry TestHubObjects_EmptiedHub
+	D12  errors are swallowed, a nil object panics, and a kind that is missing disables those after it:
+	     registry TestSupervise_OneBadObject, TestSupervise_Not, TestRegistry_MissingAPI
+	D13  the status of the remote does not come back:
+	     modules/inventory TestInventory_FollowsTheNodes
+	D14  a registration installs something:
+	     registry TestRegistry_NothingButQuestionsBeforeTheIdentity; cmd/hub/app TestRBAC_IsEnough
+	D15  the roles that are shipped do not suffice:
+	     cmd/hub/app TestRBAC_IsEnough, TestRun_RefusesToStart
+	D16  a cache of writes outlives what was written:
+	     registry/internal/informer TestInformer_IsClientGos; registry TestRegistry_EndpointOfAnotherCluster
+	D17  no component learns of clusters that come and go:
+	     registry TestSource, TestRegistry_SelectsModules
+	D18  the program runs inside an invoke of its own app:
+	     cmd/hub/app TestRun_HooksAroundTheManager, TestRun_EndsWhenAModuleAsksForIt
 
-The defects of the libraries that connect controllers with many clusters, in multiclusterruntime_test.go and
-libraries_test.go. Five of them were reproduced there:
+The defects of the libraries that connect controllers with many clusters, of which L1, L2, L3, L6 and L7 were reproduced
+there and the causes of the others found in the source:
 
-	one silent cluster keeps all others out  TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging
-	a cluster that does not sync ends all    TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess
-	removing one cluster ends another        TestMulticlusterRuntime_RemovingOneClusterEndsAnother
-	every event engages a cluster again      TestMulticlusterRuntime_EveryEventEngagesAnew
-	arguments leak from one to the next      TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext
+	L1   a silent cluster keeps all others out:
+	     registry TestHostile; registry/watch TestRemotes_SilentOnes
+	L2   a cluster that does not sync ends the process:
+	     registry TestRegistry_SyncTimeout
+	L3   the removal of a cluster ends another one, which was started in its context:
+	     registry TestRegistry_SpawnReturnsWithItsContext
+	L4   like names are taken for one another:
+	     registry TestRegistry_InvalidName
+	L5   a cluster ends with the call that has registered it:
+	     registry TestRegistry_SpawnReturnsWithItsContext
+	L6   every event engages the cluster again:
+	     registry TestRegistry_EnsureIsIdempotent; registry/kubeconfig TestFingerprint
+	L7   the arguments of one cluster's plugin leak into the next:
+	     registry/kubeconfig TestParse_rejects
+	L8   a slow subscriber keeps everybody waiting:
+	     TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting
+	L9   a renewed credential lists everything again:
+	     registry/kubeconfig TestTransport_Swap_makesNoReflectorList
+	L10  work for dead clusters fills the queue of all:
+	     registry TestRegistry_Leases; registry/watch TestQueue_RemotesTakeTurns
 
-and the cause of the others was found in the source:
+# What else is here
 
-	like names share one lease               TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother
-	a cluster lives as long as a call        TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt
-	a slow subscriber holds up all           TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting
-	a renewed credential relists everything  TestGardener_RenewalListsEverythingAnew
-	work for dead clusters fills the queue   TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll
-
-And the results of heavy use:
-
-	churn_test.go    names that come, go and come back faster than any user needs
-	leases_test.go   misbehaving callbacks
-	leaks_test.go    remotes that ended in every possible way leave nothing behind
-	series_test.go   not even in the metrics of libraries
-
-# Usage
-
-The ordinary run takes about a minute and a half. With CLUSTERFX_FAULTS=all the tests have more repetitions, a thousand
-remotes come and go while memory is measured, and the figures are printed:
-
-	CLUSTERFX_FAULTS=all go test -v ./e2e/regression
-
-# How it works
-
-Four real API servers are shared by all tests: two that hubs run against, and two remotes. They keep audit logs, so that
-a test can read the requests to a remote, with their epoch. Faults come from e2e/fault and e2e/hostile. One hub runs
-through most tests, which have separate remotes in it: a test that harms the hub harms the other tests, and fails
-visibly. Tests that start and stop hubs take turns on the other API server.
+churn_test.go has names that come, go and come back faster than any user needs; leaks_test.go has a thousand remotes that
+end in every possible way, while the memory of the process is measured; canary_test.go has remotes that send the hub's
+token back.
 
 A bystander is a remote that must not be affected. Its client is lent out all the time, its app is never replaced, and
 its reconciler works at the end.

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -37,7 +38,7 @@ type echoing func(w http.ResponseWriter, r *http.Request, token string) bool
 
 func newEcho(t *testing.T, where string, script echoing) *echo {
 	t.Helper()
-	config := clusterOf(t, where).Config()
+	config := fleettest.Cluster(t, where).Config()
 	upstream, err := rest.TransportFor(config)
 	must(t, err)
 	target, err := url.Parse(config.Host)

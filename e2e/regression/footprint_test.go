@@ -24,13 +24,6 @@ const lingering = 20 * time.Second
 // six minutes, checked every six): about two KiB for each Cluster that was added and removed.
 const remembered = 13 * time.Minute
 
-// settle waits until the memory of ended apps can be freed, if memory counts.
-func (h *hub) settle() {
-	if allFaults() {
-		<-time.After(lingering)
-	}
-}
-
 // footprint has the resources that a process holds.
 type footprint struct {
 	goroutines, files int
@@ -60,7 +53,7 @@ func (f footprint) exceeds(before footprint) []string {
 			all = append(all, what)
 		}
 	}
-	add(allFaults() && float64(f.heap) > heapTolerance*float64(before.heap),
+	add(float64(f.heap) > heapTolerance*float64(before.heap),
 		fmt.Sprintf("the heap has grown from %d to %d bytes", before.heap, f.heap))
 	add(f.goroutines > before.goroutines+fewGoroutines, fmt.Sprintf("%d goroutines, were %d", f.goroutines, before.goroutines))
 	add(f.files > before.files+fewFiles, fmt.Sprintf("%d file descriptors, were %d", f.files, before.files))
@@ -72,11 +65,7 @@ func (f footprint) exceeds(before footprint) []string {
 // measureUntil measures until no value exceeds an earlier measurement, or waiting no longer helps.
 func (h *hub) measureUntil(before footprint) footprint {
 	h.t.Helper()
-	wait := patience
-	if allFaults() {
-		wait = remembered
-	}
-	deadline := time.Now().Add(wait)
+	deadline := time.Now().Add(remembered)
 	for {
 		now := h.measure()
 		if len(now.exceeds(before)) == 0 || time.Now().After(deadline) {

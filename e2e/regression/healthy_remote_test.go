@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -69,7 +70,7 @@ func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystand
 func (h *hub) registerBystander(cluster string) *bystander {
 	h.t.Helper()
 	name := unique("bystander")
-	h.register(name, clusterOf(h.t, cluster).Kubeconfig(), func(c *hubv1.Cluster) { c.Spec.Probe.FailureThreshold = overload })
+	h.register(name, fleettest.Cluster(h.t, cluster).Kubeconfig(), func(c *hubv1.Cluster) { c.Spec.Probe.FailureThreshold = overload })
 	h.expectReady(name)
 	return newBystander(h.t, h.registry, cluster, registry.ClusterName(name))
 }
@@ -120,7 +121,7 @@ func (b *bystander) expectUnaware() {
 	if info.State != state.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
 		b.t.Errorf("%s is %s in epoch %d after %d restarts, want Ready in epoch %d without restarts", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
 	}
-	took, err := awaitMark(b.t.Context(), clientFor(b.t, clusterOf(b.t, b.cluster)), b.name)
+	took, err := awaitMark(b.t.Context(), clientFor(b.t, fleettest.Cluster(b.t, b.cluster)), b.name)
 	if err != nil {
 		b.t.Error(err)
 	}

@@ -12,13 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -104,14 +103,13 @@ func awaitMark(ctx context.Context, direct client.Client, remote registry.Cluste
 // expectWorks fails the test unless the reconciler of a remote works.
 func expectWorks(t *testing.T, cluster string, remote registry.ClusterName) {
 	t.Helper()
-	if _, err := awaitMark(t.Context(), clientFor(t, clusterOf(t, cluster)), remote); err != nil {
+	if _, err := awaitMark(t.Context(), clientFor(t, fleettest.Cluster(t, cluster)), remote); err != nil {
 		t.Error(err)
 	}
 }
 
 // script is the behavior of the module scripted in the app of one remote. Nil does nothing.
 type script struct {
-	build       func(registry.Remote) error
 	start, stop func(context.Context) error
 	run         func(context.Context) error
 }
@@ -151,11 +149,6 @@ func (s *scripts) module() registry.Module {
 	return registry.NewModule(scriptedName, registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote, lifecycle fx.Lifecycle) error {
 			what := s.of(p.Name)
-			if what.build != nil {
-				if err := what.build(p); err != nil {
-					return err
-				}
-			}
 			if what.start != nil || what.stop != nil {
 				lifecycle.Append(fx.Hook{OnStart: what.start, OnStop: what.stop})
 			}
@@ -165,18 +158,4 @@ func (s *scripts) module() registry.Module {
 			return p.Manager.Add(manager.RunnableFunc(what.run))
 		}),
 	})
-}
-
-// lists returns the number of lists that the apps of a remote sent to its API server.
-func lists(t *testing.T, c *fleet.Cluster, remote registry.ClusterName) int {
-	t.Helper()
-	events, err := c.AuditEvents(ofRemote(remote), fleet.AuditEvent.Lists)
-	must(t, err)
-	return len(events)
-}
-
-// everything allows all requests of a minted user.
-var everything = []rbacv1.PolicyRule{
-	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 }

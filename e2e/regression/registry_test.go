@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -18,7 +19,7 @@ import (
 // newRegistry returns a registry without a hub, and shuts it down when the test ends.
 func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registry {
 	t.Helper()
-	config := clusterOf(t, hubCluster).Config()
+	config := fleettest.Cluster(t, hubCluster).Config()
 	scheme, err := newScheme()
 	must(t, err)
 	o := registry.Options{

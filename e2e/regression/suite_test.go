@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -32,7 +31,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/e2e/hostile"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry"
@@ -57,22 +55,10 @@ func run(m *testing.M) int {
 		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	fleettest.AtOnce(6)
-	defer func() { _ = world.close() }() // also after a failure, which skips the checks
-	return fleettest.Main(m, world.close, fleettest.NoLeaks(
+	return fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while it sends an event that has no receiver: one for each hub that ends
 		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
-}
-
-// allFaults reports whether to run everything, regardless of its duration.
-func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
-
-// times returns the number of repetitions, which is small in the ordinary run.
-func times(few, all int) int {
-	if allFaults() {
-		return all
-	}
-	return few
 }
 
 const (
@@ -84,75 +70,11 @@ const (
 	soon = 40 * time.Second
 )
 
-// The API servers of the tests.
+// The API servers that the tests share, as fleettest knows them.
 const (
-	hubCluster  = "hub"  // of the hub that most tests share, and of registries without a hub
-	turnCluster = "turn" // of tests that start and stop hubs of their own, one after the other
-	one, two    = "one", "two"
+	hubCluster = "hub" // of registries without a hub
+	one, two   = "one", "two"
 )
-
-// worldOf is the state that the tests share. The first test that needs it creates it.
-type worldOf struct {
-	mu     sync.Mutex // protects the fields; held while their values are created
-	fleet  *fleet.Fleet
-	shared *hub
-}
-
-var world worldOf
-
-// start creates the clusters in parallel, unless they exist.
-func (w *worldOf) start(ctx context.Context) (*fleet.Fleet, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fleet != nil {
-		return w.fleet, nil
-	}
-	f, err := fleet.New(ctx, fleet.Options{Audit: true})
-	if err != nil {
-		return nil, err
-	}
-	names := []string{hubCluster, turnCluster, one, two}
-	errs := make([]error, len(names))
-	var starting sync.WaitGroup
-	for i, name := range names {
-		starting.Go(func() {
-			c, err := f.Create(ctx, name)
-			if err == nil && (name == hubCluster || name == turnCluster) {
-				err = prepare(ctx, c)
-			}
-			errs[i] = err
-		})
-	}
-	starting.Wait()
-	w.fleet = f
-	return f, errors.Join(errs...)
-}
-
-// close stops the shared hub and the clusters. It may be called again.
-func (w *worldOf) close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var err error
-	if w.shared != nil {
-		err = w.shared.process.stop()
-		w.shared = nil
-	}
-	if w.fleet != nil {
-		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:forbidigo // The tests have ended.
-		w.fleet = nil
-	}
-	return err
-}
-
-// clusterOf returns one of the clusters, and starts them if necessary.
-func clusterOf(t *testing.T, name string) *fleet.Cluster {
-	t.Helper()
-	f, err := world.start(context.WithoutCancel(t.Context()))
-	if err != nil {
-		t.Fatalf("start the clusters: %v", err)
-	}
-	return f.Cluster(name)
-}
 
 var names atomic.Int64
 
@@ -178,13 +100,13 @@ func configFor(t testing.TB, data []byte) state.Desired {
 // admin returns the desired state of a remote with the administrator of a cluster.
 func admin(t *testing.T, cluster string) state.Desired {
 	t.Helper()
-	return configFor(t, clusterOf(t, cluster).Kubeconfig())
+	return configFor(t, fleettest.Cluster(t, cluster).Kubeconfig())
 }
 
 // proxyTo returns a proxy to a cluster, and a kubeconfig that connects through it.
 func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
 	t.Helper()
-	c := clusterOf(t, cluster)
+	c := fleettest.Cluster(t, cluster)
 	p, err := fault.New(c.Server())
 	if err != nil {
 		t.Fatalf("start a proxy: %v", err)
@@ -195,21 +117,6 @@ func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
 		t.Fatalf("make a kubeconfig for the proxy: %v", err)
 	}
 	return p, data
-}
-
-// lyingBefore returns a kubeconfig for a server that follows a script in front of a cluster.
-func lyingBefore(t *testing.T, cluster, script string) []byte {
-	t.Helper()
-	s, ok := hostile.Named(script)
-	if !ok {
-		t.Fatalf("there is no script %q", script)
-	}
-	server, err := hostile.New(clusterOf(t, cluster).Kubeconfig(), s)
-	if err != nil {
-		t.Fatalf("start a hostile server: %v", err)
-	}
-	t.Cleanup(server.Close)
-	return server.Kubeconfig()
 }
 
 func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
@@ -270,12 +177,6 @@ func within(t testing.TB, limit time.Duration, check func() error) time.Duration
 	return time.Since(began)
 }
 
-// consistently checks that check returns nil for a while.
-func consistently(t testing.TB, d time.Duration, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Consistently(check).WithTimeout(d).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
-}
-
 // quickly fails the test if a function takes longer than soon. It does not wait for the function to end.
 func quickly(t testing.TB, what string, f func() error) {
 	t.Helper()
@@ -332,25 +233,4 @@ func newConfigMap(ctx context.Context, direct client.Client, remote registry.Clu
 		Labels: map[string]string{forRemote: string(remote)},
 	}}
 	return made, direct.Create(ctx, made)
-}
-
-// awaitRead waits until a read shows the object with that UID and that content; if both are empty, until it shows no
-// object.
-func awaitRead(ctx context.Context, from client.Reader, key client.ObjectKey, uid types.UID, is string) error {
-	var last corev1.ConfigMap
-	deadline := time.After(patience)
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		last = corev1.ConfigMap{}
-		err := client.IgnoreNotFound(from.Get(ctx, key, &last))
-		if err != nil || last.UID == uid && last.Data["is"] == is {
-			return err
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			return fmt.Errorf("got UID %s with %q from a read, want UID %s with %q", last.UID, last.Data["is"], uid, is)
-		}
-	}
 }
