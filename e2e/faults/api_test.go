@@ -96,7 +96,7 @@ func missingCRD(t *testing.T, s *stage) {
 		_ = admin.Delete(context.WithoutCancel(t.Context()), widgetCRD(widgetKind.Version))
 	})
 	r.since = time.Now()
-	r.expectReady(within(crdWithin))
+	r.expectReady(crdWithin)
 	r.expectWidget(admin, "first")
 
 	// An API that is removed while the app runs does not stop the other modules, and does not cause many requests to
@@ -159,7 +159,7 @@ func deadAggregatedAPI(t *testing.T, s *stage) {
 	must(t, admin.Create(t.Context(), dead))
 	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), dead) })
 	r.register()
-	r.expectReady(within(recovered))
+	r.expectReady(recovered)
 	r.expectWorking()
 }
 
@@ -190,7 +190,7 @@ func hangingWebhook(t *testing.T, s *stage) {
 		if write == nil {
 			return errors.New("the webhook is not in effect")
 		}
-		if took := time.Since(began); took > within(4*time.Second) {
+		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("a write that the webhook blocks took %s, want the timeout of the client", took)
 		}
 		return nil

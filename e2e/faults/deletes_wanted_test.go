@@ -17,17 +17,13 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// manyObjects returns how many objects are replaced or deleted on purpose.
-func manyObjects() int {
-	if everything() {
-		return 1000
-	}
-	return 150
-}
+// manyObjects is how many objects are replaced or deleted on purpose.
+const manyObjects = 1000
 
 // unhurried lets an app send as many requests as it wants.
 func unhurried(s *hubv1.ClusterSpec) { s.Client = hubv1.ClientSpec{QPS: 1000, Burst: 1000} }
@@ -74,6 +70,8 @@ func secretOf(of *corev1.ConfigMap) *corev1.Secret {
 // Deletes that are wanted are not held, however many they are: a module replaces its objects and creates the new ones first,
 // and a person deletes a namespace with objects of a pipeline.
 func TestDeletes_Wanted(t *testing.T) {
+	fleettest.Slow(t, "./registry TestDeletes_Replace")
+	t.Parallel()
 	apps := make(chan registry.Remote, 1)
 	l := &loss{}
 	l.stage = newStage(t, stageOptions{
@@ -100,14 +98,14 @@ func (l *loss) replaceAll(t *testing.T, app registry.Remote) {
 	object := func(name string, i int) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: vault, Name: fmt.Sprintf("%s-%d", name, i)}}
 	}
-	for i := range manyObjects() {
+	for i := range manyObjects {
 		must(t, app.Client.Create(t.Context(), object("old", i)))
 	}
 	l.pass()
-	for i := range manyObjects() {
+	for i := range manyObjects {
 		must(t, app.Client.Create(t.Context(), object("new", i)))
 	}
-	for i := range manyObjects() {
+	for i := range manyObjects {
 		must(t, app.Client.Delete(t.Context(), object("old", i)))
 	}
 	if holds := l.stage.remotes().HeldDeletes(); len(holds) > 0 {
@@ -122,13 +120,13 @@ func (l *loss) deleteNamespace(t *testing.T, admin client.Client, name string) {
 		must(t, admin.List(t.Context(), &all, client.InNamespace(vault)))
 		return len(all.Items)
 	}
-	for i := range manyObjects() {
+	for i := range manyObjects {
 		must(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: fmt.Sprintf("keeper-%d", i), Labels: map[string]string{keeperLabel: "yes"},
 		}}))
 	}
 	eventually(t, func() error {
-		if n := secrets(); n != manyObjects() {
+		if n := secrets(); n != manyObjects {
 			return fmt.Errorf("there are %d Secrets", n)
 		}
 		return nil
@@ -153,6 +151,8 @@ func (l *loss) deleteNamespace(t *testing.T, admin client.Client, name string) {
 // A hub that is killed while deletes are held continues to hold them when it runs again, and an allowance for an older hold
 // has no effect there.
 func TestDeletes_HubKilled(t *testing.T) {
+	fleettest.Slow(t, "./registry TestDeletes_NextRegistry")
+	t.Parallel()
 	l := &loss{stage: newStage(t, stageOptions{}, calm)}
 	p := l.startHubProcess(t, "true")
 	r := l.remoteOf(t, l.cluster(calm))

@@ -12,18 +12,15 @@ import (
 	"testing"
 )
 
-// The table of the package's documentation has every row of the catalogue, and names tests that exist in the packages
-// that it gives.
+// The tables in the documentation of this package and of e2e/regression have every row of their catalogues, and name tests
+// that exist in the packages that they give.
 func TestDoc(t *testing.T) {
 	t.Parallel()
-	proofs := readProofs(t)
-	for n := 1; n <= 78; n++ {
-		id := fmt.Sprintf("F%d", n)
-		if proofs[id] == "" {
-			t.Errorf("%s is not in the table", id)
-		}
-		checkNames(t, id, proofs[id])
-	}
+	proofs := readProofs(t, ".")
+	checkTable(t, ".", proofs, "F", 78)
+	regressions := readProofs(t, "../regression")
+	checkTable(t, "../regression", regressions, "D", 18)
+	checkTable(t, "../regression", regressions, "L", 10)
 	for _, r := range allRows() {
 		for _, id := range strings.Split(r.ids, ", ") {
 			if mark := `"` + r.name + `"`; !strings.Contains(proofs[id], mark) {
@@ -33,16 +30,28 @@ func TestDoc(t *testing.T) {
 	}
 }
 
+// checkTable checks the rows of a catalogue with so many rows.
+func checkTable(t *testing.T, folder string, proofs map[string]string, letter string, rows int) {
+	t.Helper()
+	for n := range rows {
+		id := fmt.Sprintf("%s%d", letter, n+1)
+		if proofs[id] == "" {
+			t.Errorf("%s is not in the table", id)
+		}
+		checkNames(t, folder, id, proofs[id])
+	}
+}
+
 func allRows() []row {
 	return slices.Concat(connectionRows(), apiRows(), outageRows(), credentialRows(), processRows(), storageRows())
 }
 
-var rowInDoc = regexp.MustCompile(`(?m)^\t(F\d+) +(.*(?:\n\t     .*)*)`)
+var rowInDoc = regexp.MustCompile(`(?m)^\t([FDL]\d+) +(.*(?:\n\t     .*)*)`)
 
-// readProofs returns the text of each row of the documentation, by id.
-func readProofs(t *testing.T) map[string]string {
+// readProofs returns the text of each row of a package's documentation, by id.
+func readProofs(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile(filepath.Join(folder, "doc.go"))
 	must(t, err)
 	proofs := map[string]string{}
 	for _, found := range rowInDoc.FindAllStringSubmatch(string(doc), -1) {
@@ -54,11 +63,11 @@ func readProofs(t *testing.T) map[string]string {
 var (
 	quoted = regexp.MustCompile(`"([^"]+)"`)
 	// word matches a test, or the folder of the tests that follow.
-	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e)(?:/\w+)*|\bTest\w+`)
+	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e|modules)(?:/\w+)*|\bTest\w+`)
 )
 
 // checkNames checks that the tests that prove a row exist.
-func checkNames(t *testing.T, id, proof string) {
+func checkNames(t *testing.T, own, id, proof string) {
 	t.Helper()
 	for _, name := range quoted.FindAllStringSubmatch(proof, -1) {
 		at := slices.IndexFunc(allRows(), func(r row) bool { return r.name == name[1] })
@@ -67,7 +76,7 @@ func checkNames(t *testing.T, id, proof string) {
 		}
 	}
 	for _, clause := range strings.Split(proof, ";") {
-		folder := "."
+		folder := own
 		for _, w := range word.FindAllString(quoted.ReplaceAllString(clause, ""), -1) {
 			if !strings.HasPrefix(w, "Test") {
 				folder = filepath.Join("..", "..", w)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // row is one row of the catalogue of faults.
@@ -17,8 +18,6 @@ type row struct {
 	ids string
 	// name describes the fault.
 	name string
-	// slow rows are skipped in the fast part.
-	slow bool
 	// run breaks a remote, expects the response that the catalogue describes, repairs the remote, and expects it to
 	// recover.
 	run func(t *testing.T, s *stage)
@@ -47,13 +46,16 @@ func withWanderer(t *testing.T) []string {
 
 // TestFaults breaks one remote with the fault of each row. Meanwhile two healthy remotes are under load and must not be
 // affected.
-func TestFaults(t *testing.T) { testFaults(t, 0) }
+func TestFaults(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/cluster TestCluster_EachFailureHasItsReasonAndHealsByItself")
+	t.Parallel()
+	testFaults(t, 0)
+}
 
 // TestFaults_Sharded does the same with three replicas that share the Clusters.
 func TestFaults_Sharded(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "./reconcilers/cluster TestShare_Roles")
+	t.Parallel()
 	testFaults(t, 3)
 }
 
@@ -92,13 +94,8 @@ func testFaults(t *testing.T, replicas int) {
 	}
 }
 
-const isSlow = "is part of make test-faults"
-
 func (r row) play(t *testing.T, s *stage, calm neighbours) {
 	t.Helper()
-	if r.slow && !everything() {
-		t.Skip(isSlow)
-	}
 	finish := calm.observe(t)
 	r.run(t, s)
 	finish()

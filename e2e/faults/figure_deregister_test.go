@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // goneWithin is the bound for the removal of a dead remote.
@@ -17,9 +18,7 @@ const goneWithin = 30 * time.Second
 // the same time and a module has a cleanup step: for remotes whose outage is known, and for remotes whose outage has
 // just begun.
 func TestFigure_Deregister(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	s := newStage(t, stageOptions{modules: newMisbehaviour().modules}, calm)
 	s.startHub()
 	of := func(name string) []*remote {

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -36,9 +37,7 @@ const (
 // TestFigure_Isolation compares the reconcile latency of the healthy remotes with and without six kinds of faults in 30
 // of 100 remotes.
 func TestFigure_Isolation(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	misbehaving := newMisbehaviour()
 	s := newStage(t, stageOptions{modules: misbehaving.modules}, "one", "two", "three")
 	s.startHub()

@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -30,9 +31,7 @@ const (
 // TestFigure_Outages measures, for many remotes at once, the time until an outage and its end show in the Clusters, the
 // time until a lease of a dead remote is refused, and the time until the app of a dead remote is fenced.
 func TestFigure_Outages(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	const remotes = 40
 	s := newStage(t, stageOptions{}, "one", "two")
 	s.startHub()
@@ -153,9 +152,7 @@ func (r *remote) expectFenced(ctx context.Context, outlived client.Client) {
 // TestFigure_BlackHoles measures how much longer a remote takes to become Ready when ten of a hundred other remotes are
 // black-holed.
 func TestFigure_BlackHoles(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	const rounds, joins = 4, 6
 	s := newStage(t, stageOptions{}, "one", "two")
 	s.startHub()

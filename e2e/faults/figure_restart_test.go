@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -24,9 +25,7 @@ import (
 // TestFigure_Restart measures the time from the lease of a restarted hub until all of its remotes are Ready, and
 // compares it with a registry that gets the same remotes at once, as in BenchmarkEngage.
 func TestFigure_Restart(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	const remotes, rounds = 200, 3
 	on := []string{"one", "two", "three"}
 	var s *stage

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -16,9 +17,7 @@ import (
 // TestFigure_Rotation measures the time until a new credential is in use. rotate asserts that no informer relists and
 // no lease fails.
 func TestFigure_Rotation(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	s := newStage(t, stageOptions{fleet: fleet.Options{Audit: true}}, calm)
 	s.startHub()
 	for _, kind := range credentialKinds {
@@ -38,9 +37,7 @@ func TestFigure_Rotation(t *testing.T) {
 // TestFigure_EndpointChange moves a remote between two addresses under load, and counts failed leases and duplicate
 // reconciles.
 func TestFigure_EndpointChange(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
+	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
 	const changes = 20
 	s := newStage(t, stageOptions{}, calm)
 	s.startHub()

@@ -9,11 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // Remotes that are Ready stay Ready if the hub lacks file descriptors, or lacks processor time for a while: F51 and
 // F52.
 func TestFaults_OfTheHub(t *testing.T) {
+	fleettest.Slow(t, "./registry/internal/probe TestIsHubError")
 	t.Run("too few file descriptors", fewDescriptors)
 	t.Run("no time on the processor", noTime)
 }
@@ -39,9 +42,6 @@ func expectStayedReady(t *testing.T, all []*remote, since time.Time) {
 
 // fewDescriptors is a hub with fewer file descriptors than remotes.
 func fewDescriptors(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
 	const remotes, descriptors = 80, 64
 	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, fmt.Sprintf("ulimit -n %d", descriptors))
@@ -78,10 +78,7 @@ const probed = 5 * time.Second
 // noTime is a hub whose process is busy with other work. For a while the hub ignores failed probes, because it caused
 // them itself. It does not ignore them forever, or it would never detect that a remote is down.
 func noTime(t *testing.T) {
-	remotes := 20
-	if !everything() {
-		remotes = 5
-	}
+	const remotes = 20
 	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, "true", "GOMAXPROCS=1")
 	all := s.newCrowd(t, crowd{n: remotes, on: []string{calm}})
@@ -90,12 +87,10 @@ func noTime(t *testing.T) {
 	p.starve(t, burnShortly)
 	waitFor(t, probed)
 	expectStayedReady(t, all, began)
-	if everything() {
-		ended := p.starve(t, burnLong)
-		for _, r := range all {
-			r.since = ended
-			r.expectReady(within(recovered))
-		}
+	ended := p.starve(t, burnLong)
+	for _, r := range all {
+		r.since = ended
+		r.expectReady(recovered)
 	}
 	p.expectAlive(t)
 }

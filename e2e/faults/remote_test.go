@@ -275,7 +275,7 @@ func (r *remote) expectNotReady(reason string) {
 	if !errors.As(err, &refused) || refused.Reason != reason {
 		r.t.Errorf("lease: got error %v, want NotReadyError with reason %s", err, reason)
 	}
-	if took > within(notReadyWithin) {
+	if took > notReadyWithin {
 		r.t.Errorf("lease: refused after %s, want at once", took)
 	}
 }

@@ -30,9 +30,9 @@ const brittle = "brittle"
 func storageRows() []row {
 	return []row{
 		{ids: "F19", name: "API that is no longer served", run: removedAPI},
-		{ids: "F29", name: "history compacted while the network was down", slow: true, run: compacted},
+		{ids: "F29", name: "history compacted while the network was down", run: compacted},
 		{ids: "F31", name: "etcd frozen", run: frozenEtcd},
-		{ids: "F33", name: "restored from a backup", slow: true, run: restored},
+		{ids: "F33", name: "restored from a backup", run: restored},
 	}
 }
 
@@ -58,7 +58,7 @@ func removedAPI(t *testing.T, s *stage) {
 	r.expectMessage(hubv1.ConditionModulesReady, "Deployment")
 	r.expectWorking()
 	r.update(runs(stopwatchName))
-	r.expectReady(within(recovered))
+	r.expectReady(recovered)
 }
 
 // compacted is a remote whose informers reconnect after the API server has compacted the events that they missed.
@@ -104,13 +104,13 @@ func frozenEtcd(t *testing.T, s *stage) {
 	thaw := sync.OnceFunc(func() { s.etcd.signal(t, syscall.SIGCONT) })
 	t.Cleanup(thaw)
 	r.since = time.Now()
-	r.awaits("NotHealthy or TimedOut", within(detectSilent), func(c *hubv1.Cluster) bool {
+	r.awaits("NotHealthy or TimedOut", detectSilent, func(c *hubv1.Cluster) bool {
 		return hasCondition(c, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonNotHealthy) ||
 			hasCondition(c, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut)
 	})
 	thaw()
 	r.since = time.Now()
-	r.expectReady(within(recovered))
+	r.expectReady(recovered)
 	r.expectWorking()
 }
 
@@ -128,11 +128,11 @@ func restored(t *testing.T, s *stage) {
 	}
 	must(t, r.on.Kill())
 	r.since = time.Now()
-	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, detectRefused)
 	s.etcd.restore(t, backup)
 	must(t, r.on.Restart(t.Context()))
 	r.since = time.Now()
-	r.expectReady(within(recovered))
+	r.expectReady(recovered)
 	r.expectWorking()
 	must(t, r.lease(func(ctx context.Context, c client.Client) error {
 		var list corev1.ConfigMapList

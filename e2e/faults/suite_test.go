@@ -33,24 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code) //nolint:forbidigo // This is a main.
 }
 
-// everything reports whether the whole suite runs, as in make test-faults.
-func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
-
-const (
-	// patience is the timeout for events that are not measured.
-	patience = 3 * time.Minute
-	// haste is the factor by which the fast part extends a bound: it may run with the race detector, beside the tests
-	// of other packages.
-	haste = 3
-)
-
-// within returns the bound that a test asserts for a promised bound d.
-func within(d time.Duration) time.Duration {
-	if everything() {
-		return d
-	}
-	return haste * d
-}
+// patience is the timeout for events that are not measured.
+const patience = 3 * time.Minute
 
 // Bounds that the project promises for a remote that fails and recovers.
 const (
