@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstatus
+package tests
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -27,12 +27,12 @@ func TestWithAdvice(t *testing.T) {
 		{Kind: state.ProblemUndeclaredRule}:                      "no; add it there and run hub register again",
 		{Kind: state.ProblemUndeclaredHubRule}:                   "no; add it there and run hub install again",
 	} {
-		if got := WithAdvice("no", problem); got != want {
+		if got := clusterstatus.WithAdvice("no", problem); got != want {
 			t.Errorf("%v: got %q, want %q", problem, got, want)
 		}
 	}
 	const sentences = "The server sends too much. Raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster."
-	if got := WithAdvice("The server sends too much.", state.Problem{Kind: state.ProblemResponseTooLarge}); got != sentences {
+	if got := clusterstatus.WithAdvice("The server sends too much.", state.Problem{Kind: state.ProblemResponseTooLarge}); got != sentences {
 		t.Errorf("after a sentence: got %q, want %q", got, sentences)
 	}
 }
@@ -50,15 +50,16 @@ func TestStatusOf_Advises(t *testing.T) {
 			{Name: "one", State: state.ModuleWaiting, Message: "denied", Problem: state.Problem{Kind: state.ProblemUndeclaredRule}},
 		}}}
 	})
-	status := Of(&hubv1.Cluster{}, good, info)
+	status := clusterstatus.Of(&hubv1.Cluster{}, good, info)
 	for _, kind := range []string{hubv1.ConditionReady, hubv1.ConditionIdentityConfirmed, hubv1.ConditionStalled} {
-		want := WithAdvice(info.Identity.Message, moved)
+		want := clusterstatus.WithAdvice(info.Identity.Message, moved)
 		if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Message != want {
 			t.Errorf("%s is %+v, want the message %q", kind, c, want)
 		}
 	}
 	one := status.Modules[0]
-	if !strings.HasSuffix(one.Message, adviceTooManyObjects) || !strings.HasSuffix(one.Controllers[0].Message, adviceUndeclaredRule) {
+	undeclared := state.Problem{Kind: state.ProblemUndeclaredRule}
+	if one.Message != clusterstatus.WithAdvice("too many", full) || one.Controllers[0].Message != clusterstatus.WithAdvice("denied", undeclared) {
 		t.Errorf("got module %+v, want advice for the module and its controller", one)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstatus
+package tests
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -25,7 +26,7 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 			i.Modules = append(i.Modules, state.ModuleStatus{Name: "a", Reason: long, Message: long})
 		}
 	})
-	status := Of(&hubv1.Cluster{}, good, info)
+	status := clusterstatus.Of(&hubv1.Cluster{}, good, info)
 	if len(status.Modules) != hubv1.MaxModules || len([]rune(status.Modules[0].Message)) != hubv1.MaxModuleMessageLength ||
 		len([]rune(status.Modules[0].Reason)) != hubv1.MaxModuleReasonLength || len([]rune(status.Server)) != hubv1.MaxServerLength {
 		t.Errorf("got %d modules, want the limits of the API", len(status.Modules))
@@ -47,7 +48,9 @@ func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 		}
 		all = append(all, one)
 	}
-	got := controllersOf(all)
+	got := clusterstatus.Of(&hubv1.Cluster{}, good, but(allWell, func(i *registry.Status) {
+		i.Modules = []state.ModuleStatus{{Name: "one", Controllers: all}}
+	})).Modules[0].Controllers
 	var names []string
 	for _, c := range got {
 		name, _, _ := strings.Cut(c.Name, "ä")
@@ -67,7 +70,7 @@ func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 		t.Error(diff)
 	}
 	if all[0].Name != "runs-0" {
-		t.Error("controllersOf sorts the status of the registry")
+		t.Error("Of sorts the status of the registry")
 	}
 }
 
@@ -80,7 +83,7 @@ func TestStatusOf_SaysWhatIsStale(t *testing.T) {
 		info := but(allWell, func(i *registry.Status) {
 			i.App = state.Condition{Status: status, Reason: hubv1.ReasonStale, Message: message}
 		})
-		conditions := Of(&hubv1.Cluster{}, good, info).Conditions
+		conditions := clusterstatus.Of(&hubv1.Cluster{}, good, info).Conditions
 		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)
 		ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
 		if modules.Status != status || modules.Reason != hubv1.ReasonStale || modules.Message != message {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+package tests
 
 import (
 	"errors"
@@ -8,14 +8,34 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"github.com/clusterfx/clusterfx/reconcilers/observe"
 )
+
+// hubManager is the manager of a hub that has no Cluster to report about.
+type hubManager struct{ ctrl.Manager }
+
+func (hubManager) GetClient() client.Client                       { return nil }
+func (hubManager) GetScheme() *runtime.Scheme                     { return runtime.NewScheme() }
+func (hubManager) GetLogger() logr.Logger                         { return logr.Discard() }
+func (hubManager) GetEventRecorder(string) recorder.EventRecorder { return nil }
 
 // sentTo records sent requests.
 type sentTo struct{ requests []*http.Request }
 
 func (s *sentTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, r)
-	return &http.Response{StatusCode: http.StatusConflict, Body: http.NoBody, Request: r}, nil
+	status := http.StatusConflict
+	if strings.HasSuffix(r.URL.Path, "reviews") { // It is no write, so nothing reports that it succeeds.
+		status = http.StatusOK
+	}
+	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 }
 
 // Requests that cannot be tried without effect are not sent; all other requests that may change an object are sent as a
@@ -24,8 +44,8 @@ func TestObserving(t *testing.T) {
 	t.Parallel()
 	const pods, options = "/api/v1/namespaces/a/pods/p", `{"kind":"DeleteOptions","apiVersion":"v1"}`
 	for name, c := range map[string]struct {
-		method, path, form, body, upgrade string
-		sent, dry                         bool
+		method, path, form, body, upgrade, opaque string
+		sent, dry                                 bool
 	}{
 		"a read":                             {method: http.MethodGet, path: pods, sent: true},
 		"a change":                           {method: http.MethodPut, path: pods, sent: true, dry: true},
@@ -41,6 +61,19 @@ func TestObserving(t *testing.T) {
 		"a path that is read in two ways, 2": {method: http.MethodPut, path: "/api/v1/namespaces/a/pods//p"},
 		"another protocol":                   {method: http.MethodGet, path: pods, upgrade: "websocket"},
 		"exec":                               {method: http.MethodGet, path: pods + "/exec"},
+		// Requests that only look harmless.
+		"a command of a node":        {method: http.MethodGet, path: "/api/v1/nodes/n/proxy/run"},
+		"a service":                  {method: http.MethodGet, path: "/api/v1/namespaces/a/services/s/proxy"},
+		"a review behind a proxy":    {method: http.MethodPost, path: pods + "/proxy/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"},
+		"a namespace named apis":     {method: http.MethodPost, path: "/api/v1/namespaces/apis/pods/p/portforward"},
+		"outside of the API":         {method: http.MethodPost, path: "/anything"},
+		"outside of the API, 2":      {method: http.MethodPost, path: "/debug/api/flags/v"},
+		"a version that is none":     {method: http.MethodPut, path: "/apis/example.com/stable/widgets/w"},
+		"a slash at the end":         {method: http.MethodGet, path: "/api/v1/pods/", sent: true},
+		"the root":                   {method: http.MethodGet, path: "/", sent: true},
+		"a dot":                      {method: http.MethodGet, path: "/api/./v1"},
+		"a review of permissions":    {method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", sent: true, dry: true},
+		"an address beside the path": {method: http.MethodGet, path: pods, opaque: "//elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,13 +81,14 @@ func TestObserving(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			r.URL.Opaque = c.opaque
 			r.Header.Set("Content-Type", c.form)
 			if c.upgrade != "" {
 				r.Header.Set("Upgrade", c.upgrade)
 			}
 			var next sentTo
-			_, err = (&observing{observer: &observer{}, next: &next}).RoundTrip(r)
-			if sent := len(next.requests) == 1; sent != c.sent || errors.Is(err, ErrObserved) == c.sent {
+			_, err = observe.Middleware(hubManager{}).Transport("a", &next).RoundTrip(r)
+			if sent := len(next.requests) == 1; sent != c.sent || errors.Is(err, observe.ErrObserved) == c.sent {
 				t.Fatalf("sent: got %t with error %v, want %t", sent, err, c.sent)
 			}
 			if c.sent && c.dry != isDry(t, next.requests[0]) {
@@ -80,4 +114,16 @@ func isDry(t *testing.T, r *http.Request) bool {
 		return inQuery && strings.Contains(string(body), `"dryRun":["All"]`)
 	}
 	return inQuery
+}
+
+func TestObserved(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
+		if got := observe.IsObserved(map[string]string{"clusterfx.dev/observe": value}); got != want {
+			t.Errorf("%q: got IsObserved %t", value, got)
+		}
+	}
+	if observe.IsObserved(nil) {
+		t.Error("IsObserved is true for a Cluster without annotations")
+	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fieldset_test
+package tests
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func isScalar(value any) bool {
 	return true
 }
 
-func TestProperties(t *testing.T) {
+func TestFieldset_Properties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g := generated{}

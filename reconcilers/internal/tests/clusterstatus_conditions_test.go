@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstatus
+package tests
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -21,7 +22,7 @@ func facet(status metav1.ConditionStatus, reason string) state.Condition {
 }
 
 var (
-	good    = Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}
+	good    = clusterstatus.Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}
 	allWell = registry.Status{
 		Name:      "a",
 		State:     state.StateReady,
@@ -34,6 +35,9 @@ var (
 	}
 )
 
+// crashLoop is the number of failures in a row after which a person is asked for.
+const crashLoop = 5
+
 // but returns a changed copy.
 func but[T any](v T, change func(*T)) T {
 	change(&v)
@@ -41,8 +45,8 @@ func but[T any](v T, change func(*T)) T {
 }
 
 // refused returns rejected credentials.
-func refused(reason, message string) Credentials {
-	return Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+func refused(reason, message string) clusterstatus.Credentials {
+	return clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 }
 
 func TestConditionsOf(t *testing.T) {
@@ -65,14 +69,14 @@ func TestConditionsOf(t *testing.T) {
 	expired.Reported.Fingerprint = "new"
 	for name, tc := range map[string]struct {
 		change func(*hubv1.Cluster)
-		found  Credentials
+		found  clusterstatus.Credentials
 		info   registry.Status
 		want   string // Ready, then the condition that tools wait for
 		also   string // other conditions
 	}{
 		"everything is as it should be": {found: good, info: allWell, want: "Ready=True/Ready"},
 		"credentials that end soon are good": {
-			found: Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonExpiringSoon)}, info: allWell, want: "Ready=True/Ready",
+			found: clusterstatus.Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonExpiringSoon)}, info: allWell, want: "Ready=True/Ready",
 		},
 		"a missing Secret may still come": {
 			found: refused(hubv1.ReasonSecretNotFound, "none"),
@@ -163,8 +167,10 @@ func TestConditionsOf(t *testing.T) {
 		},
 		"the end of a pause waits for credentials": {
 			found: refused(hubv1.ReasonSecretNotFound, "none"),
-			info:  but(allWell, func(i *registry.Status) { i.State, i.Reachable = state.StatePaused, pausedCondition() }),
-			want:  "Ready=False/SecretNotFound Reconciling=True/ProgressingWithRetry", also: "Reachable=Unknown/Pending",
+			info: but(allWell, func(i *registry.Status) {
+				i.State, i.Reachable = state.StatePaused, facet(metav1.ConditionUnknown, hubv1.ReasonPaused)
+			}),
+			want: "Ready=False/SecretNotFound Reconciling=True/ProgressingWithRetry", also: "Reachable=Unknown/Pending",
 		},
 		"a deletion takes its time": {
 			change: func(c *hubv1.Cluster) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
@@ -177,7 +183,7 @@ func TestConditionsOf(t *testing.T) {
 			if tc.change != nil {
 				tc.change(cluster)
 			}
-			conditions := conditionsOf(cluster, stepsOf(cluster, tc.found, tc.info))
+			conditions := clusterstatus.Of(cluster, tc.found, tc.info).Conditions
 			got := texts(conditions, hubv1.ConditionReady, hubv1.ConditionReconciling, hubv1.ConditionStalled)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
@@ -206,13 +212,13 @@ func texts(conditions []metav1.Condition, kinds ...string) string {
 func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 	t.Parallel()
 	cluster := &hubv1.Cluster{}
-	cluster.Status.Conditions = conditionsOf(cluster, stepsOf(cluster, good, allWell))
+	cluster.Status.Conditions = clusterstatus.Of(cluster, good, allWell).Conditions
 	long := metav1.NewTime(time.Unix(1, 0))
 	for i := range cluster.Status.Conditions {
 		cluster.Status.Conditions[i].LastTransitionTime = long
 	}
 	lost := but(allWell, func(i *registry.Status) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed) })
-	for _, c := range conditionsOf(cluster, stepsOf(cluster, good, lost)) {
+	for _, c := range clusterstatus.Of(cluster, good, lost).Conditions {
 		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionModulesReady || c.Type == hubv1.ConditionReconciling
 		if kept := c.LastTransitionTime.Equal(&long); kept == changed {
 			t.Errorf("%s=%s has transition time %s", c.Type, c.Status, c.LastTransitionTime)
@@ -235,7 +241,7 @@ func TestConditionsOf_KeepAHoldUntilItIsKnown(t *testing.T) {
 		{state.Condition{}, ""},
 		{state.Condition{Status: metav1.ConditionUnknown}, ""},
 	} {
-		cluster.Status.Conditions = conditionsOf(cluster, steps{deletesHeld: tc.now})
+		cluster.Status.Conditions = clusterstatus.Of(cluster, good, registry.Status{DeletesHeld: tc.now}).Conditions
 		got := ""
 		if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionDeletesHeld); c != nil {
 			got = c.Message
