@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,31 +23,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// crowd is the number of ConfigMaps that the crowded cluster has in addition to the few of every cluster.
-const crowd = 3000
-
-var crowding sync.Once
-
-// crowded returns a cluster with many small objects.
-func crowded(t *testing.T) *fleet.Cluster {
-	t.Helper()
-	c := fleettest.Cluster(t, "crowded")
-	crowding.Do(func() { populate(t, c, crowd) })
-	return c
-}
-
-var inCrowd = client.MatchingLabels{"crowd": "yes"}
-
-// populate creates n ConfigMaps in a cluster.
-func populate(t *testing.T, c *fleet.Cluster, n int) {
+// populate creates n ConfigMaps with so many bytes in a namespace.
+func populate(t *testing.T, c *fleet.Cluster, namespace string, n, bytes int) {
 	t.Helper()
 	direct, group := clientFor(t, c), errgroup.Group{}
 	group.SetLimit(20)
 	for range n {
 		group.Go(func() error {
 			return direct.Create(context.WithoutCancel(t.Context()), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "crowd-", Labels: inCrowd},
-				Data:       map[string]string{"text": strings.Repeat("x", 100)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "crowd-"},
+				Data:       map[string]string{"text": strings.Repeat("x", bytes)},
 			})
 		})
 	}
@@ -65,7 +49,8 @@ func budgeted(t *testing.T, limits registry.Limits) (*registry.Registry, *promet
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules, o.Metrics, o.Limits = []registry.Module{c.module()}, metrics, limits
 	})
-	_, config := remote(t, "two")
+	two, config := remote(t, "two")
+	config.Namespaces = []string{newNamespace(t, two)}
 	spawn(t, r, healthy, config)
 	return r, metrics
 }
@@ -96,28 +81,25 @@ func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterN
 // A remote with more objects or bytes than its budget allows fails with OverBudget, and its neighbour stays Ready.
 func TestBudget_OfObjects(t *testing.T) {
 	t.Parallel()
-	config := configFor(t, crowded(t).Kubeconfig())
+	one, config := remote(t, "one")
+	config.Namespaces = []string{newNamespace(t, one)}
+	const crowd = 150
+	populate(t, one, config.Namespaces[0], crowd, 10<<10)
 	for name, c := range map[string]struct {
 		limits registry.Limits
-		says   []string
+		says   string
 		over   state.ProblemKind
 	}{
-		"too many objects":          {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}, state.ProblemTooManyObjects},
-		"too much memory":           {registry.Limits{MaxCacheBytes: 1 << 20}, []string{"1 MiB"}, state.ProblemTooManyBytes},
-		"a few objects too many":    {registry.Limits{MaxObjects: crowd - 1}, []string{"2999 objects"}, state.ProblemTooManyObjects},
-		"in a namespace of its own": {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}, state.ProblemTooManyObjects},
+		"objects": {registry.Limits{MaxObjects: crowd - 1}, "149 objects", state.ProblemTooManyObjects},
+		"memory":  {registry.Limits{MaxCacheBytes: 1 << 20}, "1 MiB", state.ProblemTooManyBytes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, _ := budgeted(t, c.limits)
-			config := config
-			if strings.HasPrefix(name, "in a namespace") {
-				config.Namespaces = []string{"default"}
-			}
 			if err := r.Ensure("huge", config); err != nil {
 				t.Fatalf("Ensure: %v", err)
 			}
-			expectOverBudget(t, r, "huge", c.says...)
+			expectOverBudget(t, r, "huge", c.says)
 			if info, _ := r.Status("huge"); info.App.Problem.Kind != c.over {
 				t.Errorf("got problem %v, want %s", info.App.Problem, c.over)
 			}
@@ -129,23 +111,19 @@ func TestBudget_OfObjects(t *testing.T) {
 // of its cache. When it grows beyond its budget, its app fails.
 func TestBudget_Grows(t *testing.T) {
 	t.Parallel()
-	c := fleettest.Cluster(t, "growing")
-	const few = 300
-	populate(t, c, few)
-	t.Cleanup(func() {
-		err := clientFor(t, c).DeleteAllOf(context.WithoutCancel(t.Context()), &corev1.ConfigMap{}, client.InNamespace("default"), inCrowd)
-		if err != nil {
-			t.Errorf("DeleteAllOf: %v", err)
-		}
-	})
-	r, metrics := budgeted(t, registry.Limits{MaxObjects: few + 50})
-	spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
+	c, config := remote(t, "one")
+	namespace := newNamespace(t, c)
+	config.Namespaces = []string{namespace}
+	const few = 100
+	populate(t, c, namespace, few, 100)
+	r, metrics := budgeted(t, registry.Limits{MaxObjects: few + 20})
+	spawn(t, r, "huge", config)
 	before, _ := r.Status("huge")
 
 	t.Run("changes are not growth", func(t *testing.T) {
 		direct := clientFor(t, c)
 		var all corev1.ConfigMapList
-		if err := direct.List(t.Context(), &all, client.InNamespace("default"), client.Limit(100)); err != nil {
+		if err := direct.List(t.Context(), &all, client.InNamespace(namespace), client.Limit(20)); err != nil {
 			t.Fatalf("List: %v", err)
 		}
 		for i := range 3 * len(all.Items) {
@@ -172,8 +150,8 @@ func TestBudget_Grows(t *testing.T) {
 		})
 	})
 	t.Run("growth is", func(t *testing.T) {
-		populate(t, c, 60)
-		expectOverBudget(t, r, "huge", "350 objects")
+		populate(t, c, namespace, 30, 100)
+		expectOverBudget(t, r, "huge", "120 objects")
 	})
 	t.Run("its figures go with it", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -197,7 +175,7 @@ func TestBudget_Grows(t *testing.T) {
 	})
 	t.Run("a raised limit lets it in", func(t *testing.T) {
 		r, _ := budgeted(t, registry.Limits{MaxObjects: 2 * few})
-		spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
+		spawn(t, r, "huge", config)
 	})
 }
 
@@ -242,7 +220,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	busy := make(chan struct{})
 	go func() {
 		defer close(busy)
-		populate(t, one, 100)
+		populate(t, one, "default", 100, 100)
 	}()
 	for range 5 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -14,12 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -325,31 +322,5 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 	info := expectState(t, r, "transformed", state.StateFailed, state.ReasonModuleFailed)
 	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
 		t.Errorf("got message %q, want the module and its panic", info.Message)
-	}
-}
-
-// New refuses an invalid filter with an error that names the module.
-func TestCacheFilter_Refused(t *testing.T) {
-	t.Parallel()
-	secrets := registry.CacheFilter{Object: &corev1.Secret{}, Labels: ofTest("x")}
-	untyped, metadata := secrets, secrets
-	untyped.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
-	metadata.Object = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	for want, filters := range map[string][]registry.CacheFilter{
-		"a cache filter has no Object":                       {{Labels: ofTest("x")}},
-		"the cache filter of *v1.Secret selects nothing":     {{Object: &corev1.Secret{}, Labels: labels.Nothing()}},
-		"the cache filter of *v1.Secret leaves out nothing":  {{Object: &corev1.Secret{}, Labels: labels.Everything()}},
-		"the cache filter of *v1.Secret has a namespace wit": {{Object: &corev1.Secret{}, Namespaces: []string{""}}},
-		"there are two cache filters of *v1.Secret":          {secrets, secrets},
-		"there are two cache filters of /v1, Kind=Secret":    {secrets, untyped},
-		"there are two cache filters of /v1, Kind=Secret: ":  {secrets, metadata},
-	} {
-		_, err := registry.New(registry.Options{
-			Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme(t),
-			Modules: []registry.Module{registry.NewModule("faulty", registry.ModuleOptions{CacheFilters: filters})},
-		})
-		if err == nil || !strings.Contains(err.Error(), `module "faulty": `+want) {
-			t.Errorf("New: want an error with %q, got %v", want, err)
-		}
 	}
 }

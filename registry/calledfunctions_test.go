@@ -13,9 +13,9 @@ import (
 // panic of the function ends only the module's app or hub part. Tests of other packages are named with their folder.
 func calledFunctions() map[string]string {
 	return map[string]string{
-		"hub part: constructor, invoke, start hook, runnable":           "TestHubParts_FailAlone",
+		"hub part: invoke, start hook, runnable":                        "TestHubParts_FailAlone",
 		"hub part: function given to Follow, mapping of Source":         "TestHubParts_FailAlone",
-		"hub part: predicate, map function, event handler, index":       "TestHubParts_FailAlone",
+		"hub part: map function, as any handler of an informer":         "TestHubParts_FailAlone",
 		"hub part: handler in the cache of a remote":                    "TestHubParts_FailAlone",
 		"hub part: supervised reconciler":                               "TestHubParts_FailAlone",
 		"hub part: Select, Predicates, Map and Indexes of watch":        "watch/TestRemotes_PanicsEndTheHubPart",
@@ -26,7 +26,8 @@ func calledFunctions() map[string]string {
 		"app: transform of a cache filter":                              "TestCacheFilter_TransformPanics",
 		"app: supervised reconciler":                                    "TestSupervise_NothingButPanics",
 		"Each: function":                                                "TestEach",
-		"middleware: Select, Client, Transport":                         "TestMiddleware_Panics",
+		"middleware: Select, Transport":                                 "internal/middleware/TestSet_Wrap_Broken",
+		"middleware: Client":                                            "internal/middleware/TestSet_Limits",
 	}
 }
 

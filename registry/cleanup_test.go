@@ -5,7 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -13,11 +12,13 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -26,6 +27,8 @@ import (
 
 // traces is a module that creates a ConfigMap in its remote and deletes it in a cleanup step.
 type traces struct {
+	namespace string
+
 	mu   sync.Mutex
 	done []string
 	hang chan struct{} // blocks the last step, if not nil
@@ -40,7 +43,7 @@ func (s *traces) module() registry.Module {
 			registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
 				return registry.CleanupStep{Name: "traces/configmap", Order: 1, Run: func(ctx context.Context) error {
 					s.note("configmap")
-					return remote.Delete(ctx, trace())
+					return remote.Delete(ctx, s.trace())
 				}}
 			}),
 			registry.AsCleanup(func() registry.CleanupStep {
@@ -52,7 +55,7 @@ func (s *traces) module() registry.Module {
 		),
 		fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
 			l.Append(fx.StartHook(func(ctx context.Context) error {
-				return client.IgnoreAlreadyExists(remote.Create(ctx, trace()))
+				return client.IgnoreAlreadyExists(remote.Create(ctx, s.trace()))
 			}))
 		}),
 	)})
@@ -72,8 +75,14 @@ func (s *traces) note(what string) {
 	s.done = append(s.done, what)
 }
 
-func trace() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "trace"}}
+func (s *traces) trace() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "trace"}}
+}
+
+// find returns the error of a read of the ConfigMap in the remote.
+func (s *traces) find(t *testing.T, c *fleet.Cluster) error {
+	t.Helper()
+	return clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(s.trace()), s.trace())
 }
 
 func removeWithin(t *testing.T, r *registry.Registry, name registry.ClusterName, d time.Duration) error {
@@ -85,12 +94,11 @@ func removeWithin(t *testing.T, r *registry.Registry, name registry.ClusterName,
 
 func TestRegistry_RemoveCleansUp(t *testing.T) {
 	t.Parallel()
-	c := dedicated(t)
-	var s traces
+	c, config := remote(t, "one")
+	s := traces{namespace: newNamespace(t, c)}
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
-	spawn(t, r, "tidy", configFor(t, c.Kubeconfig()))
-	direct := clientFor(t, c)
-	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); err != nil {
+	spawn(t, r, "tidy", config)
+	if err := s.find(t, c); err != nil {
 		t.Fatalf("get the ConfigMap of the module: %v", err)
 	}
 
@@ -102,7 +110,7 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	if want := []string{"first", "configmap", "last"}; !slices.Equal(s.done, want) {
 		t.Errorf("got steps %v, want %v", s.done, want)
 	}
-	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := s.find(t, c); !apierrors.IsNotFound(err) {
 		t.Errorf("get the ConfigMap of the module: %v, want NotFound", err)
 	}
 	if _, known := r.Status("tidy"); known {
@@ -114,55 +122,53 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 // steps.
 func TestRegistry_RemoveEnds(t *testing.T) {
 	t.Parallel()
-	all := []string{"traces/first", "traces/configmap", "traces/last"}
+	all := []string{"traces/configmap", "traces/first", "traces/last"}
 	for name, test := range map[string]struct {
-		change func(t *testing.T, r *registry.Registry, c *fleet.Cluster, s *traces)
+		fault  *network.Fault // of the connection to the remote
+		paused bool
+		hangs  bool
+		want   state.State // before the removal
 		within time.Duration
 		left   []string
 	}{
 		"the remote is dead": {
-			func(t *testing.T, r *registry.Registry, c *fleet.Cluster, _ *traces) {
-				t.Helper()
-				if err := c.Kill(); err != nil {
-					t.Fatalf("Kill: %v", err)
-				}
-				expectState(t, r, "left", state.StateUnreachable, "Unreachable")
-			}, 5 * time.Second, all,
+			fault: new(network.Refuse()), want: state.StateUnreachable, within: 5 * time.Second, left: all,
 		},
 		"the remote is dead and nobody has noticed": {
-			func(t *testing.T, _ *registry.Registry, c *fleet.Cluster, _ *traces) {
-				t.Helper()
-				if err := c.Pause(); err != nil {
-					t.Fatalf("Pause: %v", err)
-				}
-			}, 10 * time.Second, []string{"traces/first", "traces/configmap"},
+			fault: new(network.Blackhole()), want: state.StateReady, within: 10 * time.Second, left: all[:2],
 		},
-		"a step hangs": {
-			func(_ *testing.T, _ *registry.Registry, _ *fleet.Cluster, s *traces) { s.hang = make(chan struct{}) },
-			8 * time.Second,
-			[]string{"traces/first", "traces/last"},
-		},
+		"a step hangs": {hangs: true, want: state.StateReady, within: 8 * time.Second, left: all[1:]},
 		"the remote is paused": {
-			func(t *testing.T, r *registry.Registry, c *fleet.Cluster, _ *traces) {
-				t.Helper()
-				config := configFor(t, c.Kubeconfig())
-				config.Paused = true
-				if err := r.Ensure("left", config); err != nil {
-					t.Fatalf("Ensure: %v", err)
-				}
-				expectState(t, r, "left", state.StatePaused, state.ReasonPaused)
-			}, 5 * time.Second, all,
+			paused: true, want: state.StatePaused, within: 5 * time.Second, left: all,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := dedicated(t)
-			var s traces
+			c := fleettest.Cluster(t, "one")
+			proxy, config := behindProxy(t, c, c.Kubeconfig())
+			s := traces{namespace: newNamespace(t, c)}
+			if test.hangs {
+				s.hang = make(chan struct{})
+			}
 			r := newRegistry(t, func(o *registry.Options) {
 				o.Modules, o.Limits.StopTimeout = []registry.Module{s.module()}, 2*time.Second
 			})
-			spawn(t, r, "left", configFor(t, c.Kubeconfig()))
-			test.change(t, r, c, &s)
+			spawn(t, r, "left", config)
+			if test.fault != nil {
+				if err := proxy.Set(*test.fault); err != nil {
+					t.Fatal(err)
+				}
+			}
+			config.Paused = test.paused
+			if err := r.Ensure("left", config); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			eventually(t, func() error {
+				if info, _ := r.Status("left"); info.State != test.want {
+					return &stateError{want: test.want, got: info}
+				}
+				return nil
+			})
 			began := time.Now()
 			err := removeWithin(t, r, "left", test.within)
 			if took := time.Since(began); took > test.within+time.Second {
@@ -176,7 +182,6 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 				t.Fatalf("Remove: %v, want an AbandonedError", err)
 			}
 			slices.Sort(left.Steps)
-			slices.Sort(test.left)
 			if !slices.Equal(left.Steps, test.left) {
 				t.Errorf("got abandoned steps %v (%v), want %v", left.Steps, err, test.left)
 			}
@@ -187,8 +192,9 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 // If its deadline passes while the app is still stopping, Remove names the known steps.
 func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	t.Parallel()
-	c, hang := dedicated(t), make(chan struct{})
-	var s traces
+	c, hang := fleettest.Cluster(t, "one"), make(chan struct{})
+	proxy, config := behindProxy(t, c, c.Kubeconfig())
+	s := traces{namespace: newNamespace(t, c)}
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Limits.StopTimeout = time.Minute
 		o.Modules = []registry.Module{s.module(), registry.NewModule("stubborn", registry.ModuleOptions{
@@ -198,9 +204,9 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 		})}
 	})
 	t.Cleanup(func() { close(hang) })
-	spawn(t, r, "left", configFor(t, c.Kubeconfig()))
-	if err := c.Kill(); err != nil {
-		t.Fatalf("Kill: %v", err)
+	spawn(t, r, "left", config)
+	if err := proxy.Set(network.Refuse()); err != nil {
+		t.Fatal(err)
 	}
 	expectState(t, r, "left", state.StateUnreachable, "Unreachable")
 	err := removeWithin(t, r, "left", 2*time.Second)
@@ -214,8 +220,8 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 // Remove waits for a starting app and runs its cleanup steps, which revert the changes of an earlier epoch.
 func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	t.Parallel()
-	c := dedicated(t)
-	var s traces
+	c, config := remote(t, "one")
+	s := traces{namespace: newNamespace(t, c)}
 	starting, removed := make(chan struct{}), make(chan struct{})
 	started := sync.OnceFunc(func() { close(starting) })
 	slow := registry.NewModule("slow", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle, p registry.Remote) {
@@ -227,14 +233,12 @@ func TestRegistry_RemoveWhileStarting(t *testing.T) {
 		}))
 	})})
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{slow, s.module()} })
-	config := configFor(t, c.Kubeconfig())
 	spawn(t, r, "early", config)
 	info, _ := r.Status("early")
 	if err := r.Stop(t.Context(), "early"); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	direct := clientFor(t, c)
-	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); err != nil || s.done != nil {
+	if err := s.find(t, c); err != nil || s.done != nil {
 		t.Fatalf("get the ConfigMap of the earlier epoch: %v; got steps %v, want none", err, s.done)
 	}
 
@@ -257,17 +261,7 @@ func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) {
 		t.Errorf("Remove: %v, want an AbandonedError with only the step that fails", err)
 	}
-	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := s.find(t, c); !apierrors.IsNotFound(err) {
 		t.Errorf("get the ConfigMap of the earlier epoch: %v, want NotFound", err)
 	}
-}
-
-// dedicated returns a cluster that only this test uses.
-func dedicated(t *testing.T) *fleet.Cluster {
-	t.Helper()
-	c, err := fleettest.New(t, fleet.Options{}).Create(t.Context(), fmt.Sprintf("own-%d", time.Now().UnixNano()%1e6))
-	if err != nil {
-		t.Fatalf("create a cluster: %v", err)
-	}
-	return c
 }

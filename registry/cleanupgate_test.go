@@ -32,8 +32,8 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, p := dedicated(t), &permit{}
-			var s traces
+			c, config := remote(t, "one")
+			s, p := traces{namespace: newNamespace(t, c)}, &permit{}
 			var refusals atomic.Int32
 			gate := func(name registry.ClusterName) (int64, error) {
 				term, err := p.gate(name)
@@ -45,7 +45,7 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 			r := newRegistry(t, func(o *registry.Options) {
 				o.Modules, o.Gate, o.Limits.StopTimeout = []registry.Module{s.module()}, gate, 2*time.Second
 			})
-			spawn(t, r, "gated", configFor(t, c.Kubeconfig()))
+			spawn(t, r, "gated", config)
 			p.closed.Store(true)
 			ended := make(chan error, 1)
 			go func() { ended <- removeWithin(t, r, "gated", test.within) }()
@@ -64,9 +64,8 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 			if errors.Is(err, registry.ErrNotLeader) == test.opens || (left.Gate == nil) != test.opens {
 				t.Errorf("Remove: %v with the error %v of the gate", err, left.Gate)
 			}
-			found := clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(trace()), trace())
-			if apierrors.IsNotFound(found) != test.opens {
-				t.Errorf("get the ConfigMap of the module: %v", found)
+			if err := s.find(t, c); apierrors.IsNotFound(err) != test.opens {
+				t.Errorf("get the ConfigMap of the module: %v", err)
 			}
 		})
 	}
@@ -75,17 +74,18 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 // The removal of a remote whose app could not start, because the gate has refused a write of a hook, says so.
 func TestRegistry_RemoveOfAnAppThatTheGateKeepsFromStarting(t *testing.T) {
 	t.Parallel()
+	_, config := remote(t, "one")
 	p, steps := &permit{}, registry.NewModule("steps", registry.ModuleOptions{Remote: fx.Options(
 		fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
 			return registry.CleanupStep{Name: "steps/one", Run: func(context.Context) error { return nil }}
 		})),
 		fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
-			l.Append(fx.StartHook(func(ctx context.Context) error { return client.IgnoreAlreadyExists(remote.Create(ctx, trace())) }))
+			l.Append(fx.StartHook(func(ctx context.Context) error { return remote.Create(ctx, some()) }))
 		}),
 	)})
 	p.closed.Store(true)
 	r := newRegistry(t, func(o *registry.Options) { o.Modules, o.Gate = []registry.Module{steps}, p.gate })
-	if err := r.Ensure("gated", configFor(t, dedicated(t).Kubeconfig())); err != nil {
+	if err := r.Ensure("gated", config); err != nil {
 		t.Fatal(err)
 	}
 	expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)

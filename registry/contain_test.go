@@ -17,16 +17,13 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -230,21 +227,6 @@ func TestContain_Panics(t *testing.T) {
 		setUp func(*ward, registry.Remote) error
 		says  string
 	}{
-		"an event handler": {func(w *ward, p registry.Remote) error {
-			return watching(p, handler.Funcs{CreateFunc: func(
-				context.Context, event.CreateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request],
-			) {
-				boom(w, p)
-			}})
-		}, "panic: boom"},
-		"a predicate": {func(w *ward, p registry.Remote) error {
-			return watching(p, &handler.EnqueueRequestForObject{}, builder.WithPredicates(
-				predicate.NewPredicateFuncs(func(client.Object) bool { boom(w, p); return true })))
-		}, "panic: boom"},
-		"a map function": {func(w *ward, p registry.Remote) error {
-			return watching(p, handler.EnqueueRequestsFromMapFunc(
-				func(context.Context, client.Object) []ctrl.Request { boom(w, p); return nil }))
-		}, "panic: boom"},
 		"a metadata-only map function": {func(w *ward, p registry.Remote) error {
 			return watching(p, handler.EnqueueRequestsFromMapFunc(
 				func(context.Context, client.Object) []ctrl.Request { boom(w, p); return nil }), builder.OnlyMetadata)
@@ -256,13 +238,6 @@ func TestContain_Panics(t *testing.T) {
 		"an indexer of the connection": {func(w *ward, p registry.Remote) error {
 			return p.Cluster.GetFieldIndexer().IndexField(w.t.Context(), &corev1.ConfigMap{}, "data",
 				func(client.Object) []string { boom(w, p); return nil })
-		}, "index data: panic: boom"},
-		"an index function": {func(w *ward, p registry.Remote) error {
-			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
-			if err != nil {
-				return err
-			}
-			return informer.AddIndexers(toolscache.Indexers{"data": func(any) ([]string, error) { boom(w, p); return nil, nil }})
 		}, "index data: panic: boom"},
 		"an index function that fails": {func(w *ward, p registry.Remote) error {
 			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
@@ -276,14 +251,6 @@ func TestContain_Panics(t *testing.T) {
 				return nil, nil
 			}})
 		}, "index data: boom"},
-		"a handler of an informer": {func(w *ward, p registry.Remote) error {
-			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
-			if err != nil {
-				return err
-			}
-			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { boom(w, p) }})
-			return err
-		}, "event handler: panic: boom"},
 		"a handler that ends its goroutine": {func(w *ward, p registry.Remote) error {
 			return watching(p, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
 				if w.isIll(p) {
@@ -295,16 +262,6 @@ func TestContain_Panics(t *testing.T) {
 		"a collector": {func(w *ward, p registry.Remote) error {
 			return p.Metrics.Register(collector{func() { boom(w, p) }})
 		}, "metrics collector: panic: boom"},
-		"a runnable that ends its goroutine": {func(w *ward, p registry.Remote) error {
-			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-				for poll := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-poll {
-					if w.isIll(p) {
-						runtime.Goexit()
-					}
-				}
-				return nil
-			}))
-		}, "runtime.Goexit"},
 		"a runnable": {func(w *ward, p registry.Remote) error {
 			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				seen, err := p.Cache.GetInformer(ctx, &corev1.ConfigMap{})

@@ -131,33 +131,3 @@ func TestEach_BoundsWhatRunsAtOnce(t *testing.T) {
 		t.Errorf("%d remotes were called, want %d", called, atOnce+1)
 	}
 }
-
-// The context of a call ends at the timeout, and the call has another second to return its result.
-func TestEach_Timeout(t *testing.T) {
-	t.Parallel()
-	r := newRegistry(t, nil)
-	_, config := remote(t, "one")
-	spawn(t, r, "polite", config)
-	spawn(t, r, "deaf", config)
-	const timeout = time.Second
-	release := make(chan struct{})
-	defer close(release)
-	results := registry.Each(t.Context(), r, registry.EachOptions{Timeout: timeout},
-		func(ctx context.Context, name registry.ClusterName, _ client.Client) (time.Duration, error) {
-			deadline, _ := ctx.Deadline()
-			left := time.Until(deadline)
-			<-ctx.Done()
-			if name == "deaf" {
-				<-release
-			}
-			return left, ctx.Err()
-		})
-	deaf, polite := results[0], results[1]
-	if polite.Value <= 0 || polite.Value > timeout {
-		t.Errorf("got %s until the deadline when a call begins, want %s at most", polite.Value, timeout)
-	}
-	const about = 100 * time.Millisecond
-	if deaf.Value != 0 || !errors.Is(deaf.Err, context.DeadlineExceeded) || deaf.Duration < timeout+time.Second-about {
-		t.Errorf("a call that does not return: got %+v, want it abandoned one second after its context ended", deaf)
-	}
-}

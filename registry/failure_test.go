@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -42,35 +40,15 @@ func (f *fault) broken() bool {
 
 func TestRegistry_ModuleFailures(t *testing.T) {
 	t.Parallel()
-	boom := errors.New("boom")
 	failing := func(f *fault) error {
 		if f.broken() {
-			return boom
+			return errors.New("boom")
 		}
 		return nil
 	}
-	panicking := func(f *fault) error {
+	panicking := func(f *fault) {
 		if f.broken() {
 			panic("boom")
-		}
-		return nil
-	}
-	hook := func(do func(*fault) error) func(*fault) fx.Option {
-		return func(f *fault) fx.Option {
-			return fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return do(f) })) })
-		}
-	}
-	runnable := func(do func(*fault) error) func(*fault) fx.Option {
-		return func(f *fault) fx.Option {
-			return fx.Invoke(func(mgr ctrl.Manager) error {
-				return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-					if err := do(f); err != nil {
-						return err
-					}
-					<-ctx.Done()
-					return nil
-				}))
-			})
 		}
 	}
 	type product struct{}
@@ -78,12 +56,21 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 		option func(*fault) fx.Option
 		reason string
 	}{
-		"an invoke fails":   {func(f *fault) fx.Option { return fx.Invoke(func() error { return failing(f) }) }, state.ReasonBuildFailed},
-		"an invoke panics":  {func(f *fault) fx.Option { return fx.Invoke(func() { _ = panicking(f) }) }, state.ReasonBuildFailed},
-		"a hook fails":      {hook(failing), state.ReasonStartFailed},
-		"a hook panics":     {hook(panicking), state.ReasonStartFailed},
-		"a runnable fails":  {runnable(failing), state.ReasonModuleFailed},
-		"a runnable panics": {runnable(panicking), state.ReasonModuleFailed},
+		"an invoke panics": {func(f *fault) fx.Option { return fx.Invoke(func() { panicking(f) }) }, state.ReasonBuildFailed},
+		"a hook panics": {func(f *fault) fx.Option {
+			return fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() { panicking(f) })) })
+		}, state.ReasonStartFailed},
+		"a runnable fails": {func(f *fault) fx.Option {
+			return fx.Invoke(func(mgr ctrl.Manager) error {
+				return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					if err := failing(f); err != nil {
+						return err
+					}
+					<-ctx.Done()
+					return nil
+				}))
+			})
+		}, state.ReasonModuleFailed},
 		"a constructor fails": {func(f *fault) fx.Option {
 			return fx.Options(
 				fx.Provide(func() (*product, error) { return &product{}, failing(f) }), fx.Invoke(func(*product) {}))
@@ -187,27 +174,6 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 	close(release)
 }
 
-// An app whose initial objects do not arrive before SyncTimeout fails, and names the module and the resource.
-func TestRegistry_SyncTimeout(t *testing.T) {
-	t.Parallel()
-	var c counter
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{c.module()}
-		o.Limits = registry.Limits{SyncTimeout: 4 * time.Second}
-	})
-	minted, err := fleettest.Cluster(t, "one").MintCertificate(t.Context(), fleet.User{Name: "nobody"})
-	if err != nil {
-		t.Fatalf("mint: %v", err)
-	}
-	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	info := expectState(t, r, "limited", state.StateFailed, state.ReasonCacheSyncTimedOut)
-	if !strings.Contains(info.Message, "counter") || !strings.Contains(info.Message, "configmaps") {
-		t.Errorf("got message %q, want it to name the module and the resource", info.Message)
-	}
-}
-
 // An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and
 // started again.
 func TestRegistry_Zombie(t *testing.T) {
@@ -260,35 +226,6 @@ func TestRegistry_Zombie(t *testing.T) {
 	})
 }
 
-func TestRegistry_MissingRights(t *testing.T) {
-	t.Parallel()
-	var c counter
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
-	one := fleettest.Cluster(t, "one")
-	clerk := fleet.User{Name: "clerk"}
-	minted, err := one.MintCertificate(t.Context(), clerk)
-	if err != nil {
-		t.Fatalf("mint: %v", err)
-	}
-	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	info := expectState(t, r, "limited", state.StateStarting, state.ReasonForbidden)
-	if !strings.Contains(info.Message, "configmaps") || !strings.Contains(info.Message, "counter") {
-		t.Errorf("got message %q, want it to name the module and the resource", info.Message)
-	}
-	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != state.ReasonForbidden {
-		t.Errorf("got identity %+v, want Unknown/Forbidden", info.Identity)
-	}
-	clerk.Rules = []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"},
-	}}
-	if _, err := one.MintCertificate(t.Context(), clerk); err != nil {
-		t.Fatalf("grant: %v", err)
-	}
-	expectState(t, r, "limited", state.StateReady, state.ReasonReady)
-}
-
 // A module whose API is missing reports this, and the other modules keep working.
 func TestRegistry_MissingAPI(t *testing.T) {
 	t.Parallel()
@@ -311,43 +248,6 @@ func TestRegistry_MissingAPI(t *testing.T) {
 		t.Errorf("got message %q, want it to name the kind", info.Message)
 	}
 	expectSeenBy(t, one, newConfigMap(t, one), "no-widgets")
-}
-
-func TestRegistry_ChecksModulesBeforeAnythingRuns(t *testing.T) {
-	t.Parallel()
-	type unknown struct{}
-	for name, c := range map[string]struct {
-		modules []registry.Module
-		text    string
-	}{
-		"a missing dependency": {
-			[]registry.Module{registry.NewModule("greedy", registry.ModuleOptions{Remote: fx.Invoke(func(*unknown) {})})},
-			"unknown",
-		},
-		"a bad name": {[]registry.Module{registry.NewModule("Bad Name", registry.ModuleOptions{})}, "DNS label"},
-		"a name twice": {
-			[]registry.Module{
-				registry.NewModule("same", registry.ModuleOptions{}), registry.NewModule("same", registry.ModuleOptions{}),
-			}, "twice",
-		},
-		"two modules that provide the same": {
-			[]registry.Module{
-				registry.NewModule("one", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
-				registry.NewModule("two", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
-			}, "do not work together",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hub := fleettest.Cluster(t, "hub").Config()
-			_, err := registry.New(registry.Options{
-				Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: c.modules,
-			})
-			if err == nil || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("New: %v, want an error with %q", err, c.text)
-			}
-		})
-	}
 }
 
 // An app provides every field that Remote lists, and the next epoch can register the same collectors again.

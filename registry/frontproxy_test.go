@@ -57,7 +57,6 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	}}
 	f.server = httptest.NewUnstartedServer(f)
 	f.server.EnableHTTP2, f.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
-	f.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 2000} // A thousand requests take no further connections.
 	f.server.StartTLS()
 	t.Cleanup(f.server.Close)
 	t.Cleanup(f.server.CloseClientConnections)

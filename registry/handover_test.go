@@ -76,66 +76,10 @@ func (s *shift) enter(epoch int64, object string) (leave func()) {
 	}
 }
 
-func (s *shift) hasSeen(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.seen[name] {
-		return errors.New(name + " was not reconciled")
-	}
-	return nil
-}
-
 // byName returns the configuration for the same cluster at another endpoint.
 func byName(t *testing.T, c *fleet.Cluster) state.Desired {
 	t.Helper()
 	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))
-}
-
-// While the server of a remote changes, leases do not fail, and controllers of two epochs never run at the same time.
-func TestRegistry_EndpointChange(t *testing.T) {
-	t.Parallel()
-	var s shift
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
-	c, here := remote(t, "one")
-	there := byName(t, c)
-	spawn(t, r, "moving", here)
-
-	stop, failures, calls := make(chan struct{}), make(chan error, 1), atomic.Int64{}
-	var callers sync.WaitGroup
-	for range 4 {
-		callers.Go(func() { failures <- keepCalling(t.Context(), r, "moving", stop, &calls) })
-	}
-	for i := range 6 {
-		config := []state.Desired{there, here}[i%2]
-		if err := r.Ensure("moving", config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
-		eventually(t, func() error {
-			info, _ := r.Status("moving")
-			if info.State != state.StateReady || info.Reason != state.ReasonReady || info.Server != config.Endpoint.Server {
-				return fmt.Errorf("got %s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
-			}
-			return nil
-		})
-		name := newConfigMap(t, c).Name
-		eventually(t, func() error { return s.hasSeen(name) })
-	}
-	close(stop)
-	go func() {
-		callers.Wait()
-		close(failures)
-	}()
-	for err := range failures {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.overlap) > 0 {
-		t.Errorf("controllers of two epochs ran at the same time: %v", s.overlap)
-	}
-	t.Logf("6 changes of the endpoint during %d calls of WithClient", calls.Load())
 }
 
 // While the server of a remote changes back and forth, also while one app replaces another, leases do not fail.

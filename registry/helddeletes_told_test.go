@@ -106,24 +106,6 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 	}
 }
 
-// The end of the process ends no hold.
-func TestDeletes_ShutdownKeepsHolds(t *testing.T) {
-	t.Parallel()
-	r, app, outside := appOf(t, nil)
-	namespace := objectsOf(t, outside, 21)
-	for i := range 21 {
-		if err := app.Client.Delete(t.Context(), configMap(namespace, i)); err != nil && !deletes.IsHeld(err) {
-			t.Fatal(err)
-		}
-	}
-	if err := r.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if held := r.HeldDeletes(); len(held) != 1 {
-		t.Errorf("the holds are %+v, want 1", held)
-	}
-}
-
 // The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its
 // holds.
 func TestDeletes_StopKeepsHolds(t *testing.T) {

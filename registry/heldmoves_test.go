@@ -104,17 +104,3 @@ func TestDeletes_HoldMoves(t *testing.T) {
 		return nil
 	})
 }
-
-// A registry that shares its remotes needs a gate and a name.
-func TestNew_AliveNeedsGateAndReplica(t *testing.T) {
-	t.Parallel()
-	hub := fleettest.Cluster(t, "hub").Config()
-	var has runner
-	for what, o := range map[string]registry.Options{"gate": {Replica: "a"}, "replica": {Gate: has.gate("a")}} {
-		o.Hub, o.HubMapper, o.Scheme = hub, mapperFor(t, hub), scheme(t)
-		o.Alive = func(string) bool { return true }
-		if _, err := registry.New(o); err == nil {
-			t.Errorf("without the %s, New returns no error", what)
-		}
-	}
-}

@@ -119,6 +119,9 @@ func TestDeletes_NextRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.HeldDeletes()[0].ID
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	next, app, _ := appOf(t, func(o *registry.Options) { o.Holds = key })
 	if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
 		t.Errorf("a delete in the next registry: %v", err)

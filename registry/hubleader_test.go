@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.uber.org/fx"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -334,49 +333,5 @@ func TestHubParts_OnLeaderEndOfHub(t *testing.T) {
 			l.lead()
 			expectPart(t, r, "hooks", state.ModuleRunning, "")
 		}
-	}
-}
-
-// referee counts the hub parts that work at a time.
-type referee struct {
-	working, most atomic.Int64
-	begun         chan struct{}
-}
-
-// part returns a module whose hub part works.
-func (f *referee) part() registry.Module {
-	return registry.NewModule("leads", registry.ModuleOptions{HubRuns: registry.OnLeader, Hub: fx.Invoke(func(p registry.HubPart) error {
-		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			now := f.working.Add(1)
-			for most := f.most.Load(); now > most && !f.most.CompareAndSwap(most, now); most = f.most.Load() {
-			}
-			defer f.working.Add(-1)
-			f.begun <- struct{}{}
-			<-ctx.Done()
-			return p.APIReader.Get(context.WithoutCancel(ctx), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
-		}))
-	})})
-}
-
-// Of two replicas exactly one has the part at work between the changes of the leader, and never both.
-func TestHubParts_OnLeaderOneAtATime(t *testing.T) {
-	t.Parallel()
-	f := &referee{begun: make(chan struct{}, 10)}
-	leaders := []*leader{newLeader(t), newLeader(t)}
-	for _, l := range leaders {
-		_, run := ledHub(t, l, registry.Options{}, f.part())
-		run()
-	}
-	for i := range 20 {
-		l := leaders[i%2]
-		l.lead()
-		<-f.begun
-		if n := f.working.Load(); n != 1 {
-			t.Fatalf("after change %d %d hub parts are at work, want 1", i, n)
-		}
-		expectEnd(t, "the work of a leadership", l.depose())
-	}
-	if n, most := f.working.Load(), f.most.Load(); n != 0 || most != 1 {
-		t.Errorf("got %d hub parts at work at the end and up to %d at a time, want 0 and 1", n, most)
 	}
 }

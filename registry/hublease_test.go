@@ -20,7 +20,7 @@ import (
 // affected.
 func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	begin, ended := make(chan struct{}), make(chan error, 1)
 	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {

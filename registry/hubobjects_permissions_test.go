@@ -89,21 +89,6 @@ func TestHubObjects_Refused(t *testing.T) {
 	}
 }
 
-// A module that watches what it does not declare fails, and the status names the missing rule.
-func TestHubObjects_UndeclaredFails(t *testing.T) {
-	t.Parallel()
-	module := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(copier{test: "undeclared"}.setUp)})
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
-	_, config := remote(t, "one")
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
-	info := expectState(t, r, "one", state.StateFailed, state.ReasonBuildFailed)
-	if !strings.Contains(info.Message, "watch configmaps in the hub; add it to its HubRules") {
-		t.Errorf("the message is %q", info.Message)
-	}
-}
-
 // A hub that lacks a permission which a module declares shows that in the status of the app, which starts when the permission is
 // granted.
 func TestHubObjects_Denied(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // the value of the next life of the hub part.
 func TestHubParts_SharedValueWaits(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	var lives atomic.Int64
 	var broken atomic.Bool
 	var seen atomic.Int64

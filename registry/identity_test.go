@@ -89,23 +89,6 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 	}
 }
 
-// A remote that was registered with the Secret of another remote recovers with its own Secret.
-func TestRegistry_RefusedIdentityHeals(t *testing.T) {
-	t.Parallel()
-	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
-	_, oneConfig := remote(t, "one")
-	_, twoConfig := remote(t, "two")
-	spawn(t, r, "a", oneConfig)
-	if err := r.Ensure("b", oneConfig); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	expectState(t, r, "b", state.StateFailed, state.ReasonDuplicate)
-	if err := r.Ensure("b", twoConfig); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	expectState(t, r, "b", state.StateReady, state.ReasonReady)
-}
-
 func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var ns corev1.Namespace

@@ -5,7 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,19 +64,6 @@ func TestRegistry_Impersonate(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
 		t.Errorf("user info of an app on the hub, -want +got:\n%s", diff)
-	}
-}
-
-func TestNew_ChecksAppsNamespace(t *testing.T) {
-	t.Parallel()
-	hub, _ := remote(t, "hub")
-	for _, namespace := range []string{"", "a:b", "A"} {
-		_, err := registry.New(registry.Options{
-			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Impersonate: true, AppsNamespace: namespace,
-		})
-		if err == nil || !strings.Contains(err.Error(), "AppsNamespace") {
-			t.Errorf("New with namespace %q: got %v, want an error about AppsNamespace", namespace, err)
-		}
 	}
 }
 

@@ -5,8 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,19 +47,6 @@ func (n *notes) isOpen(name registry.ClusterName) bool {
 	return n.open[name]
 }
 
-// begins returns the names of the apps that have started, in the order of their starts.
-func (n *notes) begins() []registry.ClusterName {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var names []registry.ClusterName
-	for _, line := range n.lines {
-		if name, ok := strings.CutPrefix(line, "begin "); ok {
-			names = append(names, registry.ClusterName(name))
-		}
-	}
-	return names
-}
-
 // The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a
 // while.
 func TestRegistry_Journal(t *testing.T) {
@@ -88,63 +73,6 @@ func TestRegistry_Journal(t *testing.T) {
 				return nil
 			})
 		})
-	}
-}
-
-// Suspects, which are apps with a recorded crash, start after all other apps that wait for a start, even if they are
-// registered first.
-func TestRegistry_SuspectsGoLast(t *testing.T) {
-	t.Parallel()
-	n := &notes{open: map[registry.ClusterName]bool{}}
-	holding, release := make(chan struct{}), make(chan struct{})
-	holds := sync.OnceFunc(func() { close(holding) })
-	hold := registry.NewModule("hold", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle, p registry.Remote) {
-		l.Append(fx.StartHook(func() {
-			if p.Name == "running" {
-				holds()
-				<-release
-			}
-		}))
-	})})
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Journal, o.Modules, o.Limits.Starts = n, []registry.Module{hold}, 2
-	})
-	_, config := remote(t, "one")
-	suspects, others := []registry.ClusterName{"suspect-a", "suspect-b"}, []registry.ClusterName{"a", "b", "c", "d"}
-	all := slices.Concat([]registry.ClusterName{"running"}, suspects, others)
-	ensure := func(names []registry.ClusterName, record state.CrashRecord, check func(registry.Status) bool) {
-		config.CrashRecord = record
-		for _, name := range names {
-			if err := r.Ensure(name, config); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
-			eventually(t, func() error {
-				if info, _ := r.Status(name); !check(info) {
-					return &stateError{got: info}
-				}
-				return nil
-			})
-		}
-	}
-	// A quarantine keeps the apps from starting before all remotes were contacted. Then one suspect, which starts alone,
-	// holds the queue while the other apps enter it.
-	ensure(all, state.CrashRecord{Until: time.Now().Add(time.Hour)}, func(s registry.Status) bool { return s.Reason == state.ReasonQuarantined })
-	starts := func(s registry.Status) bool { return s.Epoch > 0 }
-	ensure(all[:1], state.CrashRecord{Crashes: 2}, starts)
-	<-holding
-	ensure(suspects[:1], state.CrashRecord{Crashes: 1}, starts)
-	ensure(suspects[1:], state.CrashRecord{Crashes: 2}, starts)
-	ensure(others, state.CrashRecord{}, starts)
-	close(release)
-	for _, name := range all {
-		expectState(t, r, name, state.StateReady, state.ReasonReady)
-	}
-	begins := n.begins()
-	first := slices.IndexFunc(begins, func(name registry.ClusterName) bool { return slices.Contains(suspects, name) })
-	for _, name := range others {
-		if slices.Index(begins, name) > first {
-			t.Errorf("%s starts after a suspect: %v", name, begins)
-		}
 	}
 }
 

@@ -49,10 +49,10 @@ func seriesOf(t *testing.T, from prometheus.Gatherer, label, value string) map[s
 }
 
 // Remotes, apps, probes, requests and reconciles are measured, each under its remote's name, and all series of a remote
-// are removed with the remote.
+// are removed with the remote. Every metric has the prefix clusterfx_ and a sentence as its help text.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	all := prometheus.NewRegistry()
 	r := newRegistry(t, func(o *registry.Options) { o.Metrics, o.Modules = all, []registry.Module{watcher()} })
 	spawn(t, r, "measured", config)
@@ -89,6 +89,15 @@ func TestMetrics(t *testing.T) {
 	if got := metric(t, all, "clusterfx_clusters", of("state", "Ready")); got != 1 {
 		t.Errorf("got %v Ready remotes, want 1", got)
 	}
+	families, err := all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "clusterfx_") || !strings.HasSuffix(f.GetHelp(), ".") {
+			t.Errorf("metric %s has help %q, want the prefix clusterfx_ and a full stop", f.GetName(), f.GetHelp())
+		}
+	}
 	for _, name := range []registry.ClusterName{"measured", "dead"} {
 		if err := r.Stop(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -102,7 +111,7 @@ func TestMetrics(t *testing.T) {
 // Aggregated metrics, which are for thousands of remotes, have no series of a single remote.
 func TestMetrics_Aggregated(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	all := prometheus.NewRegistry()
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Metrics, o.Modules, o.AggregateMetrics = all, []registry.Module{watcher()}, true
@@ -125,22 +134,5 @@ func TestMetrics_Aggregated(t *testing.T) {
 	}
 	if got := metric(t, all, "clusterfx_remote_requests_total", map[string]string{"cluster": "", "code": "2xx"}); got < 4 {
 		t.Errorf("got %v requests of all remotes, want 4 or more", got)
-	}
-}
-
-// Every metric has the prefix clusterfx_ and a sentence as its help text.
-func TestMetrics_Named(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	all := prometheus.NewRegistry()
-	spawn(t, newRegistry(t, func(o *registry.Options) { o.Metrics = all }), "a", config)
-	families, err := all.Gather()
-	if err != nil || len(families) == 0 {
-		t.Fatalf("got %d metrics, %v", len(families), err)
-	}
-	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "clusterfx_") || !strings.HasSuffix(f.GetHelp(), ".") {
-			t.Errorf("metric %s has help %q, want the prefix clusterfx_ and a full stop", f.GetName(), f.GetHelp())
-		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -54,7 +52,7 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 // clients are in use.
 func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	var asked sync.Map
 	ways := make(chan registry.Remote, 1)
 	r := newRegistry(t, func(o *registry.Options) {
@@ -112,69 +110,10 @@ func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	}
 }
 
-// Middleware is applied in the order of the Order fields, then of the names.
-func TestMiddleware_Order(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	var mu sync.Mutex
-	var order []string
-	note := func(name string) registry.Middleware {
-		return registry.Middleware{Name: name, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
-				if r.Header.Get("Middleware-Test") != "" || strings.Contains(r.URL.Path, "order-test") {
-					mu.Lock()
-					order = append(order, name)
-					mu.Unlock()
-				}
-				return next.RoundTrip(r)
-			})
-		}}
-	}
-	first := note("z")
-	first.Order = -1
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Middleware = []registry.Middleware{note("b"), note("a"), first, note("c")}
-	})
-	spawn(t, r, "a", config)
-	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
-		return client.IgnoreNotFound(c.GetAPIReader().Get(ctx, client.ObjectKey{Name: "order-test"}, &corev1.Namespace{}))
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	if want := []string{"z", "a", "b", "c"}; err != nil || !slices.Equal(order, want) {
-		t.Errorf("got order %v (%v), want %v", order, err, want)
-	}
-}
-
-// A middleware that panics fails the requests of its remotes, and does not affect other remotes.
-func TestMiddleware_Panics(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	bad := refusing("bad", &sync.Map{})
-	bad.Transport = func(registry.ClusterName, http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(*http.Request) (*http.Response, error) { panic("on purpose") })
-	}
-	worse := bad
-	worse.Name, worse.Select = "worse", func(info registry.Status) bool { return info.Labels["worse"] != "" && info.Modules[0].Name != "" }
-	r := newRegistry(t, func(o *registry.Options) { o.Middleware = []registry.Middleware{bad, worse} })
-	spawn(t, r, "well", config)
-	for label, name := range map[string]string{"refuse": "bad", "worse": "worse"} {
-		config.Labels = map[string]string{label: "yes"}
-		if err := r.Ensure(registry.ClusterName(name), config); err != nil {
-			t.Fatal(err)
-		}
-		info := expectState(t, r, registry.ClusterName(name), state.StateFailed, state.ReasonStartFailed)
-		if !strings.Contains(info.Message, name) {
-			t.Errorf("got no middleware %s in message: %s", name, info.Message)
-		}
-	}
-	expectState(t, r, "well", state.StateReady, state.ReasonReady)
-}
-
 // A middleware changes the limits of the remotes that it selects: changed limits start another app.
 func TestMiddleware_Client(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	slow := registry.Middleware{
 		Name:   "slow",
 		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
@@ -211,41 +150,5 @@ func TestMiddleware_Client(t *testing.T) {
 	})
 	if took := ten(); took < 2*time.Second {
 		t.Errorf("eight requests took %s with one per second after five, want 2s or more", took)
-	}
-}
-
-// A response that a middleware has built itself is treated like a response of the remote, even if it has no body.
-func TestMiddleware_OwnAnswers(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Middleware = []registry.Middleware{{Name: "teapot", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
-				if strings.HasSuffix(r.URL.Path, "/secrets") {
-					return &http.Response{StatusCode: http.StatusTeapot, Request: r, Header: http.Header{}}, nil
-				}
-				return next.RoundTrip(r)
-			})
-		}}}
-	})
-	spawn(t, r, "a", config)
-	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
-		return c.GetAPIReader().List(ctx, &corev1.SecretList{})
-	})
-	if code := apierrors.ReasonForError(err); err == nil || code == metav1.StatusReasonNotFound {
-		t.Errorf("list with status 418: got %v, want an error other than NotFound", err)
-	}
-}
-
-func TestNew_ChecksMiddleware(t *testing.T) {
-	t.Parallel()
-	hub, _ := remote(t, "hub")
-	for _, all := range [][]registry.Middleware{{{}}, {{Name: "a"}, {Name: "a"}}} {
-		_, err := registry.New(registry.Options{
-			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Middleware: all,
-		})
-		if err == nil {
-			t.Errorf("New accepts middleware %v", all)
-		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -84,7 +83,7 @@ func (s *scanner) expect(t testing.TB, where string, want scan) {
 // changes the configuration replaces the app.
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	var s scanner
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{s.module()}
@@ -138,43 +137,9 @@ func TestConfig_OfTheHub(t *testing.T) {
 	want := defaultScan()
 	want.Size = 7
 	s.expect(t, "hub", want)
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	spawn(t, r, "a", config)
 	info, _ := r.Status("a")
 	want.Paths = []string{"/remote"}
 	s.expect(t, fmt.Sprint("a/", info.Epoch), want)
-}
-
-func TestNew_ChecksConfigs(t *testing.T) {
-	t.Parallel()
-	hub, _ := remote(t, "hub")
-	all := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	cases := map[string]struct {
-		config moduleconfig.Config
-		says   string
-	}{
-		"an unknown module":          {moduleconfig.Config{Name: "scaner"}, `"scaner"`},
-		"an unknown field":           {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"sise": 1}`)}, "sise"},
-		"another case":               {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"Size": 1}`)}, "Size"},
-		"a number for a text":        {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"targets": [{"name": 1.30}]}`)}, "name"},
-		"no selector":                {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Config: json.RawMessage(`{}`)}}}, "it has no selector"},
-		"another type":               {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"size": "much"}`)}, "size"},
-		"a value that is refused":    {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"size": -1}`)}, "below zero"},
-		"an override that is wrong":  {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Selector: all, Config: json.RawMessage(`{"size": -1}`)}}}, "overrides[0]"},
-		"a selector that is wrong":   {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}}, "overrides[0]"},
-		"a module without a setting": {moduleconfig.Config{Name: "counter", Config: json.RawMessage(`{}`)}, "no configuration"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := registry.New(registry.Options{
-				Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t),
-				Modules:       []registry.Module{(&scanner{}).module(), (&counter{}).module()},
-				ModuleConfigs: []moduleconfig.Config{c.config},
-			})
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.config.Name) {
-				t.Errorf("New: got %v, want the module and %q", err, c.says)
-			}
-		})
-	}
 }

@@ -84,7 +84,7 @@ func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Prox
 // permissions are granted the module starts; when they are revoked it is stopped, and the other modules continue.
 func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	t.Parallel()
-	c, _ := remote(t, "a")
+	c, _ := remote(t, "one")
 	proxy, config := behindProxy(t, c, limitedKubeconfig(t, c, "no-secrets",
 		rule("configmaps", "get", "list", "watch", "patch"), rule("namespaces", "get")))
 	var count counter
@@ -145,7 +145,7 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 // Remove names the cleanup steps that have not run, including the steps of modules that no longer run.
 func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 	t.Parallel()
-	c, _ := remote(t, "a")
+	c, _ := remote(t, "one")
 	config := limited(t, c, "loses-rights", rule("namespaces", "get"), rule("secrets", "list"))
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{registry.NewModule("owner", registry.ModuleOptions{
@@ -179,7 +179,7 @@ func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 // namespace.
 func TestRules_InNamespaces(t *testing.T) {
 	t.Parallel()
-	c, _ := remote(t, "a")
+	c, _ := remote(t, "one")
 	config := limited(t, c, "in-namespaces", rule("namespaces", "get"))
 	admin := clientFor(t, c)
 	var namespaces []string
@@ -224,7 +224,7 @@ func TestRules_InNamespaces(t *testing.T) {
 // If no module declares permissions, no access review is sent, and the condition Authorized is not set.
 func TestRules_NoneDeclared(t *testing.T) {
 	t.Parallel()
-	f, config := newFront(t, fleettest.Cluster(t, "a"))
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	f.set(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") }, f.honest.ServeHTTP)
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{registry.NewModule("reader", registry.ModuleOptions{ // so that there is a preflight

@@ -90,15 +90,3 @@ func TestSelected(t *testing.T) {
 		}
 	}
 }
-
-func TestNew_ChecksHubNamespaces(t *testing.T) {
-	t.Parallel()
-	hub, _ := remote(t, "hub")
-	_, err := registry.New(registry.Options{
-		Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t),
-		Modules: []registry.Module{registry.NewModule("limited", registry.ModuleOptions{HubNamespaces: []string{"default", "*"}})},
-	})
-	if err == nil || !strings.Contains(err.Error(), `module "limited": "*" is not the name of a namespace`) {
-		t.Errorf("New: got %v, want an error about the namespace *", err)
-	}
-}

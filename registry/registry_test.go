@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -181,34 +181,24 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 func TestRegistry_OutageAndReturn(t *testing.T) {
 	t.Parallel()
 	var c counter
-	f := fleettest.New(t, fleet.Options{})
-	one, err := f.Create(t.Context(), "one")
-	if err != nil {
-		t.Fatalf("create a cluster: %v", err)
-	}
+	one := fleettest.Cluster(t, "one")
+	proxy, config := behindProxy(t, one, one.Kubeconfig())
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
-	config := configFor(t, one.Kubeconfig())
 	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
 	spawn(t, r, "one", config)
 
-	for name, fault := range map[string]struct {
-		cut, mend func() error
-		reason    string
-	}{
-		"refused": {one.Kill, func() error { return one.Restart(t.Context()) }, "Unreachable"},
-		"silent":  {one.Pause, one.Resume, "TimedOut"},
-	} {
+	for reason, fault := range map[string]network.Fault{"Unreachable": network.Refuse(), "TimedOut": network.Blackhole()} {
 		before, _ := r.Status("one")
-		if err := fault.cut(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		if err := proxy.Set(fault); err != nil {
+			t.Fatal(err)
 		}
-		expectState(t, r, "one", state.StateUnreachable, fault.reason)
-		if err := fault.mend(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		expectState(t, r, "one", state.StateUnreachable, reason)
+		if err := proxy.Set(network.Pass()); err != nil {
+			t.Fatal(err)
 		}
 		after := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 		if after.Epoch <= before.Epoch {
-			t.Errorf("%s: got epoch %d after %d, want a new epoch", name, after.Epoch, before.Epoch)
+			t.Errorf("%s: got epoch %d after %d, want a new epoch", reason, after.Epoch, before.Epoch)
 		}
 		expectSeenBy(t, one, newConfigMap(t, one), "one")
 	}
@@ -263,16 +253,13 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 }
 
+// A remote that starts and ends again and again leaves nothing behind, which TestMain checks.
 func TestRegistry_Cycles(t *testing.T) {
 	t.Parallel()
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
 	_, config := remote(t, "one")
-	cycles := 20
-	if os.Getenv("CLUSTERFX_FAULTS") == "all" {
-		cycles = 100
-	}
-	for range cycles { // TestMain checks for leaked goroutines.
+	for range 10 {
 		spawn(t, r, "cycle", config)
 		if err := r.Stop(t.Context(), "cycle"); err != nil {
 			t.Fatalf("Stop: %v", err)
@@ -285,9 +272,7 @@ func TestRegistry_Cycles(t *testing.T) {
 
 func TestRegistry_ShutdownIsFinal(t *testing.T) {
 	t.Parallel()
-	r := newRegistry(t, nil)
-	_, config := remote(t, "one")
-	spawn(t, r, "one", config)
+	r, config := newRegistry(t, nil), state.Desired{}
 	if err := r.Shutdown(t.Context()); err != nil {
 		t.Fatalf("Shutdown: %v", err)
 	}

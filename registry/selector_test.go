@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,85 +66,6 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	if err := failed(); err != nil {
 		t.Errorf("WithClient: %v", err)
 	}
-}
-
-// A label selects and deselects a module. A label that selects no module restarts no app.
-func TestSelector_Labels(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	var count counter
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{count.module(), registry.NewModule("edge", registry.ModuleOptions{
-			Select: registry.Selector{Labels: labels.SelectorFromSet(labels.Set{"tier": "edge"})},
-			Remote: fx.Invoke(func(registry.Remote) {}),
-		})}
-	})
-	spawn(t, r, "a", config)
-	failed := lendAllTheTime(t, r, "a")
-	for i, step := range []struct {
-		labels map[string]string
-		epoch  int64
-		edge   bool
-	}{
-		{map[string]string{"owner": "me"}, 1, false},
-		{map[string]string{"tier": "edge"}, 2, true},
-		{map[string]string{"tier": "edge", "owner": "you"}, 2, true},
-		{nil, 3, false},
-	} {
-		config.Labels, config.Revision = step.labels, fmt.Sprint(i)
-		if err := r.Ensure("a", config); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, func() error {
-			info, _ := r.Status("a")
-			if info.Revision != config.Revision || info.State != state.StateReady || info.Epoch != step.epoch ||
-				info.App.Status != metav1.ConditionTrue || (len(info.Modules) == 2) != step.edge {
-				return fmt.Errorf("step %d: got epoch %d with %v, %s: %s", i, info.Epoch, info.Modules, info.State, info.Message)
-			}
-			return nil
-		})
-	}
-	if err := failed(); err != nil {
-		t.Errorf("WithClient: %v", err)
-	}
-}
-
-func TestSelector_Version(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "a")
-	r := newRegistry(t, func(o *registry.Options) {
-		none := fx.Invoke(func(registry.Remote) {})
-		o.Modules = []registry.Module{
-			registry.NewModule("now", registry.ModuleOptions{Remote: none, Select: registry.Selector{MinVersion: "1.30"}}),
-			registry.NewModule("later", registry.ModuleOptions{Remote: none, Select: registry.Selector{MinVersion: "99.0"}}),
-		}
-	})
-	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "now", state.ModuleRunning, state.ReasonRunning)
-	expectModule(t, r, "a", "later", state.ModuleWaiting, state.ReasonVersionUnsupported)
-}
-
-func TestNew_ChecksSelectors(t *testing.T) {
-	t.Parallel()
-	for name, s := range map[string]registry.Selector{
-		"a bound that is no version": {MinVersion: "new"},
-		"bounds without a version":   {MinVersion: "1.31", BelowVersion: "1.31"},
-		"a kind without a version":   {Requires: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}},
-	} {
-		if err := newInvalid(t, registry.NewModule("one", registry.ModuleOptions{Select: s})); err == nil {
-			t.Errorf("New accepts %s", name)
-		}
-	}
-}
-
-// newInvalid returns the error of New for modules.
-func newInvalid(t *testing.T, modules ...registry.Module) error {
-	t.Helper()
-	hub, _ := remote(t, "hub")
-	_, err := registry.New(registry.Options{
-		Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Modules: modules,
-	})
-	return err
 }
 
 // names is a reconciler that records the names of its objects.

@@ -109,7 +109,7 @@ func hubAppOf(
 // share them and in other modules.
 func TestShare(t *testing.T) {
 	t.Parallel()
-	_, config := remote(t, "a")
+	_, config := remote(t, "one")
 	var built []*users
 	newUsers := func() *users {
 		one := &users{}

@@ -71,6 +71,9 @@ func TestUndeclared_ListAndWatch(t *testing.T) {
 	const problem = `module counter does not declare "list and watch configmaps" in its Rules`
 	undeclared := state.Problem{Kind: state.ProblemUndeclaredRule}
 	one := info.Modules[0]
+	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != state.ReasonForbidden {
+		t.Errorf("got identity %+v, want Unknown/Forbidden", info.Identity)
+	}
 	if info.App.Message != problem || !strings.Contains(one.Message, problem) ||
 		info.App.Problem != undeclared || info.Problem != undeclared || one.Problem != undeclared || one.Controllers[0].Problem != undeclared {
 		t.Errorf("got %+v, want the undeclared rule in each message and problem", info)
