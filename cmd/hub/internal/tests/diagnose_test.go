@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// diagnosed is an installation in a namespace of its own, without a hub.
+type diagnosed struct {
+	diagnose.Installation
+	t *testing.T
+}
+
+func newDiagnosed(t *testing.T) *diagnosed {
+	t.Helper()
+	cluster := fleettest.Cluster(t, "hub")
+	fleettest.InstallCRDs(t, cluster.Config())
+	c, err := access.New("the hub", cluster.Config())
+	must(t, err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "diagnose-"}}
+	must(t, c.Create(t.Context(), namespace))
+	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace.Name, Lease: "mode"}, t}
+}
+
+// create creates an object of the protocol of replicas.
+func (d *diagnosed) create(o client.Object, name, kind string, annotations map[string]string) {
+	d.t.Helper()
+	o.SetNamespace(d.Namespace)
+	o.SetName(name)
+	o.SetLabels(map[string]string{"clusterfx.dev/sharding": kind})
+	o.SetAnnotations(annotations)
+	must(d.t, d.Hub.Create(d.t.Context(), o))
+}
+
+// lease returns a Lease with a holder that was renewed some time ago.
+func leaseOf(holder string, ago time.Duration, seconds int32) *coordinationv1.Lease {
+	at := metav1.NewMicroTime(time.Now().Add(-ago))
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds}}
+}
+
+// finds returns the findings of a check, and what they say.
+func (d *diagnosed) finds(check string) (levels []diagnose.Level, text string) {
+	d.t.Helper()
+	for _, f := range d.Check(d.t.Context()) {
+		if f.Check != check {
+			continue
+		}
+		levels = append(levels, f.Level)
+		text += fmt.Sprintf("%s %s (%s); ", f.Level, f.Text, f.Advice)
+		if (f.Level == diagnose.OK) != (f.Advice == "") {
+			d.t.Errorf("the advice on %q is %q", f.Text, f.Advice)
+		}
+	}
+	return levels, text
+}
+
+// In Sharded mode the lease of the installation has no end, so the replicas and the holders of the shards decide.
+func TestInstallation_LeaseOfSharded(t *testing.T) {
+	t.Parallel()
+	const live, drained, leaving, over = "live", "drained", "leaving", "over"
+	for name, c := range map[string]struct {
+		shards, unheld int // the first replica has the others
+		replicas       []string
+		want           []diagnose.Level
+		text           string
+	}{
+		"no shards yet":              {0, 0, nil, []diagnose.Level{diagnose.Failure}, "none of them has created the shards yet"},
+		"all live":                   {3, 0, []string{live, live, over}, []diagnose.Level{diagnose.OK}, "2 replicas are live, and all 3"},
+		"a replica is drained":       {3, 0, []string{live, drained}, []diagnose.Level{diagnose.OK}, "1 replica is live, and all 3"},
+		"shards without a holder":    {3, 2, []string{live, over}, []diagnose.Level{diagnose.Warning}, "1 replica is live, and 2 of 3 shards have no live holder"},
+		"no shard has a holder":      {3, 3, []string{live}, []diagnose.Level{diagnose.Failure}, "1 replica is live, and 3 of 3 shards"},
+		"none is live":               {3, 0, []string{over}, []diagnose.Level{diagnose.Failure}, "no replica is live, and 3 of 3 shards"},
+		"the last replica ends":      {3, 0, []string{leaving, over}, []diagnose.Level{diagnose.Failure}, "no replica is live: the replicas that hold the shards are about to end"},
+		"the drain of all: no drain": {3, 0, []string{drained}, []diagnose.Level{diagnose.OK, diagnose.Warning}, "all live replicas are drained"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			d := newDiagnosed(t)
+			const decade = 10 * 365 * 24 * 60 * 60
+			d.create(leaseOf(d.Namespace+"/clusterfx-sharding", 0, decade), d.Lease, "mode", nil)
+			if c.shards > 0 {
+				d.create(&corev1.ConfigMap{Data: map[string]string{"shards": fmt.Sprint(c.shards), "complete": "true"}}, "clusterfx-sharding", "installation", nil)
+			}
+			for i := range c.shards {
+				record, epoch := &coordinationv1.Lease{}, int32(1)
+				if record.Spec.LeaseTransitions = &epoch; i >= c.unheld {
+					holder := "hub-0/incarnation"
+					record.Spec.HolderIdentity = &holder
+				}
+				d.create(record, fmt.Sprint("clusterfx-shard-", i), "record", map[string]string{"clusterfx.dev/shards": fmt.Sprint(c.shards)})
+			}
+			for i, state := range c.replicas {
+				ago := map[string]time.Duration{over: time.Hour}[state]
+				annotations := map[string]map[string]string{drained: {"clusterfx.dev/drain": "true"}, leaving: {"clusterfx.dev/leaving": "true"}}[state]
+				d.create(leaseOf("incarnation", ago, 600), fmt.Sprint("hub-", i), "replica", annotations)
+			}
+			if levels, text := d.finds("lease"); !slices.Equal(levels, c.want) || !strings.Contains(text, c.text) {
+				t.Errorf("got %s want %v with: %s", text, c.want, c.text)
+			}
+		})
+	}
+}
+
+// A hub part that waits until its replica leads is no trouble.
+func TestInstallation_Modules(t *testing.T) {
+	t.Parallel()
+	d := newDiagnosed(t)
+	runs := partreport.Part{Module: "runs", State: state.ModuleRunning}
+	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonNotLeader}
+	failed := partreport.Part{Module: "failed", State: state.ModuleFailed, Reason: state.ReasonModuleFailed}
+	reports := &corev1.ConfigMap{Data: map[string]string{}}
+	report := func(replica string, parts ...partreport.Part) {
+		t.Helper()
+		text, err := json.Marshal(partreport.Report{Written: metav1.Now(), Replica: replica, Parts: parts})
+		must(t, err)
+		reports.Data["hub-parts."+replica+".json"] = string(text)
+	}
+	report("another", runs, standsBy)
+	report("one", runs, standsBy)
+	d.create(reports, partreport.Name, "reports", nil)
+	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.OK}) || !strings.Contains(text, "2 hub parts run") {
+		t.Errorf("got %s want that two hub parts run", text)
+	}
+	report("one", runs, standsBy, failed)
+	must(t, d.Hub.Update(t.Context(), reports))
+	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.Failure}) || !strings.Contains(text, "module failed is Failed (ModuleFailed)") {
+		t.Errorf("got %s want that one hub part has failed", text)
+	}
+}

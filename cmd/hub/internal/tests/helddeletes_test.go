@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// No allowance is lost when several operators allow deletes at the same time, of the same hold and of another hold. Those
+// who allow what is known to wait allow it once.
+func TestAllow_AtTheSameTime(t *testing.T) {
+	t.Parallel()
+	const id, other, known = "mirror-configmaps-aaaa", "mirror-secrets-bbbb", "mirror-pods-cccc"
+	hub, err := access.New("the hub", fleettest.Cluster(t, "hub").Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(e holds.Entry) string {
+		value, err := e.Text()
+		if err != nil {
+			t.Error(err)
+		}
+		return value
+	}
+	stored := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: cluster.HoldsName},
+		Data: map[string]string{
+			id:    text(holds.Entry{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
+			other: text(holds.Entry{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
+			known: text(holds.Entry{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
+		},
+	}
+	if err := hub.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	held := helddeletes.Hub{Cluster: hub, Namespace: stored.Namespace}
+	var operators sync.WaitGroup
+	for range 3 {
+		for hold, further := range map[string]int{id: 5, other: 2, known: 0} {
+			operators.Go(func() {
+				if _, err := held.Allow(t.Context(), hold, further); err != nil {
+					t.Errorf("allow %s: %v", hold, err)
+				}
+			})
+		}
+	}
+	operators.Wait()
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	const want = id + "=22," + known + "=13," + other + "=6"
+	if got := stored.Annotations[hubv1.AnnotationAllowDeletes]; got != want {
+		t.Errorf("the annotation is %q, want %q", got, want)
+	}
+	if _, err := held.Allow(t.Context(), "mirror-pods-0000", 1); err == nil || errors.Is(err, helddeletes.ErrNone) {
+		t.Errorf("an id that is not in force: %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+)
+
+// Leftovers names roles of earlier installations that no object replaces, with the command that removes each role.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	c, _ := installed(t)
+	all := objects(t, install.Options{})
+	leftovers := func() string {
+		t.Helper()
+		left, err := install.Leftovers(t.Context(), c, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(left, "\n")
+	}
+	before := leftovers()
+	anybody := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "clusterfx-impersonator"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
+	}}
+	modules := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: roles.ModulesRole}}
+	if err := c.Create(t.Context(), anybody); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), modules); err != nil {
+		t.Fatal(err)
+	}
+	after := leftovers()
+	for _, command := range []string{
+		"kubectl delete clusterrole clusterfx-impersonator", "kubectl delete role,rolebinding clusterfx-hub-modules --namespace default",
+	} {
+		if strings.Contains(before, command) || !strings.Contains(after, command) {
+			t.Errorf("want %q in\n%s", command, after)
+		}
+	}
+	if strings.Count(after, "kubectl") != strings.Count(before, "kubectl")+2 {
+		t.Errorf("other roles are named, too:\n%s", after)
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/audit"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
+)
+
+// documented is a row of docs/metrics.md.
+type documented struct {
+	kind, help string
+	labels     []string
+}
+
+// documentedMetrics returns the rows of docs/metrics.md by the names of the metrics.
+func documentedMetrics(t *testing.T) map[string]documented {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]documented{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if name, isRow := strings.CutPrefix(cells[0], "| `"); isRow && len(cells) == 4 {
+			var labels []string
+			if cells[2] != "" {
+				labels = strings.Split(strings.ReplaceAll(cells[2], "`", ""), ", ")
+			}
+			found[strings.TrimSuffix(name, "`")] = documented{
+				kind: cells[1], labels: labels, help: strings.TrimSuffix(strings.TrimSpace(cells[3]), " |"),
+			}
+		}
+	}
+	return found
+}
+
+// checkMetrics compares the metrics that a hub of this process exports with docs/metrics.md.
+func checkMetrics(t *testing.T) {
+	t.Helper()
+	page := documentedMetrics(t)
+	log := logging.NewBuffer(io.Discard) // The command run registers one, but does not start this hub.
+	t.Cleanup(log.Close)
+	if err := ctrlmetrics.Registry.Register(log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ctrlmetrics.Registry.Unregister(log) })
+	registerShare(t)
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		name := f.GetName()
+		row, isThere := page[name]
+		if !isThere && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			t.Errorf("the hub exports %s, which docs/metrics.md does not have: %v", name, exportedAs(f))
+		}
+		if diff := cmp.Diff(row, exportedAs(f), cmp.AllowUnexported(documented{})); isThere && diff != "" {
+			t.Errorf("docs/metrics.md has - for %s, the hub exports +:\n%s", name, diff)
+		}
+		delete(page, name)
+		if name == "leader_election_master_status" && f.GetMetric()[0].GetGauge().GetValue() != 1 {
+			t.Errorf("the metric of a hub that leads is %v, want 1", f)
+		}
+	}
+	for name, row := range page {
+		checkDescribed(t, name, row)
+	}
+}
+
+// registerShare registers the metrics of a hub that shares its Clusters. This hub has all of them.
+func registerShare(t *testing.T) {
+	t.Helper()
+	fleet, err := sharing.New(sharing.Options{Config: &rest.Config{}, Namespace: "hub", Replica: "hub-0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []prometheus.Collector{fleet, audit.New(audit.Options{})} {
+		if err := ctrlmetrics.Registry.Register(one); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ctrlmetrics.Registry.Unregister(one) })
+	}
+}
+
+// exportedAs returns the row that a metric should have.
+func exportedAs(f *dto.MetricFamily) documented {
+	labels := map[string]bool{}
+	for _, m := range f.GetMetric() {
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = true
+		}
+	}
+	return documented{
+		kind: strings.ToLower(f.GetType().String()), help: strings.TrimSpace(f.GetHelp()), labels: slices.Sorted(maps.Keys(labels)),
+	}
+}
+
+// checkDescribed fails the test unless a metric without series is registered with this name, these labels and this
+// help: a registry refuses a second metric with the name, and reports whether it differs.
+func checkDescribed(t *testing.T, name string, row documented) {
+	t.Helper()
+	copied := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: row.help}, row.labels)
+	err := ctrlmetrics.Registry.Register(copied)
+	switch {
+	case err == nil:
+		ctrlmetrics.Registry.Unregister(copied)
+		t.Errorf("docs/metrics.md has %s, which the hub does not export", name)
+	case strings.Contains(err.Error(), "different label names or a different help string"):
+		t.Errorf("docs/metrics.md has other labels or another help for %s: %v", name, err)
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/fx/fxevent"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+)
+
+func TestNew_JSON(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logging.New(&out, logging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.WithName("registry").WithValues("cluster", "edge-1").
+		Error(errors.New("it broke"), "Could not do it", "took", 1500*time.Millisecond)
+	var line map[string]string
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	if _, err := time.Parse(time.RFC3339Nano, line["ts"]); err != nil {
+		t.Errorf("ts: %v", err)
+	}
+	delete(line, "ts")
+	for key, want := range map[string]string{
+		"level": "error", "logger": "registry", "msg": "Could not do it", "cluster": "edge-1",
+		"error": "it broke", "took": "1.5s",
+	} {
+		if line[key] != want {
+			t.Errorf("%s is %q, want %q", key, line[key], want)
+		}
+		delete(line, key)
+	}
+	if len(line) > 0 {
+		t.Errorf("more keys than expected: %v", line)
+	}
+}
+
+func TestNew_Console(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logging.New(&out, logging.Options{Format: logging.Console})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("Ready", "cluster", "edge-1")
+	if got := out.String(); !strings.HasSuffix(got, "\tINFO\tReady\t{\"cluster\": \"edge-1\"}\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNew_Levels(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]string{"": "info error ", "debug": "debug info error ", "info": "info error ", "error": "error "} {
+		var out bytes.Buffer
+		log, err := logging.New(&out, logging.Options{Format: logging.JSON, Level: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.V(1).Info("debug")
+		log.Info("info")
+		log.Error(nil, "error")
+		got := ""
+		for line := range strings.Lines(out.String()) {
+			var one struct{ Msg string }
+			if err := json.Unmarshal([]byte(line), &one); err != nil {
+				t.Fatal(err)
+			}
+			got += one.Msg + " "
+		}
+		if got != want {
+			t.Errorf("level %q logs %q, want %q", level, got, want)
+		}
+	}
+}
+
+func TestNew_EveryLineOfMany(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logging.New(&out, logging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		log.Info("Ready")
+	}
+	if got := strings.Count(out.String(), "\n"); got != 1000 {
+		t.Errorf("%d of 1000 lines are written", got)
+	}
+}
+
+func TestNew_ObjectsByNameOnly(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logging.New(&out, logging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("Read", "secret", &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "edge-1"},
+		Data:       map[string][]byte{"token": []byte("sesame")},
+		StringData: map[string]string{"token": "sesame"},
+	})
+	if got := out.String(); strings.Contains(got, "sesame") || !strings.Contains(got, `"name":"edge-1"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestNew_Refuses(t *testing.T) {
+	t.Parallel()
+	for _, o := range []logging.Options{{Format: "xml"}, {Level: "loud"}} {
+		if _, err := logging.New(os.Stderr, o); err == nil || !strings.Contains(err.Error(), ": use ") {
+			t.Errorf("%+v: got %v", o, err)
+		}
+	}
+}
+
+func TestFX_OnlyForDebugging(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]int{"info": 0, "debug": 1} {
+		var out bytes.Buffer
+		log, err := logging.New(&out, logging.Options{Level: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logging.FX(log).LogEvent(&fxevent.Started{Err: errors.New("it broke")})
+		if got := strings.Count(out.String(), "\n"); got != want {
+			t.Errorf("at level %s fx writes %d lines, want %d: %s", level, got, want, out.String())
+		}
+	}
+}

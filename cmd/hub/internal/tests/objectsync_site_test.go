@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+)
+
+const edge = "edge"
+
+// site is a hub and a remote with a Cluster, without a running hub.
+type site struct {
+	t           *testing.T
+	hub, remote *access.Cluster
+	fleet       objectsync.Fleet
+}
+
+func newSite(t *testing.T, all ...rules.Rule) *site {
+	t.Helper()
+	hub, remote := borrow(t, pool.Hub), borrow(t, pool.Remote)
+	s := &site{t: t, hub: reach(t, hub), remote: reach(t, remote)}
+	s.create(s.remote, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
+	for _, name := range []string{"source", "for-edge", "target"} {
+		s.create(s.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		s.create(s.remote, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	s.create(s.hub, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: edge},
+		Data:       map[string][]byte{"kubeconfig": remote.Kubeconfig()},
+	})
+	s.create(s.hub, &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: edge},
+		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: edge, Key: "kubeconfig"}},
+	})
+	s.fleet = objectsync.Fleet{Hub: s.hub, Namespace: hubv1.DefaultNamespace, HubID: hubID, Config: configOf(t, all...), UserAgent: "test"}
+	s.fleet.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	return s
+}
+
+func reach(t *testing.T, c *fleet.Cluster) *access.Cluster {
+	t.Helper()
+	reached, err := access.New(c.Name(), c.Config())
+	must(t, err)
+	return reached
+}
+
+func configOf(t *testing.T, all ...rules.Rule) objectsync.Config {
+	t.Helper()
+	text, err := json.Marshal(rules.Config{Rules: all})
+	must(t, err)
+	config, err := objectsync.ConfigOf([]moduleconfig.Config{{Name: objectsync.Module, Config: text}})
+	must(t, err)
+	return config
+}
+
+func (s *site) create(in *access.Cluster, obj client.Object) {
+	s.t.Helper()
+	must(s.t, in.Create(s.t.Context(), obj))
+}
+
+// original creates an original of a rule.
+func (s *site) original(in *access.Cluster, namespace, name string, finalizers ...string) *corev1.ConfigMap {
+	s.t.Helper()
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
+	s.create(in, made)
+	return made
+}
+
+// hubID is the identity of the hub.
+const hubID = "7b1c0f0e-0000-4000-8000-000000000000"
+
+func at(cluster string) rules.Place { return rules.Place{HubID: hubID, Cluster: cluster} }
+
+// copyOf returns the copy of an original with its marks.
+func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	must(t, err)
+	translator, err := translate.Bind(r.Translator(at(cluster)), r.Identity(at(cluster)), r.GVK())
+	must(t, err)
+	names := translator.ToDownstream(client.ObjectKeyFromObject(of))
+	copied := translator.Metadata(&unstructured.Unstructured{Object: fields}, names[0])
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: copied.GetNamespace(), Name: copied.GetName(), Labels: copied.GetLabels(), Annotations: copied.GetAnnotations(),
+	}}
+}
+
+// names returns the names of the ConfigMaps in a namespace.
+func (s *site) names(in *access.Cluster, namespace string) []string {
+	s.t.Helper()
+	var list corev1.ConfigMapList
+	must(s.t, in.List(s.t.Context(), &list, client.InNamespace(namespace)))
+	var names []string
+	for _, one := range list.Items {
+		if one.Name != "kube-root-ca.crt" {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// versions returns the versions of the ConfigMaps of the remote.
+func (s *site) versions() map[string]string {
+	s.t.Helper()
+	var list corev1.ConfigMapList
+	must(s.t, s.remote.List(s.t.Context(), &list, client.InNamespace("target")))
+	versions := map[string]string{}
+	for _, one := range list.Items {
+		versions[one.Name] = one.ResourceVersion
+	}
+	return versions
+}
+
+// terminal returns a terminal, and what is written to it as errors.
+func terminal() (*output.Terminal, *strings.Builder) {
+	text := &strings.Builder{}
+	return output.NewTerminal(strings.NewReader(""), io.Discard, text), text
+}
+
+// pull is a rule from the hub to all remotes.
+func pull() rules.Rule {
+	return rules.Rule{
+		Name: "pull", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
+		Namespaces: rules.Namespaces{Names: []string{"source"}}, To: rules.To{Names: rules.Translated, Namespace: "target"},
+	}
+}
+
+// push is a rule from remotes into the hub.
+func push() rules.Rule {
+	r := pull()
+	r.Name, r.From = "push", rules.FromRemote
+	return r
+}
+
+// tenants is a rule from the hub with a namespace for each cluster.
+func tenants() rules.Rule {
+	r := pull()
+	r.Name, r.Namespaces = "tenants", rules.Namespaces{Template: "for-{{cluster}}"}
+	return r
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+)
+
+// openTerminal returns both ends of a terminal: the person's end and the program's end.
+func openTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine has no terminals: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	connection, err := person.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	if err := connection.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Skipf("this machine has no terminals: %v", err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return person, program
+}
+
+func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
+	for _, test := range []struct {
+		name, noColor, want string
+	}{
+		{"symbols", "", "\x1b[32m✔\x1b[0m well\r\n└─ below\r\n"},
+		{"NO_COLOR", "1", "ok well\r\n`- below\r\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("NO_COLOR", test.noColor)
+			t.Setenv("TERM", "xterm")
+			person, program := openTerminal(t)
+			mark := output.OK()
+			tree := &output.Node{Mark: &mark, Text: "well"}
+			tree.Add(nil, "below")
+			if err := output.NewTerminal(program, program, program).Tree(tree); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len(test.want))
+			if _, err := io.ReadFull(person, got); err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != test.want {
+				t.Errorf("the terminal shows %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTerminal_Ask(t *testing.T) {
+	for answer, want := range map[string]string{"y\n": "", "Yes\n": "", "no\n": "nothing was changed", "\n": "nothing was changed"} {
+		person, program := openTerminal(t)
+		if _, err := person.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		var asked strings.Builder
+		err := output.NewTerminal(program, &asked, &asked).Ask(t.Context(), "Really?")
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
+			t.Errorf("for the input %q, Ask returns %v", answer, err)
+		}
+		if asked.String() != "Really? [y/N] " {
+			t.Errorf("the question is %q", asked.String())
+		}
+	}
+	_, program := openTerminal(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := output.NewTerminal(program, io.Discard, io.Discard).Ask(ctx, "Really?"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after Ctrl-C, Ask returns %v", err)
+	}
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "confirm it with --yes") {
+		t.Errorf("without a terminal, Ask returns %v", err)
+	}
+}

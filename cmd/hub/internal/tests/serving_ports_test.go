@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// The handlers behind the ports change from term to term; the ports stay open.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
+	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
+	ports, err := serving.Listen(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ports.Close()
+	m, h := "http://"+options.Metrics, "http://"+options.Health
+	empty := func() {
+		t.Helper()
+		expectPage(t, h+"/healthz", http.StatusOK, "ok")
+		expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]hub failed")
+		expectPage(t, m+"/metrics", http.StatusOK, "of_the_process")
+		expectPage(t, m+"/extra", http.StatusNotFound, "")
+	}
+	empty()
+
+	failing := errors.New("no database")
+	site := serving.NewSite()
+	must(t, site.AddReadyzCheck("database", func(*http.Request) error { return failing }))
+	must(t, site.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
+	must(t, site.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, "more")
+	})))
+	for _, path := range []string{"/extra", "/metrics"} {
+		if err := site.AddMetricsServerExtraHandler(path, http.NotFoundHandler()); err == nil {
+			t.Errorf("%s has two handlers", path)
+		}
+	}
+	ports.Show(site)
+	// Checks and handlers that are added later are served, too.
+	must(t, site.AddReadyzCheck("late", func(*http.Request) error { return failing }))
+	must(t, site.AddMetricsServerExtraHandler("/late", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, "later")
+	})))
+	expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]late failed")
+	expectPage(t, h+"/readyz/late", http.StatusInternalServerError, "")
+	expectPage(t, m+"/late", http.StatusOK, "later")
+	expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]database failed")
+	expectPage(t, h+"/healthz", http.StatusInternalServerError, "[-]loop failed")
+	expectPage(t, h+"/healthz/ping", http.StatusOK, "ok")
+	expectPage(t, m+"/extra", http.StatusOK, "more")
+	ports.Show(nil)
+	empty()
+
+	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("Listen on an address in use returns %v", err)
+	}
+	options.Metrics = serving.Nowhere
+	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("Listen on an address in use returns %v", err)
+	}
+}
+
+// Only /readyz?verbose shows notes, and they change no status.
+func TestSite_NoteReadyz(t *testing.T) {
+	t.Parallel()
+	options := serving.Options{Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Gatherer: prometheus.NewRegistry()}
+	ports, err := serving.Listen(t.Context(), options)
+	must(t, err)
+	defer ports.Close()
+	site := serving.NewSite()
+	must(t, site.AddReadyzCheck("caches", func(*http.Request) error { return nil }))
+	site.NoteReadyz(func() []string { return []string{"the hub part of module dns does not run"} })
+	ports.Show(site)
+	h := "http://" + options.Health
+	expectPage(t, h+"/readyz?verbose", http.StatusOK, "[!]the hub part of module dns does not run\n")
+	expectPage(t, h+"/readyz?verbose", http.StatusOK, "[+]caches ok")
+	for _, page := range []string{"/readyz", "/readyz/caches?verbose", "/healthz?verbose"} {
+		expectNotOnPage(t, h+page, "dns")
+	}
+}
+
+func expectPage(t *testing.T, url string, status int, text string) {
+	t.Helper()
+	got, body := fetchPage(t, url)
+	if got != status || !strings.Contains(body, text) {
+		t.Errorf("%s returns %d: %s", url, got, body)
+	}
+}
+
+func expectNotOnPage(t *testing.T, url, text string) {
+	t.Helper()
+	if got, body := fetchPage(t, url); got != http.StatusOK || strings.Contains(body, text) {
+		t.Errorf("%s returns %d: %s", url, got, body)
+	}
+}
+
+func fetchPage(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, string(text)
+}

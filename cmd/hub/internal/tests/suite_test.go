@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tests holds only tests: those of the small packages beside it that use their exported functions alone. One
+// program of all of them is linked once, and they share the API servers.
+package tests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/modules"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asChild) != "" {
+		printPace()
+		os.Exit(0) //nolint:forbidigo // This process is no test.
+	}
+	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(3)
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime,
+		// newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
+}
+
+// patience is the time that a test waits for a condition that takes a second or two.
+const patience = 2 * time.Minute
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+}
+
+func clientFor(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	http, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(http.CloseIdleConnections)
+	c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: http})
+	must(t, err)
+	return c
+}
+
+// borrow returns a clean cluster that no other test uses.
+func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
+	t.Helper()
+	lender := fleettest.Lender()
+	c, err := lender.Take(t.Context(), r)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
+			t.Logf("the API server is not used again: %v", err)
+		}
+	})
+	return c
+}
+
+// installed returns a client for a cluster in which the hub's manifests are applied.
+func installed(t *testing.T) (client.Client, *rest.Config) {
+	t.Helper()
+	config := fleettest.Cluster(t, "installed").Config()
+	c := clientFor(t, config)
+	must(t, install.Apply(t.Context(), c, objects(t, install.Options{}), install.ApplyOptions{}))
+	return c, config
+}
+
+// program runs a command of the stock hub and returns its output.
+func program(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, problems bytes.Buffer
+	p := command.Program{Args: append([]string{"hub"}, args...), Stdout: &out, Stderr: &problems, Modules: modules.All(), Stock: true}
+	if code := command.Execute(t.Context(), p); code != 0 {
+		t.Fatalf("hub %s: exit status %d\n%s", strings.Join(args, " "), code, problems.String())
+	}
+	return out.String()
+}
+
+// noApps is the runner of shards without Clusters.
+type noApps struct{}
+
+func (noApps) Warm(context.Context, int, shards.Origin) error   { return nil }
+func (noApps) Start(context.Context, int, int64, shards.Origin) {}
+func (noApps) Drain(context.Context, int) error                 { return nil }
+
+// startReplica runs a replica until the test ends, or the function that it returns is called.
+func startReplica(t *testing.T, cluster *fleet.Cluster, o replica.Options) (end func()) {
+	t.Helper()
+	o.Config, o.Runner, o.LeaveTimeout = cluster.Config(), noApps{}, patience
+	o.Timing = shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond}
+	r, err := replica.New(o)
+	must(t, err)
+	return background(t, r.Run)
+}
+
+// background calls f until the test ends, or the function that it returns is called.
+func background(t *testing.T, f func(context.Context) error) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error)
+	go func() {
+		defer close(done)
+		done <- f(ctx)
+	}()
+	end = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("it ends with %v", err)
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
