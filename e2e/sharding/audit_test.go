@@ -22,6 +22,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 const (
@@ -93,6 +94,7 @@ func (s *stage) expectLost(c *chronicle, clusters []hubv1.Cluster, since time.Ti
 
 // A replica is killed whose remotes the other replicas cannot reach: they take its Clusters, and none of them stays Ready.
 func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/audit TestAudit_TakenAndNotReported")
 	t.Parallel()
 	s := newStage(t, 12)
 	proxies := s.throughProxies()
@@ -119,6 +121,7 @@ func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
 // limit, although one of the two replicas that could do so is frozen, and once, although it resumes. When the record is back, a
 // replica takes the shard, and its report replaces the mark.
 func TestSharding_ServedByNone(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/audit TestAudit_Unserved")
 	t.Parallel()
 	s := newStage(t, 20)
 	s.startAll("a", "b", "c")
@@ -150,51 +153,6 @@ func TestSharding_ServedByNone(t *testing.T) {
 	s.expectMarks(c, gone)
 	s.expectEvents(gone)
 	s.expectExported("b", "c")
-}
-
-// The records of so many shards are missing that more than a fifth of all Clusters have no runner after a crash: none is marked.
-// When the records are back, the next replica takes the shards and reports the Clusters.
-func TestSharding_FifthRule(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, 16)
-	s.startAll("a", "b")
-	victim, left := "a", "b"
-	if s.largest(victim, left) == left {
-		victim, left = left, victim
-	}
-	records := map[int]*coordinationv1.Lease{}
-	for _, one := range s.runBy(victim) {
-		if shard := shardOf(one.UID); records[shard] == nil {
-			records[shard] = s.deleteRecord(shard)
-		}
-	}
-	c := s.chronicle()
-	s.replicas[victim].kill()
-	eventually(t, func() error {
-		found, err := s.replicas[left].series("clusterfx_audit_refusals_total")
-		return errors.Join(err, errorUnless(len(found) == 1 && found[0].GetCounter().GetValue() > 5, "%s has not refused to mark the Clusters", left))
-	})
-	s.expectNoMarks(c)
-	s.expectExported(left)   // A Cluster without a runner is exported, too.
-	s.replicas[left].leave() // The last marks would be few, while the records return one after the other.
-	for _, record := range records {
-		s.restore(record)
-	}
-	s.start("c")
-	s.expectReady()
-	eventually(t, func() error {
-		n := len(s.runBy("c"))
-		return errorUnless(n == len(s.names), "the next replica has reported %d Clusters", n)
-	})
-	s.expectNoMarks(c)
-	s.expectExported("c")
-}
-
-func (s *stage) expectNoMarks(c *chronicle) {
-	s.t.Helper()
-	if marks := c.marks(); len(marks) > 0 {
-		s.t.Errorf("Clusters were marked: %v", marks)
-	}
 }
 
 // expectMarks fails the test unless these Clusters have been marked, each once, and no others.

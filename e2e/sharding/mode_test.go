@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // leaderLease names the Lease of leader mode.
@@ -223,6 +224,7 @@ func (s *stage) startOlder() *olderHub {
 // killed right after the change does not delay the others. Then a hub in leader mode and an older one stand by, until the last
 // replica has been killed and its Lease has expired.
 func TestSharding_Mode(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/mode TestMode_ThereAndBack")
 	t.Parallel()
 	s := newStage(t, 4)
 	began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // bothAtWork is how long two Clusters that are one cluster may work at the same time.
@@ -20,14 +21,12 @@ const bothAtWork = 2 * time.Second
 // Two Clusters for one cluster, registered at the same moment, in shards of different replicas: the older one works in the end,
 // and both at the same time no longer than two seconds.
 func TestSharding_Pairs(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/cluster TestShare_Rivals")
 	t.Parallel()
 	s := newStage(t, 0)
 	s.unique = true
 	s.startAll("a", "b")
-	pairs := 6
-	if everything() {
-		pairs = 200
-	}
+	const pairs = 200
 	apart, longest := 0, time.Duration(0)
 	for i := 0; apart < pairs; i++ {
 		began := time.Now()

@@ -23,7 +23,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/examples/podcount/podcount"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -37,14 +36,9 @@ type settings struct {
 	Leader bool
 	// Reads gives it a module that reads, in place of the one that writes.
 	Reads bool
-	// Greets adds the example podcount.
-	Greets bool
 	// Unique makes one of two remotes that are one cluster a duplicate.
 	Unique bool
 }
-
-// replicaLabel is a label of each replica; its value is the name of the replica.
-const replicaLabel = "example.com/replica"
 
 // shardCount is the number of shards in the tests.
 const shardCount = 16
@@ -67,15 +61,12 @@ func runReplica(ctx context.Context, text string) error {
 	o := app.Options{
 		Config: config, Modules: []registry.Module{ticker()}, Log: logTo(os.Stderr, s.Name),
 		Sharing: app.Sharing{
-			Enabled: !s.Leader, Shards: shardCount, LeaveTimeout: 20 * time.Second, Labels: map[string]string{replicaLabel: s.Name},
+			Enabled: !s.Leader, Shards: shardCount, LeaveTimeout: 20 * time.Second,
 		},
 		Election: app.Election{Enabled: s.Leader, LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second},
 	}
 	if s.Reads {
 		o.Modules = []registry.Module{reader()}
-	}
-	if s.Greets {
-		o.Modules = append(o.Modules, podcount.Module)
 	}
 	o.MetricsAddress, o.HealthAddress, o.Registry.Metrics = s.Metrics, s.Health, ctrlmetrics.Registry
 	o.Registry.Replica = s.Name
@@ -137,7 +128,7 @@ type replica struct {
 // start starts a replica.
 func (s *stage) start(name string) *replica {
 	s.t.Helper()
-	return s.startWith(settings{Name: name, Reads: s.reads, Greets: s.greets, Unique: s.unique})
+	return s.startWith(settings{Name: name, Reads: s.reads, Unique: s.unique})
 }
 
 // startWith starts a replica, or a hub in leader mode.

@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // action is what happens to replicas.
@@ -27,25 +28,13 @@ type action struct {
 	do   func(s *stage, victim *replica)
 }
 
-// cutFor is longer than all times of a Lease.
-const cutFor = 15 * time.Second
-
-// frozenFor returns how long a process is frozen: longer than all times of a Lease.
-func frozenFor() time.Duration {
-	if everything() {
-		return time.Minute
-	}
-	return cutFor
-}
-
-// longestGap returns how long a Cluster may have no writer: 20 s, which is the goal after a crash, or a minute in the short run,
-// which shares its machine with other tests. The goal after an orderly end, 2 s, is printed only.
-func longestGap() time.Duration {
-	if everything() {
-		return 20 * time.Second
-	}
-	return time.Minute
-}
+const (
+	// cutFor and frozenFor are longer than all times of a Lease.
+	cutFor, frozenFor = 15 * time.Second, time.Minute
+	// longestGap is how long a Cluster may have no writer, the goal after a crash. The goal after an orderly end, 2 s, is
+	// printed only.
+	longestGap = 20 * time.Second
+)
 
 // actions are the faults and the changes of the set of replicas. After each of them the stage has between two and six.
 func actions() []action {
@@ -57,7 +46,7 @@ func actions() []action {
 		{name: "freeze", do: func(s *stage, victim *replica) {
 			victim.freeze()
 			s.frozen[victim.name]++
-			pause(frozenFor())
+			pause(frozenFor)
 			victim.thaw()
 		}},
 		{name: "roll", do: func(s *stage, _ *replica) {
@@ -158,11 +147,10 @@ func index(all []action, name string) int {
 // Whatever happens to the replicas, no write of an earlier permission follows one of a later permission, and each Cluster has a
 // writer soon.
 func TestSharding_RandomActions(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_AllRules")
 	t.Parallel()
-	clusters, times, seed := 12, 1, rand.Uint64()
-	if everything() {
-		clusters, times = 60, 10
-	}
+	const clusters, times = 60, 10
+	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := newStage(t, clusters)
@@ -204,7 +192,7 @@ func (s *stage) act(i int, one action, random *rand.Rand) (longest time.Duration
 		longest = max(longest, gap)
 	}
 	s.t.Logf("%s (%s): settled after %s, the longest time without a write %s", one.name, victim.name, time.Since(began), longest)
-	if longest > longestGap() {
+	if longest > longestGap {
 		s.t.Errorf("%s: a Cluster had no writer for %s", one.name, longest)
 	}
 	return longest

@@ -3,7 +3,6 @@
 package sharding_test
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // expectWriters waits until these replicas have all shards, each of them some, and each Cluster is written by the replica that
@@ -82,59 +82,9 @@ func (s *stage) expectOneWriter(v verdict) {
 	}
 }
 
-// Replicas share the Clusters; one more gets its part, and one that leaves hands over its part, without two writers and without
-// a gap. A Cluster that is deleted meanwhile is removed by the replica that has it.
-func TestSharding_JoinAndLeave(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, 12)
-	s.startAll("a", "b")
-	joined := time.Now()
-	s.start("c")
-	s.expectWriters("a", "b", "c")
-	t.Logf("c writes after %s", time.Since(joined))
-	s.remove(s.names[0])
-	s.names = s.names[1:]
-	eventually(t, func() error {
-		if s.exists("c00") {
-			return errors.New("the Cluster that was deleted is not gone")
-		}
-		return nil
-	})
-	left := time.Now()
-	s.replicas["a"].leave()
-	took := time.Since(left)
-	s.expectWriters("b", "c")
-	v := s.judge(joined)
-	s.expectOneWriter(v)
-	t.Logf("a has left after %s; %d writes, %d hand-overs, the longest gaps %v", took, v.writes, v.handovers, v.gaps)
-}
-
-// A replica that is killed loses its Clusters to the others within 20 s, and one that was frozen meanwhile writes nothing when it
-// resumes.
-func TestSharding_KillAndFreeze(t *testing.T) {
-	t.Parallel()
-	if !everything() {
-		t.Skip("TestSharding_RandomActions does the same; CLUSTERFX_FAULTS=all runs this test, too")
-	}
-	s := newStage(t, 12)
-	s.startAll("a", "b", "c")
-	began := time.Now()
-	s.replicas["a"].kill()
-	s.expectWriters("b", "c")
-	t.Logf("b and c have the Clusters of a %s after it was killed", time.Since(began))
-	s.start("a")
-	s.expectWriters("a", "b", "c")
-	s.replicas["b"].freeze()
-	s.expectWriters("a", "c")
-	s.replicas["b"].thaw()
-	s.expectWriters("a", "b", "c")
-	v := s.judge(began)
-	s.expectOneWriter(v)
-	t.Logf("%d writes, %d hand-overs, the longest gaps %v", v.writes, v.handovers, v.gaps)
-}
-
 // A Cluster whose app ends its process does so three times at most, wherever it lands.
 func TestSharding_Poison(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/sharing TestFleet_Suspects")
 	t.Parallel()
 	s := newStage(t, 6)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

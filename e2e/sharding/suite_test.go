@@ -46,9 +46,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// everything reports whether the whole suite runs, as in make test-faults.
-func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
-
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = 5 * time.Minute
 
@@ -94,7 +91,6 @@ type stage struct {
 	frozen   map[string]int          // how often a replica was frozen
 	added    int                     // replicas
 	reads    bool                    // the module of the replicas reads, and does not write
-	greets   bool                    // the replicas have the example podcount, too
 	unique   bool                    // two remotes that are one cluster are duplicates; otherwise many are addresses of one API server
 }
 
