@@ -38,7 +38,7 @@ func TestDocs_Contracts(t *testing.T) {
 }
 
 // folderOrTest is the folder of the tests that follow, or a test.
-var folderOrTest = regexp.MustCompile(`\b[a-z0-9]+(?:/\w+)+|\bregistry\b|\bTest\w+`)
+var folderOrTest = regexp.MustCompile(`\b[a-z0-9]+(?:/\w+)+|\b(?:modules|registry)\b|\bTest\w+`)
 
 func checkTests(t *testing.T, folder, clause string) {
 	t.Helper()

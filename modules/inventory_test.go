@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package inventory_test
+package modules_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,10 +36,11 @@ func TestInventory_FollowsTheNodes(t *testing.T) {
 	s.addNode("c", corev1.ConditionFalse)
 	s.addNode("d", corev1.ConditionTrue)
 	s.setReady("b", corev1.ConditionUnknown)
+	s.changeNode("c", func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("2500m") })
 	s.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
 
 	// Many changes result in one write, at the end of the interval, which includes the last change.
-	s.expect("3 nodes, 1 ready, cpu 6, memory 12Gi")
+	s.expect("3 nodes, 1 ready, cpu 6500m, memory 12Gi")
 	s.expectPace()
 	s.WaitReady() // The status has the conditions of the hub and of the other field manager.
 	if c := s.Cluster(); !meta.IsStatusConditionTrue(c.Status.Conditions, "Theirs") {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tenants_test
+package modules_test
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -24,19 +23,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
-
-// site is a hub with a NATS server.
-type site struct {
+// tenancy is a hub with a NATS server.
+type tenancy struct {
 	*hubtest.Hub
 	t          *testing.T
 	server     *nats.Server
 	kv, status jetstream.KeyValue
 }
 
-func newSite(t *testing.T) *site {
+func newTenancy(t *testing.T) *tenancy {
 	t.Helper()
-	s := &site{t: t, server: nats.Start(t)}
+	s := &tenancy{t: t, server: nats.Start(t)}
 	_, js := nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, js, tenants.Bucket), nats.Bucket(t, js, "tenants-status")
 	s.Hub = hubtest.New(t, hubtest.Modules(natshub.Module, tenants.Module),
@@ -46,7 +43,7 @@ func newSite(t *testing.T) *site {
 }
 
 // remote adds a remote with a region.
-func (s *site) remote(name, region string) *hubtest.Remote {
+func (s *tenancy) remote(name, region string) *hubtest.Remote {
 	s.t.Helper()
 	return s.AddRemote(name, func(c *hubv1.Cluster) {
 		c.Labels = map[string]string{"region": region}
@@ -54,7 +51,7 @@ func (s *site) remote(name, region string) *hubtest.Remote {
 	})
 }
 
-func (s *site) put(key, text string) {
+func (s *tenancy) put(key, text string) {
 	s.t.Helper()
 	if _, err := s.kv.Put(s.t.Context(), key, []byte(text)); err != nil {
 		s.t.Fatal(err)
@@ -62,7 +59,7 @@ func (s *site) put(key, text string) {
 }
 
 // expectStatus waits until the status of a tenant contains all texts, or does not exist.
-func (s *site) expectStatus(key string, texts ...string) {
+func (s *tenancy) expectStatus(key string, texts ...string) {
 	s.t.Helper()
 	s.Eventually(func() error {
 		e, err := s.status.Get(s.t.Context(), key)
@@ -87,7 +84,7 @@ func (s *site) expectStatus(key string, texts ...string) {
 // A tenant gets its namespace in the remotes that it selects, and loses it when it no longer selects them, and when it is deleted.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTenancy(t)
 	paris, oslo := s.remote("paris", "eu"), s.remote("oslo", "north")
 	paris.WaitReady()
 	oslo.WaitReady()
@@ -154,7 +151,7 @@ func waitTerminating(t *testing.T, r *hubtest.Remote) {
 // A tenant that is deleted while a remote is away loses its namespace there when the remote is back; the other remote does not wait.
 func TestTenants_RemoteIsAway(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTenancy(t)
 	paris, oslo := s.remote("paris", "eu"), s.remote("oslo", "north")
 	s.put("acme", `{"clusters":{}}`)
 	s.expectStatus("acme", `"oslo":{`, `"paris":{`)
@@ -176,7 +173,7 @@ func TestTenants_WithoutNATS(t *testing.T) {
 }
 
 // A tenant that cannot be made is refused.
-func TestValidate(t *testing.T) {
+func TestTenants_Validate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tenant tenants.Tenant
