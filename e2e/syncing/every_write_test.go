@@ -17,17 +17,12 @@ import (
 // lastWrite is more writes than the story has.
 const lastWrite = 30
 
-// everyWrite ends the process of a pair before and after each of its writes, in a story that has each kind of write. The fast
-// part has every fourth of these moments.
+// everyWrite ends the process of a pair before and after each of its writes, in a story that has each kind of write.
 func everyWrite(t *testing.T, begin func(t *testing.T, id string) *world) {
 	t.Helper()
-	step := int64(4)
-	if everything() {
-		step = 1
-	}
-	for at := int64(1); at <= lastWrite; at += step {
+	for at := int64(1); at <= lastWrite; at++ {
 		for i, after := range []bool{false, true} {
-			oneToOne := (at/step)%2 == int64(i) // Both ways take turns, with and without finalizers.
+			oneToOne := at%2 == int64(i) // Both ways take turns, with and without finalizers.
 			id := fmt.Sprintf("n%d-%d", at, i)
 			t.Run(fmt.Sprintf("write=%d,after=%t,finalizer=%t", at, after, oneToOne), func(t *testing.T) {
 				t.Parallel()

@@ -2,16 +2,22 @@
 
 package syncing_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
 
 // A pair keeps two clusters in step whatever people do on both sides, whatever happens to the network, and whenever its process
 // ends; and it writes nothing that is not its own.
 func TestModel(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/syncer TestDecide_EveryStepHasItsCondition")
 	all := clusters(t, "up", "down")
 	begin := func(t *testing.T, id string) *world {
 		t.Helper()
 		return newWorld(t, all, id)
 	}
+	t.Run("nested tenants", func(t *testing.T) { nestedTenants(t, all) })
 	t.Run("every write", func(t *testing.T) { everyWrite(t, begin) })
 	t.Run("random", func(t *testing.T) { random(t, begin(t, "r")) })
 }

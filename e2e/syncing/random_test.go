@@ -15,12 +15,7 @@ import (
 )
 
 // ends is how often the process of the random test ends.
-func ends() int {
-	if everything() {
-		return 50
-	}
-	return 15
-}
+const ends = 50
 
 // seedOf returns the seed of the random test. It is printed, and CLUSTERFX_SEED sets it.
 func seedOf(t *testing.T) uint64 {
@@ -50,7 +45,7 @@ func random(t *testing.T, w *world) {
 	}
 	dice := number(20)
 	atWrite := 0
-	for range ends() {
+	for range ends {
 		p := w.begin(t, moment{write: 1 + dice.Int64N(20), after: dice.IntN(2) == 0})
 		most := time.NewTimer(2 * time.Second) // For a process that an outage keeps from writing.
 		select {

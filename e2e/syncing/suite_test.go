@@ -31,9 +31,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// everything reports whether the whole suite runs, as in make test-faults.
-func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
-
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = 5 * time.Minute
 
@@ -48,11 +45,7 @@ func must(t testing.TB, err error) {
 func eventually(t testing.TB, check func() error) {
 	t.Helper()
 	var last error
-	most := patience
-	if everything() {
-		most *= 4 // for ten times as many objects
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, most, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
