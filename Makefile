@@ -2,7 +2,7 @@
 # It needs Go, make, git and a C compiler (for the race detector). Tools are Go modules pinned in
 # tools/go.mod, built on first use and kept in Go's build cache.
 
-TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
+TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 # config/test is left out: Helm and Prometheus take minutes to compile. It has its own targets.
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
 TIMEOUT ?= 40m
@@ -27,7 +27,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint words verify
+.PHONY: help build controlplane test test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint words verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -38,27 +38,55 @@ build: ## Compile everything.
 controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
 	@cd e2e/controlplane && go run .
 
-# The packages whose tests run whole hubs, most of them as processes. They take most of the processor time, and the race
-# detector doubles it: RACE=-race runs them with it, too. The packages whose tests take longest are the first to start, since
-# go test runs packages in the order of its arguments.
-HUBS := ./cmd/hub ./e2e/sharding ./hubtest ./e2e/faults ./e2e/regression ./cmd/hub/app ./cmd/hub/internal/scaffold ./e2e/... ./examples/...
-PARTS = ./registry ./reconcilers/cluster ./cmd/hub/internal/replica ./reconcilers/syncer \
-	$(filter-out $(shell go list $(HUBS)),$(shell go list ./...))
-RACE ?=
-# All is compiled first, so that the compiler takes no processor time from the tests.
+# A test that fails is run twice more, alone. If it passes then, the run is green and prints FLAKE: repair the test in the same
+# change or in the next one.
+FLAKES  := $(CURDIR)/.flakes
+SUM     = $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary skipped --rerun-fails=2 --rerun-fails-report=$(FLAKES)
+# Lends API servers to all test binaries of a run.
+SERVERS = go run ./e2e/servers $(COST)
+# The packages whose tests can start an API server, those that take longest first, since go test runs packages in the order of
+# its arguments. The race detector doubles what they cost: make test-all has it.
+LONGEST = ./cmd/hub ./registry ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
+FLEETS  = $(shell go list -test -f '{{range .Deps}}{{if eq . "github.com/clusterfx/clusterfx/e2e/fleet"}}{{$$.ImportPath}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p')
+ALL     = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# How many packages are tested at once: tests with API servers wait a third of their time.
+AT_ONCE ?= 3
+
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.
-test: export GORACE ?= atexit_sleep_ms=20
+test test-all test-touched: export GORACE ?= atexit_sleep_ms=20
 # Fewer collections, for the compiler and the tests: memory for processor time. The lint of verify runs go vet.
-test verify: export GOGC ?= 200
-test: controlplane ## Run all tests against real API servers; those of packages with the race detector, those of whole hubs with RACE=-race.
-	go build $(RACE) ./...
-	go test $(RACE) -vet=off -timeout $(TIMEOUT) $(HUBS)
-	go build -race ./...
-	@go test -race -vet=off -timeout $(TIMEOUT) $(PARTS)
-	@set -e; for m in $(filter-out .,$(MODULES)); do \
-		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -vet=off -timeout $(TIMEOUT) ./...); fi; \
+test test-all verify: export GOGC ?= 200
+# $(call run,PACKAGES,FLAGS) tests packages that share API servers.
+define run
+	$(SERVERS) $(SUM) --packages="$(1)" -- -vet=off $(2)
+	@sed 's/^/FLAKE /' $(FLAKES); rm -f $(FLAKES)
+endef
+# $(call nested,FLAGS) tests the nested modules.
+nested = @set -e; for m in $(filter-out .,$(MODULES)); do \
+		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -vet=off $(1) ./...); fi; \
 	done
+
+# What needs no API server runs first, with the race detector: a broken build or rule fails within three minutes.
+test: controlplane ## Show each promise once, at the lowest level that can (ten minutes): real API servers, without the slow tests.
+	go build ./...
+	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out $(FLEETS),$(ALL))
+	$(call run,$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS)),-short -p $(AT_ONCE) -timeout $(TIMEOUT))
+	$(call nested,-short -timeout $(TIMEOUT))
+
+test-all: controlplane ## Run everything with the race detector: also the slow tests and the whole fault suite (hours; before a release).
+	$(call run,./...,-race -p 2 -timeout 4h)
+	$(call nested,-race -timeout $(TIMEOUT))
+
+# The newest commit that is not tested: that of the upstream branch, or the newest that is older than 12 hours.
+BASE    ?=
+# How long make test-touched may take, in seconds.
+BUDGET  ?= 900
+test-touched: controlplane ## Run the slow tests, too, of the packages that depend on a change (BASE: since which commit; BUDGET: seconds).
+	@SERVERS="$(SERVERS)" SUM="$(SUM)" FLAKES="$(FLAKES)" tools/touched.sh "$(BUDGET)" $(BASE)
+
+test-cost: COST = -cost
+test-cost: test ## Like make test, and print the processor time of each package.
 
 # Without the instrumentation of "go test -fuzz", which compiles every dependency once more, in minutes. To look for longer,
 # guided by coverage: go test ./registry/internal/meter -run '^$$' -fuzz '^FuzzJSONMeter$$'
@@ -77,9 +105,6 @@ vuln: ## Look for known vulnerabilities in the code that runs, if their database
 
 test-config: ## Check the chart, the alerts and the dashboards with Helm and Prometheus (some minutes to compile).
 	cd config/test && $(TOOL) golangci-lint run ./... && go test -count 1 ./... && go mod tidy -diff
-
-test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
-	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
 
 mutants: controlplane ## Break the code in one place after another, and check that the tests notice (an hour; MUTANTS: lists or words).
 	go run ./e2e/mutants $(MUTANTS)

@@ -86,7 +86,8 @@ for each outage, or wait.
 Each hub has its own API server, since Clusters have no namespace, and so has each remote. When the test ends, the
 servers are cleaned and lent to the next test: all objects of the test are deleted, whatever finalizers they have, and
 all objects are listed again. A server whose original objects were deleted or changed (a ClusterRole, a label of
-the namespace default), or which does not run, is stopped and not used again.
+the namespace default), or which does not run, is ended. The command e2e/servers lends the servers of one pool to all
+test binaries of a run, as in "go run github.com/clusterfx/clusterfx/e2e/servers go test ./...".
 
 Measured on two cores with other work on them: the first New with two remotes, which starts three API servers, took 7
 to 11 s, since each start needs two seconds of a processor. Each later New took 0.4 s, or 0.9 s with the end of the

@@ -17,9 +17,10 @@ type Loan struct {
 // Loan describes the cluster to a process that borrows it.
 func (c *Cluster) Loan() Loan { return Loan{Dir: c.dir, Name: c.name, Port: c.record.Port} }
 
-// Borrow returns a cluster of another process. Its methods that change its state send an action to do, which lets the owner
-// call Do with it. end ends what the cluster does in this process.
-func Borrow(l Loan, do func(ctx context.Context, action string) error) (c *Cluster, end func(), err error) {
+// Borrow returns a cluster of another process. Its methods that change its state call do with an action, for which the owner
+// must call Do. Of ctx it keeps the values, not the end. The caller must call end when it no longer uses the cluster: it ends
+// what the cluster does in this process.
+func Borrow(ctx context.Context, l Loan, do func(ctx context.Context, action string) error) (c *Cluster, end func(), err error) {
 	keys, err := loadAuthority(l.Dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the keys of cluster %s: %w", l.Name, err)
@@ -28,7 +29,11 @@ func Borrow(l Loan, do func(ctx context.Context, action string) error) (c *Clust
 	if err != nil {
 		return nil, nil, err
 	}
-	c.machine = borrowed(do)
+	c.machine = borrowed{do: do, soon: func(action string) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), obeyTimeout)
+		defer cancel()
+		return do(ctx, action)
+	}}
 	return c, c.chores.stop, nil
 }
 
@@ -59,27 +64,23 @@ func (c *Cluster) Do(ctx context.Context, action string) error {
 }
 
 // borrowed is the machine of a cluster of another process.
-type borrowed func(ctx context.Context, action string) error
+type borrowed struct {
+	do func(ctx context.Context, action string) error
+	// soon is do for an action that does not take long, with a bound.
+	soon func(action string) error
+}
 
-var _ machine = borrowed(nil)
+var _ machine = borrowed{}
 
-func (b borrowed) start(ctx context.Context) error { return b(ctx, actionStart) }
-func (b borrowed) stop(ctx context.Context) error  { return b(ctx, actionStop) }
-
-func (b borrowed) kill() error { return b.soon(actionKill) }
+func (b borrowed) start(ctx context.Context) error { return b.do(ctx, actionStart) }
+func (b borrowed) stop(ctx context.Context) error  { return b.do(ctx, actionStop) }
+func (b borrowed) kill() error                     { return b.soon(actionKill) }
 
 func (b borrowed) freeze(frozen bool) error {
 	if frozen {
 		return b.soon(actionPause)
 	}
 	return b.soon(actionResume)
-}
-
-// soon bounds an action that does not take long.
-func (b borrowed) soon(action string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), obeyTimeout)
-	defer cancel()
-	return b(ctx, action)
 }
 
 // destroy does nothing: the owner ends the cluster.

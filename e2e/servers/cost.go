@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -31,15 +32,19 @@ type costs struct {
 // tests is the program in a line of the file that stands for a test binary with all processes that it has ended.
 const tests = "tests"
 
-// begin returns the variables with which go test measures each test binary: this program is its -exec.
+// execName is the name of this program as the -exec of go test, which measures a test binary.
+const execName = "clusterfx-measure"
+
+// begin returns the variables with which go test measures each test binary.
 func (c *costs) begin(dir string) (env []string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c.file, c.borrowed = filepath.Join(dir, "costs"), map[string]time.Duration{}
-	env = []string{fleet.CostFile + "=" + c.file, strings.TrimSpace("GOFLAGS=" + os.Getenv("GOFLAGS") + " -exec=" + self)}
-	return env, os.WriteFile(c.file, nil, 0o600)
+	link := filepath.Join(dir, execName)
+	env = []string{fleet.CostFile + "=" + c.file, "GOFLAGS=" + os.Getenv("GOFLAGS") + " -exec=" + link}
+	return env, errors.Join(os.WriteFile(c.file, nil, 0o600), os.Symlink(self, link))
 }
 
 // used adds the time of a server of the pool.

@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	if os.Getenv(fleet.CostFile) != "" {
-		os.Exit(measure(os.Args[1:])) // As the -exec of go test.
+	if filepath.Base(os.Args[0]) == execName {
+		os.Exit(measure(os.Args[1:]))
 	}
 	cost := flag.Bool("cost", false, "print the processor time of each package")
 	flag.Parse()

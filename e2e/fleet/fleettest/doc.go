@@ -13,15 +13,17 @@
 //		...
 //	}
 //
-// The first test that asks for a cluster starts it (about a second), later tests find it running; Main stops everything
-// after the last test. Tests that share a cluster use separate namespaces. A test that stops, kills or freezes clusters
-// uses its own fleet with New, or a cluster with a name that no other test uses.
+// The first test that asks for a cluster takes it from the pool of all tests (package pool), later tests of the binary find
+// it by its name; Main gives everything back after the last test. Tests that share a cluster use separate namespaces. A
+// test that stops, kills or freezes a cluster uses a name that no other test uses; one that needs flags, addresses, audit
+// logs or a controller manager has its own fleet with New.
+//
+// A test that takes more than a second of a processor calls Slow.
 //
 // # Considerations
 //
 // No test is skipped because the control plane's binaries are missing: it fails and names the command that builds them.
 // A test that is skipped when it matters is useless.
 //
-// The shared fleet is the one variable of this package. A test binary is one process with one
-// Main, and starting a fleet per test would cost a second each.
+// What the tests of a binary share is the one variable of this package: a test binary is one process with one Main.
 package fleettest

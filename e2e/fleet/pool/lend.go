@@ -131,7 +131,7 @@ func (b *Borrower) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), conn.Close())
 	}
-	c, end, err := fleet.Borrow(*result.Loan, l.do)
+	c, end, err := fleet.Borrow(ctx, *result.Loan, l.do)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), conn.Close())
 	}
