@@ -54,11 +54,11 @@ by all of them together.
 	F9   reconcilers/cluster TestCluster_CredentialsExpire
 	F10  "token revoked"; reconcilers/cluster TestCluster_CredentialsThatAreRejected, TestCluster_CredentialsExpire
 	F11  "no right to list"; registry TestRegistry_MissingRights
-	F12  reconcilers/cluster TestCluster_SecretThatCannotBeUsed; registry/kubeconfig TestParse_rejects
-	F13  reconcilers/cluster TestCluster_SecretThatCannotBeUsed, TestCluster_EachFailureHasItsReasonAndHealsByItself
-	F14  reconcilers/cluster TestCluster_SecretThatComesBeforeOrAfter
+	F12  reconcilers/cluster TestReading; registry/kubeconfig TestParse_rejects
+	F13  reconcilers/cluster TestReading, TestCluster_EachFailureHasItsReasonAndHealsByItself
+	F14  reconcilers/cluster TestCluster_EachFailureHasItsReasonAndHealsByItself
 	F15  reconcilers/cluster TestCluster_OneNameForOneCluster; registry TestRegistry_TheOlderOfTwoStays
-	F16  reconcilers/cluster TestCluster_IdentityGuardsAgainstWrites; registry TestRegistry_EndpointOfAnotherCluster;
+	F16  reconcilers/cluster TestCluster_Identity; registry TestRegistry_EndpointOfAnotherCluster;
 	     "another cluster behind the same address at once"
 	F17  reconcilers/cluster TestCluster_OneNameForOneCluster
 	F18  "answers kept back by a proxy"; registry TestHostile (watch never begins)
@@ -83,7 +83,7 @@ by all of them together.
 	F34  "cluster rebuilt behind the same address"
 	F35  "token and certificate rotated"; TestFigure_Rotation; reconcilers/cluster TestCluster_SecretOfARunningApp
 	F36  reconcilers/cluster TestCluster_SecretOfARunningApp
-	F37  reconcilers/cluster TestCluster_SecretThatFlaps
+	F37  reconcilers/cluster TestMemory
 	F38  reconcilers/cluster TestCluster_SecretOfARunningApp
 	F39  registry TestSupervise_NothingButPanics, TestSupervise_OneBadObject
 	F40  registry TestContain_Panics, TestRegistry_ModuleFailures

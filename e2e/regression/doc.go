@@ -25,11 +25,11 @@ The defects of the system that the registry follows:
 	     registry/internal/app TestHooks_StopWhatHasStarted; registry TestRegistry_ModuleFailures, TestRegistry_Zombie
 	D8   a kubeconfig runs programs, reads files, and sends credentials anywhere:
 	     registry/kubeconfig TestParse_rejects, TestTransport_sendsNothingElsewhere;
-	     reconcilers/cluster TestCluster_SecretThatCannotBeUsed
+	     reconcilers/cluster TestReading
 	D9   a cluster without a Secret cannot be deleted:
 	     reconcilers/cluster TestCluster_Deletion, TestCluster_DeletionOfADeadRemote
 	D10  finalizers and conditions of others are overwritten, and the status is written although it is unchanged:
-	     reconcilers/cluster TestCluster_Deletion, TestCluster_StatusIsWrittenOnChangeOnly;
+	     reconcilers/cluster TestCluster_Deletion, TestCluster_StatusIsAppliedOnChangeOnly;
 	     reconcilers/clusterstatus TestConditionsOf_KeepTheTimeOfTheirLastTransition
 	D11  objects without a counterpart are deleted, also those of users:
 	     reconcilers/cluster TestRemovals_OfVanishedClusters; registry TestHubObjects_EmptiedHub

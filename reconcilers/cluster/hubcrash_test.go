@@ -110,6 +110,7 @@ func (c *child) expectCrash(t *testing.T) {
 // Rule S27, guarantee G19: a Cluster that crashes the hub is quarantined, and the other Clusters become Ready.
 func TestCluster_ThatCrashesTheHub(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/cluster/internal/journal TestJournal_KnowsWhatTheLastProcessWasStarting")
 	h := newIdleHub(t, nil)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	h.must(os.WriteFile(kubeconfig, prepared.kubeconfig, 0o600))
@@ -126,6 +127,7 @@ func TestCluster_ThatCrashesTheHub(t *testing.T) {
 	hub := startChild(t, kubeconfig, h.namespace)
 	c := h.expectQuarantine(culprit)
 	expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
+	h.expectEvent(culprit, "Quarantined")
 	h.eventually(func() error {
 		for _, name := range names[1:] {
 			if _, suspected := h.record()[name]; suspected {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -70,52 +69,6 @@ func (h *hub) demand(name, fingerprint string) {
 	if c.Status.Credentials.Fingerprint != fingerprint {
 		h.t.Errorf("the annotation demands credentials %s, in use are %+v", fingerprint, c.Status.Credentials)
 	}
-}
-
-// Expired credentials are not used either, and the annotation demands them, too: then the remote decides.
-func TestCluster_ExpiredCredentialsOnDemand(t *testing.T) {
-	t.Parallel()
-	h := newHub(t, nil)
-	remote := fleettest.Cluster(t, "one")
-	name := h.name("a")
-	good := mint(t, remote, name, longLife)
-	h.putKubeconfig(name, good)
-	h.newCluster(name, nil)
-	h.expectReady(name)
-
-	h.putKubeconfig(name, mint(t, remote, name, -time.Minute))
-	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
-	expectCondition(t, c, hubv1.ConditionReady, metav1.ConditionTrue)
-	message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionCredentialsValid).Message
-	_, fingerprint, _ := strings.Cut(message, hubv1.AnnotationAcceptCredentials+"=")
-	fingerprint, _, _ = strings.Cut(fingerprint, ";")
-	if fingerprint == "" || !strings.Contains(message, "last good") {
-		t.Fatalf("the message has no fingerprint to accept: %s", message)
-	}
-	h.demand(name, fingerprint)
-	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpired)
-	h.putKubeconfig(name, good)
-	h.expectReady(name)
-}
-
-// A restart of the hub forgets the last good credentials.
-func TestCluster_RestartForgetsTheLastGoodCredentials(t *testing.T) {
-	t.Parallel()
-	h := newHub(t, nil)
-	remote := fleettest.Cluster(t, "one")
-	name := h.name("a")
-	good := mint(t, remote, name, longLife)
-	h.putKubeconfig(name, good)
-	h.newCluster(name, nil)
-	first := h.expectReady(name)
-	h.putKubeconfig(name, withToken(t, good, "a-wrong-token"))
-	h.expectNotInUse(name, first)
-
-	h.stop()
-	h.start()
-	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
-	h.putKubeconfig(name, good)
-	h.expectReady(name)
 }
 
 // withToken returns a kubeconfig with a token for its users.

@@ -11,10 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/fx"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +25,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/observe"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -154,65 +151,6 @@ func writes() map[string]write {
 			which := metav1.ListOptions{FieldSelector: "metadata.name=" + one.Name}
 			return set.CoreV1().ConfigMaps("default").DeleteCollection(ctx, metav1.DeleteOptions{}, which)
 		}),
-	}
-}
-
-// A request without a dry run is refused, and an eviction is sent as a dry run. A review of permissions is no write: the
-// remote answers it, and no event reports it.
-func TestObserve_Subresources(t *testing.T) {
-	t.Parallel()
-	apps := make(chan registry.Remote, 1)
-	h := newHub(t, func(o *hubOptions) {
-		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
-	remote := fleettest.Cluster(t, "one")
-	name := h.name("a")
-	h.putKubeconfig(name, remote.Kubeconfig())
-	h.newCluster(name, func(c *hubv1.Cluster) {
-		c.Annotations = map[string]string{hubv1.AnnotationObserve: "true"}
-	})
-	h.expectReady(name)
-	set, err := kubernetes.NewForConfig((<-apps).Config)
-	h.must(err)
-	direct := clientFor(t, remote)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "none"}}},
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
-	h.must(client.IgnoreAlreadyExists(direct.Create(t.Context(), account)))
-	h.must(direct.Create(t.Context(), pod))
-
-	core := set.CoreV1().RESTClient()
-	for what, request := range map[string]*rest.Request{
-		"exec":             core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("exec").Param("command", "ls"),
-		"exec with GET":    core.Get().Namespace("default").Resource("pods").Name(pod.Name).SubResource("exec").Param("command", "ls"),
-		"through a proxy":  core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("proxy"),
-		"port-forward":     core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("portforward"),
-		"outside of kinds": core.Verb(http.MethodPost).AbsPath("/debug/flags/v"),
-	} {
-		if err := request.Do(t.Context()).Error(); !errors.Is(err, observe.ErrObserved) {
-			t.Errorf("%s: got %v, want ErrObserved", what, err)
-		}
-	}
-	review, err := set.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "default"},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil || !review.Status.Allowed {
-		t.Errorf("got review %+v and error %v, want an allowed request", review, err)
-	}
-	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: "default"}}
-	h.must(set.PolicyV1().Evictions("default").Evict(t.Context(), eviction))
-	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{}); err != nil {
-		t.Errorf("the dry run of an eviction removed the Pod: %v", err)
-	}
-	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
-	if n := h.events(name)["Observed"]; n != 1 {
-		t.Errorf("got %d events of observed writes, want only the eviction", n)
 	}
 }
 

@@ -76,57 +76,27 @@ func TestCluster_BecomesReady(t *testing.T) {
 	h.expectEvents(name, "Ready")
 }
 
-func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
-	t.Parallel()
-	h := newHub(t, nil)
-	name := h.name("a")
-	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
-	h.newCluster(name, nil) // probed every second
-	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
-	before := h.expectReady(name)
-	h.consistently(3500*time.Millisecond, func() error {
-		if now := h.get(name); now.ResourceVersion != before.ResourceVersion {
-			return fmt.Errorf("the Cluster was written again: %s, %s", now.ResourceVersion, summary(now))
-		}
-		return nil
-	})
-	h.expectEvents(name, "Ready")
-
-	t.Run("and what belongs to others stays", func(t *testing.T) {
-		theirs := hubac.Cluster(name).WithStatus(hubac.ClusterStatus().
-			WithInventory(hubac.InventoryStatus().WithNodes(7)).
-			WithConditions(metav1ac.Condition().WithType(foreignCondition).WithStatus(metav1.ConditionTrue).
-				WithReason("Done").WithMessage("yesterday").WithLastTransitionTime(metav1.Now())))
-		h.must(h.Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
-		h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
-		h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
-		h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterActive })
-		c := h.expectReady(name)
-		if c.Status.Inventory.Nodes == nil || *c.Status.Inventory.Nodes != 7 {
-			t.Errorf("got inventory %+v, want 7 nodes", c.Status.Inventory)
-		}
-		if !meta.IsStatusConditionTrue(c.Status.Conditions, foreignCondition) {
-			t.Errorf("the condition of another controller is not True: %s", summary(c))
-		}
-	})
-}
-
-func TestCluster_IsNotReadyForASpecThatIsNotInEffect(t *testing.T) {
+// Conditions and fields of the status that other controllers write stay.
+func TestCluster_StatusOfOthersStays(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
 	name := h.name("a")
 	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
 	h.newCluster(name, nil)
 	h.expectReady(name)
-	stop := h.watch(name, func(c *hubv1.Cluster) {
-		ready := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
-		if ready && c.Status.ObservedGeneration > 1 {
-			t.Errorf("the Cluster is Ready with a closed port as its server: %s", summary(c))
-		}
-	})
-	h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://127.0.0.1:1" })
-	h.expectReason(name, hubv1.ReasonUnreachable)
-	stop()
+	theirs := hubac.Cluster(name).WithStatus(hubac.ClusterStatus().
+		WithInventory(hubac.InventoryStatus().WithNodes(7)).
+		WithConditions(metav1ac.Condition().WithType(foreignCondition).WithStatus(metav1.ConditionTrue).
+			WithReason("Done").WithMessage("yesterday").WithLastTransitionTime(metav1.Now())))
+	h.must(h.Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
+	h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
+	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
+	if c.Status.Inventory.Nodes == nil || *c.Status.Inventory.Nodes != 7 {
+		t.Errorf("got inventory %+v, want 7 nodes", c.Status.Inventory)
+	}
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, foreignCondition) {
+		t.Errorf("the condition of another controller is not True: %s", summary(c))
+	}
 }
 
 // watch calls f with every state of a Cluster until stop is called.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,45 +106,16 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 		t.Errorf("got spec %+v and annotations %v, want the Secret in both", c.Spec, c.Annotations)
 	}
 
-	t.Run("its labels are followed, and those of others stay", func(t *testing.T) {
-		h.change(name, func(c *hubv1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "theirs", "yes") })
+	t.Run("its labels are followed", func(t *testing.T) {
 		set := func(more string) {
 			h.changeSecret(name, func(s *corev1.Secret) {
 				metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels, h.labels(more))
 			})
 		}
-		has := func(region, tier string) func(c *hubv1.Cluster) bool {
-			return func(c *hubv1.Cluster) bool {
-				return c.Labels["region"] == region && c.Labels["tier"] == tier && c.Labels["theirs"] == "yes"
-			}
-		}
-		set(",region=eu,tier=gold")
-		h.expectCluster(name, has("eu", "gold"))
-		set(",region=us")
-		h.expectCluster(name, has("us", ""))
+		set(",region=eu")
+		h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["region"] == "eu" })
 		set(",region=not/a/label")
 		h.expectEvent(name, "LabelsRefused")
-		h.expectCluster(name, has("us", ""))
-	})
-	t.Run("but it does not overrule an editor of the Cluster", func(t *testing.T) {
-		h.change(name, func(c *hubv1.Cluster) {
-			c.Labels["theirs"], c.Labels["region"] = "no", "asia"
-		})
-		h.changeSecret(name, func(s *corev1.Secret) {
-			metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels,
-				h.labels(",region=us,theirs=yes,clusterfx.dev/own=yes,sub.clusterfx.dev/own=yes,fresh=yes"))
-		})
-		h.expectEvent(name, "LabelsRefused")
-		c := h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["fresh"] == "yes" })
-		h.changeSecret(name, func(s *corev1.Secret) {
-			metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels, h.labels(""))
-		})
-		after := h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["fresh"] == "" })
-		for _, labels := range []map[string]string{c.Labels, after.Labels} {
-			if labels["theirs"] != "no" || labels["region"] != "asia" || len(labels) > 4 {
-				t.Errorf("got labels %v, want the labels of the editor", labels)
-			}
-		}
 	})
 	t.Run("without it the Cluster goes, with its app", func(t *testing.T) {
 		h.deleteSecret(name)
@@ -185,38 +155,22 @@ func TestRegistration_NeedsOneWrite(t *testing.T) {
 func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {
 	t.Parallel()
 	h := newRegisteringHub(t, time.Hour)
-	for how, lost := range map[string]struct{ lose, restore func(name string) }{
-		"deleted": {h.deleteSecret, func(name string) { h.register(name, nil) }},
-		"bad-labels": {h.deleteSecret, func(name string) {
-			h.register(name, func(s *corev1.Secret) { s.Annotations[hubv1.AnnotationClusterLabels] = "region=not/a/label" })
-			h.expectEvent(name, "LabelsRefused")
-		}},
-		"label": {
-			func(name string) { h.changeSecret(name, func(s *corev1.Secret) { s.Labels = nil }) },
-			func(name string) {
-				h.changeSecret(name, func(s *corev1.Secret) {
-					metav1.SetMetaDataLabel(&s.ObjectMeta, hubv1.LabelCluster, hubv1.LabelClusterValue)
-				})
-			},
-		},
-	} {
-		name := h.name(how)
-		h.register(name, nil)
-		h.expectCluster(name, anyCluster)
-		before := h.expectReady(name)
-		epoch := h.info(name).Epoch
-		lost.lose(name)
-		h.expectCluster(name, missing)
-		lost.restore(name)
-		h.expectCluster(name, notMissing)
-		h.expectEvent(name, "SecretReturned")
-		after := h.expectReady(name)
-		if after.UID != before.UID || h.info(name).Epoch != epoch {
-			t.Errorf("%s: got UID %s, want %s; got epoch %d, want %d", how, after.UID, before.UID, h.info(name).Epoch, epoch)
-		}
-		if uid := secretUID(h, name); after.Annotations[hubv1.AnnotationSecretUID] != string(uid) {
-			t.Errorf("%s: the Secret's UID is %s, the recorded UID is %s", how, uid, after.Annotations[hubv1.AnnotationSecretUID])
-		}
+	name := h.name("a")
+	h.register(name, nil)
+	h.expectCluster(name, anyCluster)
+	before := h.expectReady(name)
+	epoch := h.info(name).Epoch
+	h.deleteSecret(name)
+	h.expectCluster(name, missing)
+	h.register(name, nil)
+	h.expectCluster(name, notMissing)
+	h.expectEvent(name, "SecretReturned")
+	after := h.expectReady(name)
+	if after.UID != before.UID || h.info(name).Epoch != epoch {
+		t.Errorf("got UID %s, want %s; got epoch %d, want %d", after.UID, before.UID, h.info(name).Epoch, epoch)
+	}
+	if uid := secretUID(h, name); after.Annotations[hubv1.AnnotationSecretUID] != string(uid) {
+		t.Errorf("the Secret's UID is %s, the recorded UID is %s", uid, after.Annotations[hubv1.AnnotationSecretUID])
 	}
 }
 
@@ -344,19 +298,6 @@ func TestRegistration_UnderAnotherName(t *testing.T) {
 	h.expectGone(first)
 	h.deleteSecret(secret)
 	h.expectGone(second)
-}
-
-func TestRegistration_LeavesUnlabelledSecretsAlone(t *testing.T) {
-	t.Parallel()
-	h := newRegisteringHub(t, grace)
-	name := h.name("a")
-	h.register(name, func(s *corev1.Secret) { s.Labels[hubv1.LabelCluster] = "false" })
-	h.register(h.name("b"), nil)
-	h.expectCluster(h.name("b"), anyCluster)
-	var c hubv1.Cluster
-	if err := h.Get(t.Context(), client.ObjectKey{Name: name}, &c); !apierrors.IsNotFound(err) {
-		t.Errorf("got a Cluster for a Secret without the value of the label: %v", err)
-	}
 }
 
 func TestManagerOptions_HoldOneNamespace(t *testing.T) {

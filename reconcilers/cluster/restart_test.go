@@ -19,7 +19,7 @@ import (
 
 func TestCluster_RestartOfTheHub(t *testing.T) {
 	t.Parallel()
-	const count = 20
+	const count = 8
 	h := newHub(t, func(o *hubOptions) { o.modules = modules.All() })
 	kubeconfigs := [][]byte{fleettest.Cluster(t, "one").Kubeconfig(), fleettest.Cluster(t, "hub").Kubeconfig()}
 	var names []string
@@ -30,7 +30,7 @@ func TestCluster_RestartOfTheHub(t *testing.T) {
 		h.newCluster(name, nil)
 	}
 	// While the hub is stopped, one Cluster loses its Secret, and another Cluster is deleted.
-	orphan, deleted := names[18], names[19]
+	orphan, deleted := names[count-2], names[count-1]
 	before := map[string]*hubv1.Cluster{}
 	for _, name := range names {
 		before[name] = h.expectReady(name)
@@ -40,13 +40,13 @@ func TestCluster_RestartOfTheHub(t *testing.T) {
 	h.remove(deleted)
 	began := time.Now()
 	h.start()
-	for _, name := range names[:18] {
+	for _, name := range names[:count-2] {
 		h.expectRunning(name)
 	}
 	t.Logf("all apps run %s after the start", time.Since(began))
 	h.expect(orphan, hubv1.ConditionReady, "False", hubv1.ReasonSecretNotFound)
 	h.expectGone(deleted)
-	for _, name := range names[:18] {
+	for _, name := range names[:count-2] {
 		after := h.expectReady(name)
 		if after.Generation != before[name].Generation || after.UID != before[name].UID {
 			t.Errorf("%s: got generation %d, want %d", name, after.Generation, before[name].Generation)
@@ -60,7 +60,7 @@ func TestCluster_RestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)
 	proxies := map[bool]*fault.Proxy{}
-	const count = 12
+	const count = 6
 	var names []string
 	for i := range count {
 		name, isDown := h.name(fmt.Sprintf("c%d", i)), i == count-1
