@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // death is the point at which a process is killed.
@@ -43,6 +45,7 @@ func TestCrash_AtEachStep(t *testing.T) {
 // the created tunnel, even if the object does not record it.
 func TestCrash_ThenDeleted(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/guard TestCrash_AtEachStep")
 	inBoth(t, func(t *testing.T, s *site, o options) {
 		orphans, died := 0, true
 		for step := 1; died; step++ {
@@ -68,6 +71,7 @@ func TestCrash_ThenDeleted(t *testing.T) {
 // TestCrash_Histories kills several replicas in succession, at random.
 func TestCrash_Histories(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/guard TestProtocol_OneTaskAtATimeAndEveryChangeOnce")
 	inBoth(t, func(t *testing.T, s *site, o options) {
 		lives := 0
 		rapid.Check(t, func(rt *rapid.T) {

@@ -89,34 +89,34 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 // A Guard with a stale view does not run its task. In the original, a view was stale if its resourceVersion was.
 func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(s *site, o options){
-		"the spec": func(s *site, _ options) { s.change("a", func(o *Tunnel) { o.Spec.Company = "new" }) },
-		"an annotation": func(s *site, _ options) {
-			s.change("a", func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
+	changes := map[string]func(s *site, o options, name string){
+		"spec": func(s *site, _ options, name string) { s.change(name, func(o *Tunnel) { o.Spec.Company = "new" }) },
+		"annotation": func(s *site, _ options, name string) {
+			s.change(name, func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
 		},
-		"a label":       func(s *site, _ options) { s.change("a", func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} }) },
-		"it is deleted": func(s *site, _ options) { s.remove("a") },
-		"another of it": func(s *site, _ options) { s.removeNow("a"); s.newTunnel("a") },
-		"the condition": func(s *site, o options) {
-			must(s.T, s.controller(s.host(o), "a").UpdateCondition(s.T.Context(), "True", "X", ""))
+		"label": func(s *site, _ options, name string) {
+			s.change(name, func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} })
 		},
-		"another attempt": func(s *site, o options) { s.guard(s.host(o), "a", done, nil) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			inBoth(t, func(t *testing.T, s *site, o options) {
-				s.newTunnel("a", func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
-				c := s.controller(s.host(o), "a")
-				change(s, o)
-				if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-					t.Errorf("Guard: got %v, want ErrStale", err)
-				}
-				if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
-					t.Errorf("UpdateCondition: got %v, want ErrStale", err)
-				}
-			})
-		})
+		"deletion":   func(s *site, _ options, name string) { s.remove(name) },
+		"another-it": func(s *site, _ options, name string) { s.removeNow(name); s.newTunnel(name) },
+		"condition": func(s *site, o options, name string) {
+			must(s.T, s.controller(s.host(o), name).UpdateCondition(s.T.Context(), "True", "X", ""))
+		},
+		"attempt": func(s *site, o options, name string) { s.guard(s.host(o), name, done, nil) },
 	}
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		for name, change := range changes {
+			s.newTunnel(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
+			c := s.controller(s.host(o), name)
+			change(s, o, name)
+			if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
+				t.Errorf("%s: Guard returns %v, want ErrStale", name, err)
+			}
+			if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
+				t.Errorf("%s: UpdateCondition returns %v, want ErrStale", name, err)
+			}
+		}
+	})
 	t.Run("of a kind without a generation", func(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)

@@ -128,6 +128,7 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 
 func TestReconciler_WhatErrorsMean(t *testing.T) {
 	t.Parallel()
+	s := newSite(t)
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "tunnels"}, "a", errBroken)
 	for what, test := range map[string]struct {
 		err       error
@@ -143,37 +144,34 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 		"locked":    {err: &guard.LockedError{RetryAfter: time.Hour}, after: 5 * time.Second},
 		"free soon": {err: &guard.LockedError{RetryAfter: time.Second}, after: 1001 * time.Millisecond},
 	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.newTunnel("a")
-			events := &recorder{}
-			o := inStatus()
-			o.Events = events
-			fails := func(context.Context, *controller) (*reconcile.Result, error) { return nil, test.err }
-			h := s.byHand(o, &process{}, scripted{journal: &sitetest.Journal{}, reconcile: fails, terminate: fails}.factory(kind))
-			for range 2 {
-				result, err := h.pass("a")
-				if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
-					errors.Is(err, reconcile.TerminalError(nil)) != test.terminal || deletes.IsHeld(err) != (what == "held") {
-					t.Errorf("got result %v, error %v", result, err)
-				}
+		name := strings.ReplaceAll(what, " ", "-")
+		s.newTunnel(name)
+		events := &recorder{}
+		o := inStatus()
+		o.Events = events
+		fails := func(context.Context, *controller) (*reconcile.Result, error) { return nil, test.err }
+		h := s.byHand(o, &process{}, scripted{journal: &sitetest.Journal{}, reconcile: fails, terminate: fails}.factory(kind))
+		for range 2 {
+			result, err := h.pass(name)
+			if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
+				errors.Is(err, reconcile.TerminalError(nil)) != test.terminal || deletes.IsHeld(err) != (what == "held") {
+				t.Errorf("%s: got result %v, error %v", what, result, err)
 			}
-			if test.condition == "" {
-				if has := s.get("a").Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
-					t.Errorf("got conditions %+v, events %v, want none", has, events.all())
-				}
-				return
+		}
+		if test.condition == "" {
+			if has := s.get(name).Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
+				t.Errorf("%s: got conditions %+v, events %v, want none", what, has, events.all())
 			}
-			s.expect("a", metav1.ConditionFalse, test.condition)
-			if all := events.all(); len(all) != 2 || !strings.Contains(all[0], test.condition+" Reconcile: ") {
-				t.Errorf("got events %q", all)
-			}
-			s.remove("a")
-			if _, err := h.pass("a"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
-				t.Errorf("during the deletion: got error %v, want a retryable error", err)
-			}
-		})
+			continue
+		}
+		s.expect(name, metav1.ConditionFalse, test.condition)
+		if all := events.all(); len(all) != 2 || !strings.Contains(all[0], test.condition+" Reconcile: ") {
+			t.Errorf("%s: got events %q", what, all)
+		}
+		s.remove(name)
+		if _, err := h.pass(name); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+			t.Errorf("%s: during the deletion: got error %v, want a retryable error", what, err)
+		}
 	}
 }
 

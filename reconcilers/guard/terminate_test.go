@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 )
@@ -306,6 +307,7 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 // with a cache that lags.
 func TestTerminate_WithACacheThatLags(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/guard TestTerminate_WithAnOldView")
 	for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
 		t.Run(lag.String(), func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -147,6 +148,7 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 // A deletion of a copy is propagated, also if the original is reconciled between the cache and the report of the deletion.
 func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/syncer/internal/tests TestAwaited")
 	b := newBench(t, nil)
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{OnDownstreamDeletion: syncer.Propagate})
 	b.run(t)

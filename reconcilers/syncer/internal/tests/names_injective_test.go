@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
 )
 
@@ -84,6 +85,7 @@ func TestCandidatesOfAnyNames(t *testing.T) {
 // TestMillionNames gives each of more than a million objects the first of its candidates that is free, as a caller does.
 func TestMillionNames(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/syncer/internal/tests TestCandidatesOfAnyNames")
 	const rounds, most = 72_000, 1_200_000
 	// Arrays, unlike strings, are no work for the garbage collector.
 	taken := make(map[[names.MaxLength]byte]struct{}, most)
