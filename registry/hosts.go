@@ -66,7 +66,7 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 		h.Registerer = prometheus.NewRegistry()
 	}
 	h.Metrics = telemetry.NewMetrics(h.Registerer, o.AggregateMetrics)
-	h.Starts = startqueue.New(h.Limits.Starts, startTurn, o.overloaded)
+	h.Starts = startqueue.New(h.Limits.Starts, startTurn, o.overloaded).Adapting(o.paces.Overload)
 	return h, end
 }
 
@@ -91,8 +91,8 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	return &actor.Host{
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{
-			Contacts: startqueue.New(contacts, contactTurn, o.overloaded), Tracer: apps.Tracer, Metrics: apps.Metrics,
-			Beat: r.pulse.beat, Starved: r.pulse.StarvedSince,
+			Contacts: startqueue.New(contacts, contactTurn, o.overloaded).Adapting(o.paces.Overload), Tracer: apps.Tracer, Metrics: apps.Metrics,
+			Beat: r.pulse.beat, Starved: r.pulse.StarvedSince, Pauses: o.paces.pauses(),
 			Redact: func(t *kubeconfig.Transport) func(string) string {
 				return func(text string) string { return hub.Redact(t.Redact(text)) }
 			},
@@ -103,8 +103,8 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 		},
 		Modules: modules, Offered: r.offered, Middleware: inForce, Rulebook: permissions.New(declared),
 		HubTransport: r.hubTransportFor, Graph: r.graph, Explain: explanations(o.Explain),
-		NextEpoch: func() int64 { return epochs.Add(1) },
-		Claim:     r.claim, IsHub: r.isHub, Forget: r.forget, Changed: r.changed,
+		NextEpoch: func() int64 { return epochs.Add(1) }, LeaseGrace: orDefault(o.paces.LeaseGrace, leaseGrace),
+		Claim: r.claim, IsHub: r.isHub, Forget: r.forget, Changed: r.changed,
 	}
 }
 

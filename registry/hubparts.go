@@ -44,7 +44,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	}
 	return hubpart.New(hubpart.Options{
 		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Hearts: r.remotes.Hearts, NextEpoch: r.remotes.NextEpoch,
-		Explain: r.remotes.Explain, Leader: o.HubParts.Leader,
+		Explain: r.remotes.Explain, Leader: o.HubParts.Leader, Pauses: r.remotes.Connections.Pauses,
 		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
 	}), nil
 }

@@ -39,8 +39,8 @@ type neighbour struct {
 
 // Periods of the neighbour's measurements.
 const (
-	leaseEvery = 10 * time.Millisecond
-	writeEvery = 50 * time.Millisecond
+	leaseEvery = 20 * time.Millisecond
+	writeEvery = 200 * time.Millisecond
 )
 
 // newNeighbour registers a remote that runs the counter, waits until it is Ready and starts to watch it. check, which
@@ -108,7 +108,7 @@ func (n *neighbour) write(ctx context.Context, t *testing.T) error {
 		return fmt.Errorf("write to the neighbour: %w", err)
 	}
 	written := time.Now()
-	poll := time.NewTicker(5 * time.Millisecond)
+	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for one.Annotations[seenBy(string(n.name))] == "" {
 		select {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -117,7 +118,34 @@ type Options struct {
 	AllowHub, AllowDuplicates bool
 	// Limits bound how long things may take. Zero fields take the defaults.
 	Limits Limits
+
+	paces paces
 }
+
+// paces has periods that only tests change. Zero fields have the values of a hub.
+type paces struct {
+	// Preflight is the pause after a preflight that found something missing. The other pauses are in proportion.
+	Preflight time.Duration
+	// LeaseGrace is how long the leases of an app continue after another app has replaced it.
+	LeaseGrace time.Duration
+	// Overload is the time after which the queues become narrower in an overload. They become wider half as fast.
+	Overload time.Duration
+}
+
+// pauses returns the pauses of preflights.
+func (p paces) pauses() probe.Pauses {
+	all := probe.NewPauses()
+	if p.Preflight > 0 {
+		faster := float64(p.Preflight) / float64(all.Retry)
+		for _, one := range []*time.Duration{&all.Retry, &all.Interval, &all.Confirm} {
+			*one = time.Duration(float64(*one) * faster)
+		}
+	}
+	return all
+}
+
+// leaseGrace is how long the leases of an app continue after another app has replaced it.
+const leaseGrace = 10 * time.Second
 
 // Limits bound how long the steps of an app may take, and how much memory it may hold.
 type Limits struct {

@@ -21,6 +21,7 @@ func TestRegistry_Overloaded(t *testing.T) {
 	all := prometheus.NewRegistry()
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Metrics, o.Limits.Starts, o.Overloaded = all, 8, overloaded.Load
+		o.Hasten()
 	})
 	expectSlots := func(want map[string]float64) {
 		t.Helper()

@@ -28,11 +28,12 @@ import (
 // the kind is removed. The other modules keep running, leases never fail, and the app has no failures.
 func TestSelector_APIComesAndGoes(t *testing.T) {
 	t.Parallel()
-	c, config := remote(t, "comes-and-goes")
+	c, config := remote(t, "one")
 	sprockets := schema.GroupVersionKind{Group: "comes.example.com", Version: "v1", Kind: "Sprocket"}
 	var count counter
 	var seen names
 	r := newRegistry(t, func(o *registry.Options) {
+		o.Hasten()
 		o.Modules = []registry.Module{count.module(), registry.NewModule("sprockets", registry.ModuleOptions{
 			Select: registry.Selector{Requires: []schema.GroupVersionKind{sprockets}},
 			Remote: fx.Invoke(func(p registry.Remote) error {

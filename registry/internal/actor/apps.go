@@ -169,9 +169,6 @@ func (a *Actor) drop(number int64) {
 	}
 }
 
-// leaseGrace is how long the leases of an app continue after another app has replaced it.
-const leaseGrace = 10 * time.Second
-
 // yield ends the controllers of an epoch, so that the controllers of the next epoch may start.
 func (a *Actor) yield(number int64) {
 	e := a.epochs[number]
@@ -181,13 +178,13 @@ func (a *Actor) yield(number int64) {
 	})
 }
 
-// retire lets the leases of an epoch continue for leaseGrace after another epoch has replaced it.
+// retire lets the leases of an epoch continue for LeaseGrace after another epoch has replaced it.
 func (a *Actor) retire(number int64) {
 	e := a.epochs[number]
 	a.retired = append(a.retired, e)
 	a.drop(number)
 	a.work.Go(func() {
-		grace := time.NewTimer(leaseGrace)
+		grace := time.NewTimer(a.host.LeaseGrace)
 		defer grace.Stop()
 		select {
 		case <-grace.C:

@@ -34,6 +34,8 @@ type Host struct {
 	Policy kubeconfig.Policy
 	// Connections are the options of all connections.
 	Connections probe.Options
+	// LeaseGrace is how long the leases of an app continue after another app has replaced it.
+	LeaseGrace time.Duration
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
 	HubCredential *redact.Hub

@@ -31,14 +31,14 @@ type choosing struct {
 	turned time.Time
 }
 
-// believes reports whether a choice that the remote alone causes may take effect. The first choice does at once, and
-// each choice soon after another waits twice as long: every choice costs an app, and the caches of the old app stay
-// for leaseGrace. An API server that changes its responses all the time must not cause a new app each time.
-func (c *choosing) believes(now time.Time) bool {
+// believes reports whether a choice that the remote alone causes may take effect. The first choice does at once, the second one
+// after a pause, and each choice soon after another waits twice as long: every choice costs an app, and the caches of the old app stay
+// for LeaseGrace. An API server that changes its responses all the time must not cause a new app each time.
+func (c *choosing) believes(now time.Time, pause time.Duration) bool {
 	if now.Sub(c.turned) > probe.PreflightCalm {
 		c.turns = 0
 	}
-	if c.turns > 0 && now.Sub(c.turned) < min(probe.PreflightRetry<<(c.turns-1), probe.PreflightMaxPause) {
+	if c.turns > 0 && now.Sub(c.turned) < min(pause<<(c.turns-1), probe.PreflightMaxPause) {
 		return false
 	}
 	c.turns, c.turned = min(c.turns+1, probe.MaxChanges), now
@@ -90,7 +90,7 @@ func (a *Actor) choose(now time.Time) {
 	}
 	selected := a.host.Modules.Select(&a.applied, catalog.Facts{Version: l.Version, Preflight: found, Offered: a.host.Offered()})
 	shape := selected.Shape(&a.applied)
-	a.waits = shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now)
+	a.waits = shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now, a.host.Connections.Pauses.Retry)
 	if a.waits {
 		return // a later probe calls choose again
 	}

@@ -16,7 +16,7 @@ func TestChoosing_Believes(t *testing.T) {
 	var c choosing
 	now, apps := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 0
 	for range 3600 { // an hour in which each second has a different result
-		if c.believes(now) {
+		if c.believes(now, probe.NewPauses().Retry) {
 			apps++
 		}
 		now = now.Add(time.Second)
@@ -24,7 +24,7 @@ func TestChoosing_Believes(t *testing.T) {
 	if apps < 10 || apps > 20 {
 		t.Errorf("got %d apps in an hour, want 10 to 20", apps)
 	}
-	if now = now.Add(probe.PreflightCalm + probe.PreflightMaxPause); !c.believes(now) || c.turns != 1 {
+	if now = now.Add(probe.PreflightCalm + probe.PreflightMaxPause); !c.believes(now, probe.NewPauses().Retry) || c.turns != 1 {
 		t.Error("change after a calm time has to wait")
 	}
 }

@@ -79,7 +79,7 @@ func (l *Life) awaitRights() error {
 			l.part.granted()
 			return nil
 		}
-		if !l.pause(probe.PreflightRetry) {
+		if !l.pause(l.part.supervisor.Pauses.Retry) {
 			return context.Cause(l.Context())
 		}
 	}
@@ -91,15 +91,16 @@ func (l *Life) watchRights() {
 	if len(l.part.module.Rules) == 0 {
 		return
 	}
-	pause := probe.PreflightInterval
+	pauses := l.part.supervisor.Pauses
+	pause := pauses.Interval
 	for l.pause(pause) {
 		missing, err := l.lacks()
 		if err != nil {
 			continue // the permissions are unknown then
 		}
-		pause = probe.PreflightInterval
+		pause = pauses.Interval
 		if len(missing) > 0 {
-			pause = probe.PreflightRetry
+			pause = pauses.Retry
 		}
 		l.part.lack(missing)
 	}

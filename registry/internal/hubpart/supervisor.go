@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -64,6 +65,8 @@ type Options struct {
 	ManagerOptions func() ctrl.Options
 	// Changed is called after a change of the state of a Part. It must return at once. Default: nil.
 	Changed func()
+	// Pauses are the intervals between two looks at the permissions of the hub.
+	Pauses probe.Pauses
 	// Modules are the modules that have a hub part.
 	Modules []Module
 }

@@ -63,6 +63,8 @@ type Options struct {
 	Starved func(since time.Time) bool
 	// Redact returns a function that redacts the credentials of the hub and of a transport in a text.
 	Redact func(*kubeconfig.Transport) func(string) string
+	// Pauses are the intervals of the preflights.
+	Pauses Pauses
 }
 
 // Target describes the API server that a Connection leads to, and how the Connection begins.
@@ -94,6 +96,9 @@ type Outcome struct {
 // New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed after Start.
 // The caller of New closes the transport of a Connection that is used for Try only.
 func New(ctx context.Context, o Options, t Target) *Connection {
+	if o.Pauses == (Pauses{}) {
+		o.Pauses = NewPauses()
+	}
 	c := &Connection{
 		shared: o, cluster: t.Cluster, transport: t.Transport, endpoint: t.Endpoint.Fingerprint(), server: t.Endpoint.Server,
 		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{}, beside: t.Beside,

@@ -24,14 +24,26 @@ import (
 // everything at once. If the results for a remote change all the time, preflights become less frequent, because every
 // change may cost another app; the first freeChanges changes make no difference.
 const (
-	PreflightRetry    = 10 * time.Second
-	PreflightInterval = time.Minute
+	preflightRetry    = 10 * time.Second
+	preflightInterval = time.Minute
 	confirmPause      = 3 * time.Second
 	PreflightMinPause = 500 * time.Millisecond // between two preflights, doubled with each change
 	PreflightCalm     = 10 * time.Minute       // after which changes are forgotten
 	PreflightMaxPause = 5 * time.Minute
 	freeChanges       = 3
 )
+
+// Pauses are the intervals of preflights that tests shorten. The zero value stands for those of NewPauses, which a hub has.
+type Pauses struct {
+	Retry    time.Duration // after a preflight that found something missing
+	Interval time.Duration // after a complete preflight
+	Confirm  time.Duration // before the preflight which confirms that something is gone
+}
+
+// NewPauses returns the intervals of a hub.
+func NewPauses() Pauses {
+	return Pauses{Retry: preflightRetry, Interval: preflightInterval, Confirm: confirmPause}
+}
 
 // preflightLoop runs the preflights of one remote. It belongs to a Connection, and ends with the Connection.
 type preflightLoop struct {
@@ -112,7 +124,7 @@ func (p *preflightLoop) run(ctx context.Context) {
 			if requests.Err() == nil {
 				p.record(found)
 			}
-			pause = preflightPause(found.Complete(), p.changes)
+			pause = p.connection.shared.Pauses.after(found.Complete(), p.changes)
 		}
 		p.cancel()
 		if !p.wait(ctx, pause) {
@@ -139,11 +151,11 @@ func (p *preflightLoop) record(found *preflight.Result) {
 // MaxChanges is how many changes are counted. More do not make preflights less frequent.
 const MaxChanges = 10
 
-// preflightPause returns the time until the next preflight, after so many changes in a short time.
-func preflightPause(complete bool, changes int) time.Duration {
-	pause := PreflightRetry
+// after returns the time until the next preflight, after so many changes in a short time.
+func (p Pauses) after(complete bool, changes int) time.Duration {
+	pause := p.Retry
 	if complete {
-		pause = PreflightInterval
+		pause = p.Interval
 	}
 	return min(pause<<max(0, changes-freeChanges), PreflightMaxPause)
 }
@@ -173,7 +185,7 @@ func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, bef
 	if !found.LostSince(before) {
 		return found
 	}
-	confirm := time.NewTimer(confirmPause)
+	confirm := time.NewTimer(p.connection.shared.Pauses.Confirm)
 	defer confirm.Stop()
 	select {
 	case <-confirm.C:

@@ -24,7 +24,7 @@ func TestPreflightPause(t *testing.T) {
 		{false, 10, 5 * time.Minute},
 		{true, 10, 5 * time.Minute},
 	} {
-		if got := preflightPause(c.complete, c.changes); got != c.want {
+		if got := NewPauses().after(c.complete, c.changes); got != c.want {
 			t.Errorf("after %d changes, complete %t: got %s, want %s", c.changes, c.complete, got, c.want)
 		}
 	}

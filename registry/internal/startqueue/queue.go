@@ -19,6 +19,7 @@ type Queue struct {
 	limit      time.Duration
 	capacity   int
 	overloaded func() bool
+	narrow     time.Duration // after which the queue becomes narrower; wider after widenAfter times that
 
 	mu      sync.Mutex // protects the fields below
 	used    int
@@ -45,7 +46,7 @@ const (
 // 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 36 s of the last sight of the overload.
 const (
 	narrowEvery, narrowBy = time.Second, 4
-	widenEvery, widenBy   = 2 * time.Second, 4
+	widenAfter, widenBy   = 2, 4
 )
 
 // Rank is the priority of a request; the lowest value is first.
@@ -63,7 +64,15 @@ const (
 // New returns a queue with capacity slots, each of which is free again after limit. Overloaded reports whether the hub has more
 // work than it can do in time; it does not block.
 func New(capacity int, limit time.Duration, overloaded func() bool) *Queue {
-	return &Queue{limit: limit, capacity: capacity, width: capacity, overloaded: overloaded}
+	return &Queue{limit: limit, capacity: capacity, width: capacity, overloaded: overloaded, narrow: narrowEvery}
+}
+
+// Adapting sets the time after which the queue becomes narrower, for tests; 0 changes nothing. It returns the queue.
+func (q *Queue) Adapting(narrow time.Duration) *Queue {
+	if narrow > 0 {
+		q.narrow = narrow
+	}
+	return q
 }
 
 // Acquire waits for a slot. The caller must call release when the operation is done. It returns the cause of ctx if ctx
@@ -122,11 +131,11 @@ func (q *Queue) release(r Rank) {
 
 // adapt makes the queue narrower while the hub is overloaded, and wider again afterwards. The caller holds the lock.
 func (q *Queue) adapt(overloaded bool) {
-	if overloaded && (q.width == 1 || time.Since(q.changed) >= narrowEvery) {
+	if overloaded && (q.width == 1 || time.Since(q.changed) >= q.narrow) {
 		q.width, q.changed = max(q.width/narrowBy, 1), time.Now()
 	}
-	for !overloaded && q.width < q.capacity && time.Since(q.changed) >= widenEvery {
-		q.width, q.changed = min(q.width+max(q.width/widenBy, 1), q.capacity), q.changed.Add(widenEvery)
+	for !overloaded && q.width < q.capacity && time.Since(q.changed) >= widenAfter*q.narrow {
+		q.width, q.changed = min(q.width+max(q.width/widenBy, 1), q.capacity), q.changed.Add(widenAfter*q.narrow)
 	}
 }
 
