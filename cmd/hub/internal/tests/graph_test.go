@@ -20,16 +20,16 @@ import (
 
 type (
 	well   struct{}
-	web struct{}
+	web    struct{}
 	absent struct{}
 	plug   struct{}
 )
 
 // The App of the tests. Its functions must not be called.
 func newWell() (*well, error)      { panic("a constructor was called") }
-func newWeb(*well, plugs) *web  { panic("a constructor was called") }
+func newWeb(*well, plugs) *web     { panic("a constructor was called") }
 func newPlug(*well, *absent) *plug { panic("a constructor was called") }
-func listen(*web) error         { panic("an invoke was called") }
+func listen(*web) error            { panic("an invoke was called") }
 func watch(*well, *plug)           { panic("an invoke was called") }
 func asks(*well, plugs, maybe)     { panic("an invoke was called") }
 func again(*well)                  { panic("an invoke was called") }

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/fx"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // optionsOf returns the options of a hub with these arguments, whose cluster is never asked.
@@ -21,7 +22,10 @@ func optionsOf(t *testing.T, args ...string) (process.Options, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, clientcmd.WriteToFile(*kubeconfigOf("hub", "hub", "hub"), path))
-	f, err := hubconfig.Parse(append(args, "--kubeconfig="+path), modules.All())
+	module := registry.NewModule("inventory", registry.ModuleOptions{
+		Remote: fx.Invoke(func(map[string]string) {}), Config: registry.ConfigOf(func() map[string]string { return nil }),
+	})
+	f, err := hubconfig.Parse(append(args, "--kubeconfig="+path), []registry.Module{module})
 	if err != nil {
 		return process.Options{}, err
 	}

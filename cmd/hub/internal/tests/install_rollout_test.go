@@ -14,45 +14,62 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// nodeless is an installation in a cluster whose controllers create Pods. The test writes their status in place of a
-// kubelet.
+// nodeless is an installation in a cluster without controllers and kubelets. The test writes in their place.
 type nodeless struct {
 	client.Client
-	t *testing.T
+	t    *testing.T
+	pods []corev1.Pod
 }
 
-// pods waits for this number of Pods of the hub and returns them.
-func (n nodeless) pods(number int) []corev1.Pod {
-	n.t.Helper()
-	var list corev1.PodList
-	eventually(n.t, func() error {
-		err := n.List(n.t.Context(), &list, client.InNamespace("waited-for"))
-		if err == nil && len(list.Items) != number {
-			err = fmt.Errorf("there are %d Pods, want %d", len(list.Items), number)
+// newNodeless applies the manifests in a namespace, and creates the Pods of the hub.
+func newNodeless(t *testing.T, namespace string) *nodeless {
+	t.Helper()
+	n := &nodeless{Client: clientFor(t, fleettest.Cluster(t, "rollout").Config()), t: t}
+	if _, err := (install.Rollout{Namespace: namespace, Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
+		t.Error("Wait returns no error for a Deployment that does not exist")
+	}
+	must(t, install.Apply(t.Context(), n, objects(t, install.Options{Namespace: namespace, Image: "example.com/hub:v1"}), install.ApplyOptions{}))
+	template := n.deployment(namespace).Spec.Template
+	for i := range 2 {
+		pod := corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("hub-", i), Namespace: namespace, Labels: template.Labels}, Spec: template.Spec,
 		}
-		return err
-	})
-	return list.Items
+		must(t, n.Create(t.Context(), &pod))
+		n.pods = append(n.pods, pod)
+	}
+	n.progress(namespace, appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2})
+	return n
+}
+
+func (n *nodeless) deployment(namespace string) *appsv1.Deployment {
+	n.t.Helper()
+	d := &appsv1.Deployment{}
+	must(n.t, n.Get(n.t.Context(), client.ObjectKey{Namespace: namespace, Name: "clusterfx-hub"}, d))
+	return d
+}
+
+// progress writes the status of the Deployment as its controller does.
+func (n *nodeless) progress(namespace string, status appsv1.DeploymentStatus) {
+	n.t.Helper()
+	d := n.deployment(namespace)
+	d.Status = status
+	d.Status.ObservedGeneration = d.Generation
+	must(n.t, n.Status().Update(n.t.Context(), d))
 }
 
 // report writes the status of all Pods as a kubelet does.
-func (n nodeless) report(status corev1.PodStatus) {
+func (n *nodeless) report(status corev1.PodStatus) {
 	n.t.Helper()
-	for _, pod := range n.pods(2) {
-		eventually(n.t, func() error {
-			if err := n.Get(n.t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil {
-				return err
-			}
-			pod.Status = status
-			return n.Status().Update(n.t.Context(), &pod)
-		})
+	for i := range n.pods {
+		n.pods[i].Status = *status.DeepCopy()
+		must(n.t, n.Status().Update(n.t.Context(), &n.pods[i]))
 	}
 }
 
@@ -70,14 +87,7 @@ func waiting(reason, message string) corev1.ContainerState {
 // problem of each Pod, and advice.
 func TestRollout(t *testing.T) {
 	t.Parallel()
-	cluster, err := fleettest.New(t, fleet.Options{ControllerManager: true}).Create(t.Context(), "rollout")
-	must(t, err)
-	n := nodeless{clientFor(t, cluster.Config()), t}
-	if _, err := (install.Rollout{Namespace: "waited-for", Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
-		t.Error("Wait returns no error for a Deployment that does not exist")
-	}
-	must(t, install.Apply(t.Context(), n, objects(t, install.Options{Namespace: "waited-for", Image: "example.com/hub:v1"}), install.ApplyOptions{}))
-	n.pods(2)
+	n := newNodeless(t, "waited-for")
 	for want, status := range map[string]corev1.PodStatus{
 		"ImagePullBackOff: Back-off pulling image; check that the nodes can pull example.com/hub:v1, or use another --image": container(waiting("ImagePullBackOff", "Back-off pulling image"), nil),
 		"CrashLoopBackOff: it ended with exit code 3 (Error); see kubectl -n waited-for logs ": container(waiting("CrashLoopBackOff", "back-off"),
@@ -100,7 +110,7 @@ func TestRollout(t *testing.T) {
 
 	n.report(container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, nil))
 	var problems []string
-	for _, pod := range n.pods(2) {
+	for _, pod := range n.pods {
 		problems = append(problems, fmt.Sprintf("Pod %s: it runs and is not ready; see kubectl -n waited-for logs %[1]s", pod.Name))
 	}
 	told := make(chan string, 100)
@@ -113,6 +123,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("the progress is %q, want %q", got, want)
 	}
 	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
+	n.progress("waited-for", appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2})
 	if err := <-done; err != nil {
 		t.Errorf("after all Pods are ready: %v", err)
 	}
@@ -121,7 +132,7 @@ func TestRollout(t *testing.T) {
 // The wait reports why Pods cannot be created and how many old Pods have not ended, and an interruption ends it.
 func TestRollout_Refused(t *testing.T) {
 	t.Parallel()
-	c := clientFor(t, fleettest.Cluster(t, "refused").Config())
+	c := clientFor(t, fleettest.Cluster(t, "rollout").Config())
 	must(t, install.Apply(t.Context(), c, objects(t, install.Options{Namespace: "refused"}), install.ApplyOptions{}))
 	rollout := install.Rollout{Namespace: "refused", Timeout: time.Nanosecond}
 	expect := func(want string) {

@@ -42,20 +42,22 @@ func TestBuffer_StalledReader(t *testing.T) {
 			writers.Wait() // It would wait forever if the log blocked.
 			dropped := testutil.ToFloat64(b)
 			must(t, read.SetReadDeadline(time.Now().Add(time.Minute)))
-			text, reader := "", bufio.NewReader(read)
-			for !strings.Contains(text, `"lines":`) { // until the writer has taken the kept lines
-				text += readLine(t, reader)
+			var text strings.Builder
+			reader := bufio.NewReader(read)
+			readUntil := func(mark string) {
+				for line := ""; !strings.Contains(line, mark); text.WriteString(line) {
+					line = readLine(t, reader)
+				}
 			}
-			if kept := len(text); kept > 3<<20 {
+			readUntil(`"lines":`) // until the writer has taken the kept lines
+			if kept := text.Len(); kept > 3<<20 {
 				t.Errorf("%d bytes were kept, want a mebibyte, and as many on their way", kept)
 			}
 			log.Info("Ready", "number", lines)
-			for !strings.Contains(text, fmt.Sprintf(`"number":%d}`, lines)) {
-				text += readLine(t, reader)
-			}
+			readUntil(fmt.Sprintf(`"number":%d}`, lines))
 			b.Close()
 			must(t, write.Close())
-			got, missing := linesOf(t, text)
+			got, missing := linesOf(t, text.String())
 			if dropped == 0 || dropped != missing || testutil.ToFloat64(b) != dropped {
 				t.Errorf("the metric counts %g dropped lines, the log %g", dropped, missing)
 			}

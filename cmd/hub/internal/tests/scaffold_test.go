@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/scaffold"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 const ours = "github.com/clusterfx/clusterfx"
@@ -66,6 +67,7 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 // A module in a user's Go module is formatted, compiles, and passes its test, with the program of a hub. That program
 // is not installed with the image of the stock hub.
 func TestModule_OfOnesOwn(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/tests TestModule_OfThisRepository")
 	t.Parallel()
 	dir := ownModule(t)
 	files, err := scaffold.Module("team-notes", dir)
