@@ -3,22 +3,13 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -75,62 +66,5 @@ func TestKubectl_Get(t *testing.T) {
 	}
 	if got := kubectl(t, cluster, "get", "clusterfx", "-o", "name"); !strings.Contains(got, "cluster.clusterfx.dev/columns\n") {
 		t.Errorf("category clusterfx: got %q, want it to list the Cluster", got)
-	}
-}
-
-func TestKubectl_WaitForReady(t *testing.T) {
-	t.Parallel()
-	cluster, c := hub(t)
-	create(t, c, "awaited")
-	go func() {
-		ready := condition(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
-		status := hubac.ClusterStatus().WithObservedGeneration(1).WithConditions(ready)
-		if err := c.Status().Apply(t.Context(), hubac.Cluster("awaited").WithStatus(status), reconciler); err != nil {
-			t.Error(err)
-		}
-	}()
-	kubectl(t, cluster, "wait", "--for=condition=Ready", "--timeout=30s", "fxc/awaited")
-}
-
-// described waits until the API server's OpenAPI v3 index, which it builds after it serves the kind, has the group.
-func described(t *testing.T, cluster *fleet.Cluster) {
-	t.Helper()
-	dc, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	indexed := func(context.Context) (bool, error) {
-		paths, err := dc.OpenAPIV3().Paths()
-		_, ok := paths["apis/"+hubv1.GroupVersion.String()]
-
-		return err == nil && ok, nil
-	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, indexed); err != nil {
-		t.Fatalf("wait for the OpenAPI description: %v", err)
-	}
-}
-
-func TestKubectl_Explain(t *testing.T) {
-	t.Parallel()
-	cluster, _ := hub(t)
-	described(t, cluster)
-	got := kubectl(t, cluster, "explain", "clusters.spec.probe.periodSeconds", "--api-version="+hubv1.GroupVersion.String())
-	if want := "periodSeconds is the time between two probes of a remote that is in doubt,"; !strings.Contains(got, want) {
-		t.Errorf("got:\n%s\nwant: %s", got, want)
-	}
-}
-
-func TestKubectl_ApplyKeepsTheStatus(t *testing.T) {
-	t.Parallel()
-	cluster, c := hub(t)
-	create(t, c, "kept")
-	apply(t, c, "kept", reconciler, hubac.ClusterStatus().WithObservedGeneration(1).WithVersion("v1.36.3"))
-	kubectl(t, cluster, "patch", "fxc/kept", "--type=merge", "-p", `{"spec":{"state":"Paused"},"status":{"version":"v0"}}`)
-	got := &hubv1.Cluster{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "kept"}, got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Status.Version != "v1.36.3" || got.Spec.State != hubv1.ClusterPaused || got.Generation != 2 {
-		t.Errorf("after the patch: got state %s, version %s, generation %d, want Paused, v1.36.3, 2", got.Spec.State, got.Status.Version, got.Generation)
 	}
 }

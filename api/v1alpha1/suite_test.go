@@ -7,14 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -40,24 +37,8 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	install(t, c)
-
+	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
-}
-
-// install creates the definition, unless another test has created it, and waits until it is served.
-func install(t *testing.T, c client.Client) {
-	t.Helper()
-	err := c.Create(t.Context(), definition(t))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatalf("install the definition: %v", err)
-	}
-	served := func(ctx context.Context) (bool, error) {
-		return c.List(ctx, &hubv1.ClusterList{}) == nil, nil
-	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, served); err != nil {
-		t.Fatalf("wait for the definition to be served: %v", err)
-	}
 }
 
 // definition returns the CustomResourceDefinition of Cluster.
