@@ -73,12 +73,14 @@ func inGoroutine(f func()) {
 // short is the patience of waits that the test expects to fail, on a machine that may be busy.
 const short = 3 * time.Second
 
-func TestServer_WaitsThatFail(t *testing.T) {
-	t.Parallel()
-	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
-	later := shout("hello")
+// A wait that takes too long fails the test, and says what there is instead.
+func waitsThatFail(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
+	t.Helper()
+	later := configMap("later")
+	later.Data = map[string]string{"text": "hello"}
 	hub.Create(later)
-	hub.SetPatience(short)       // The start of the hub may take longer.
+	hub.SetPatience(short)
+	t.Cleanup(func() { hub.SetPatience(2 * time.Minute) })
 	later.ResourceVersion += "0" // This version does not exist yet.
 	cases := failingWaits(later)
 	said := map[string]chan string{}
@@ -103,29 +105,29 @@ type failingWait struct {
 	want []string
 }
 
-// failingWaits returns waits that fail. later is the object shout in a version that does not exist.
+// failingWaits returns waits that fail. later is an object of the hub in a version that does not exist.
 func failingWaits(later *corev1.ConfigMap) map[string]failingWait {
 	never := func() error { return errors.New("it is not what it should be") }
 	return map[string]failingWait{
 		"for an object": {
-			func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitFor(configMap("shout"), never) },
-			[]string{"waited 3s for ConfigMap default/shout in the hub", "it is not what it should be", "text: hello"},
+			func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitFor(configMap("later"), never) },
+			[]string{"waited 3s for ConfigMap default/later in the hub", "it is not what it should be", "text: hello"},
 		},
 		"for an object that is not there": {
 			func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitFor(configMap("none"), never) },
 			[]string{"waited 3s for ConfigMap default/none in remote edge", `configmaps "none" not found`, "Cluster edge:"},
 		},
 		"for the end of an object": {
-			func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitGone(configMap("shout")) },
-			[]string{"waited 3s for the end of ConfigMap default/shout in the hub", "it is there", "text: hello"},
+			func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitGone(configMap("later")) },
+			[]string{"waited 3s for the end of ConfigMap default/later in the hub", "it is there", "text: hello"},
 		},
 		"for the hub's cache": {
 			func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitCached(later) },
-			[]string{"waited 3s for the cached ConfigMap default/shout in the hub", "the cache has resourceVersion"},
+			[]string{"waited 3s for the cached ConfigMap default/later in the hub", "the cache has resourceVersion"},
 		},
 		"for the app's cache": {
 			func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitCached(later) },
-			[]string{"waited 3s for the cached ConfigMap default/shout in remote edge", `"shout" not found`},
+			[]string{"waited 3s for the cached ConfigMap default/later in remote edge", `"later" not found`},
 		},
 		"for anything": {
 			func(h *hubtest.Hub, _ *hubtest.Remote) { h.Eventually(never) },
@@ -177,30 +179,6 @@ func TestNew_Fails(t *testing.T) {
 				hub.Eventually(func() error { return errors.New("never") })
 			},
 			[]string{"hub", "fx.Shutdowner"},
-		},
-		"a hub that was stopped": {
-			func(tb *failing) {
-				hub := hubtest.New(tb)
-				hub.Stop()
-				hub.Registry()
-			},
-			[]string{"start it with Hub.Start"},
-		},
-		"a hub that is started twice": {
-			func(tb *failing) { hubtest.New(tb).Start() },
-			[]string{"the hub runs already"},
-		},
-		"a remote that there is not": {
-			func(tb *failing) { hubtest.New(tb).Remote("nowhere") },
-			[]string{"there is no remote nowhere"},
-		},
-		"two remotes of one name": {
-			func(tb *failing) { hubtest.New(tb, hubtest.Remotes("edge", "edge")) },
-			[]string{"there are two remotes edge"},
-		},
-		"a name that a Cluster cannot have": {
-			func(tb *failing) { hubtest.New(tb, hubtest.Remotes("Not A Name")) },
-			[]string{"Not A Name", "RFC 1123"},
 		},
 		"no CRDs where there should be some": {
 			func(tb *failing) { hubtest.New(tb, hubtest.HubCRDs(fstest.MapFS{})) },

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
@@ -121,6 +122,7 @@ func isLitter(o *unstructured.Unstructured) bool {
 
 // A server with irreversible damage from a test is not reused.
 func TestPool_Retires(t *testing.T) {
+	fleettest.Slow(t, "nothing: a server that is not used again costs the start of another")
 	for name, damage := range map[string]func(context.Context, *hubtest.Remote) error{
 		"something deleted": func(ctx context.Context, r *hubtest.Remote) error {
 			return r.Client().Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}})
