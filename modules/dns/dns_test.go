@@ -74,106 +74,109 @@ func TestRecord_OfARemote(t *testing.T) {
 // The module never changes a record without its ownership mark, and creates none under such a name.
 func TestRecord_SomebodyElses(t *testing.T) {
 	t.Parallel()
-	for name, theirs := range map[string]string{
-		"a record without a mark":     "edge." + zoneName + " 60 IN A 192.0.2.99",
-		"of another type":             "edge." + zoneName + ` 60 IN TXT "hello"`,
-		"the mark of another hub":     "_clusterfx.edge." + zoneName + ` 60 IN TXT "clusterfx/1 hub=x cluster=y attempt=z"`,
-		"something like a mark":       "_clusterfx.edge." + zoneName + ` 60 IN TXT "clusterfx/2 hub=x"`,
-		"the mark of another Cluster": "_clusterfx.edge." + zoneName + ` 60 IN TXT "clusterfx/1 hub=%hub cluster=y attempt=z"`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.server.add(strings.ReplaceAll(theirs, "%hub", s.hubID()))
-			s.register(edge, at10)
-			s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNameTaken)
-			s.moved(edge, at11)
-			s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNameTaken)
-			s.deregister(edge)
-			if n := len(s.server.updates(edge)); n != 0 || s.server.names() != 1 {
-				t.Fatalf("got %d updates, want 0: %v", n, s.server.updates(edge))
-			}
-			s.register("other", at10) // Other records are unaffected.
-			s.waitRecord("other", "300 A 192.0.2.10")
-		})
+	s := newSite(t)
+	all := map[string]string{
+		"without-a-mark":  "%name 60 IN A 192.0.2.99",
+		"another-type":    `%name 60 IN TXT "hello"`,
+		"another-hub":     `_clusterfx.%name 60 IN TXT "clusterfx/1 hub=x cluster=y attempt=z"`,
+		"no-mark":         `_clusterfx.%name 60 IN TXT "clusterfx/2 hub=x"`,
+		"another-cluster": `_clusterfx.%name 60 IN TXT "clusterfx/1 hub=%hub cluster=y attempt=z"`,
 	}
-}
-
-func TestRecord_NameBecomesFree(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.server.add("edge." + zoneName + " 60 IN A 192.0.2.99")
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNameTaken)
-	s.server.take(edge)
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.expectOnce(edge)
-}
-
-// A record whose ownership mark was deleted no longer belongs to the hub.
-func TestRecord_GivenUp(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.server.take("_clusterfx.edge")
-	s.moved(edge, at11)
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNameTaken)
-	s.deregister(edge)
-	s.waitRecord(edge, "300 A 192.0.2.10")
-}
-
-// The module repairs changes that others make to its record, and keeps added records of other types.
-func TestRecord_Drift(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.server.add("edge." + zoneName + " 60 IN A 192.0.2.99")
-	s.server.add("edge." + zoneName + ` 60 IN TXT "theirs"`)
-	s.poke(edge)
-	s.Eventually(func() error {
-		if got := s.server.has(edge); !slices.Equal(got, []string{"300 A 192.0.2.10", `60 TXT "theirs"`}) {
-			return fmt.Errorf("got records %q", got)
+	for name, theirs := range all {
+		s.server.add(strings.NewReplacer("%name", name+"."+zoneName, "%hub", s.hubID()).Replace(theirs))
+		s.register(name, at10)
+	}
+	for name := range all {
+		s.waitReady(name, metav1.ConditionFalse, dns.ReasonNameTaken)
+		s.moved(name, at11)
+		s.waitReady(name, metav1.ConditionFalse, dns.ReasonNameTaken)
+		s.deregister(name)
+		if n := len(s.server.updates(name)); n != 0 {
+			t.Errorf("%s: got %d updates, want 0: %v", name, n, s.server.updates(name))
 		}
-		return nil
-	})
-	s.server.take(edge, "_clusterfx.edge")
-	s.poke(edge)
-	s.waitRecord(edge, "300 A 192.0.2.10")
-	if made := s.server.created(edge); made != 2 {
-		t.Errorf("record was created %d times, want 2", made)
 	}
-	updates := s.server.updates(edge)
-	if first, second := attemptOf(updates[0].text), attemptOf(updates[2].text); first == second || first == "" {
-		t.Errorf("attempts: got %q and %q, want two different IDs", first, second)
+	if n := s.server.names(); n != len(all) {
+		t.Errorf("%d names are left, want %d", n, len(all))
+	}
+	s.register(edge, at10) // Other records are unaffected.
+	s.waitRecord(edge, "300 A 192.0.2.10")
+}
+
+// stories are what happens to a record of the name.
+func stories(t *testing.T) map[string]func(s *site, name string) {
+	return map[string]func(s *site, name string){
+		"becomes-free": func(s *site, name string) {
+			s.server.add(name + "." + zoneName + " 60 IN A 192.0.2.99")
+			s.register(name, at10)
+			s.waitReady(name, metav1.ConditionFalse, dns.ReasonNameTaken)
+			s.server.take(name)
+			s.waitReady(name, metav1.ConditionTrue, "Ready")
+			s.expectOnce(name)
+		},
+		// A record whose ownership mark was deleted no longer belongs to the hub.
+		"given-up": func(s *site, name string) {
+			s.register(name, at10)
+			s.waitReady(name, metav1.ConditionTrue, "Ready")
+			s.server.take("_clusterfx." + name)
+			s.moved(name, at11)
+			s.waitReady(name, metav1.ConditionFalse, dns.ReasonNameTaken)
+			s.deregister(name)
+			s.waitRecord(name, "300 A 192.0.2.10")
+		},
+		// The module repairs changes that others make to its record, and keeps added records of other types.
+		"drift": func(s *site, name string) {
+			s.register(name, at10)
+			s.waitReady(name, metav1.ConditionTrue, "Ready")
+			s.server.add(name + "." + zoneName + " 60 IN A 192.0.2.99")
+			s.server.add(name + "." + zoneName + ` 60 IN TXT "theirs"`)
+			s.poke(name)
+			s.Eventually(func() error {
+				if got := s.server.has(name); !slices.Equal(got, []string{"300 A 192.0.2.10", `60 TXT "theirs"`}) {
+					return fmt.Errorf("got records %q", got)
+				}
+				return nil
+			})
+			s.server.take(name, "_clusterfx."+name)
+			s.poke(name)
+			s.waitRecord(name, "300 A 192.0.2.10")
+			if made := s.server.created(name); made != 2 {
+				t.Errorf("record was created %d times, want 2", made)
+			}
+			updates := s.server.updates(name)
+			if first, second := attemptOf(updates[0].text), attemptOf(updates[2].text); first == second || first == "" {
+				t.Errorf("attempts: got %q and %q, want two different IDs", first, second)
+			}
+		},
+		// A server ignores a CNAME where there are other records. The Cluster reports that.
+		"not-applied": func(s *site, name string) {
+			s.register(name, at10)
+			s.waitReady(name, metav1.ConditionTrue, "Ready")
+			s.server.add(name + "." + zoneName + ` 60 IN TXT "theirs"`)
+			s.moved(name, "https://api.example.org")
+			s.waitReady(name, metav1.ConditionFalse, dns.ReasonNotApplied)
+		},
+		"impossible": func(s *site, name string) {
+			s.register(name, "https://"+name+"."+zoneName+":6443")
+			s.waitReady(name, metav1.ConditionFalse, dns.ReasonNoRecord)
+			s.moved(name, at10)
+			s.waitReady(name, metav1.ConditionTrue, "Ready")
+			s.moved(name, "https://"+name+".clusters.example.com") // The record for the previous address stays.
+			s.waitReady(name, metav1.ConditionFalse, dns.ReasonNoRecord)
+			s.waitRecord(name, "300 A 192.0.2.10")
+			s.deregister(name)
+			if left := s.server.has(name); len(left) != 0 {
+				t.Errorf("got %q after deregistration, want no record", left)
+			}
+		},
 	}
 }
 
-// A server ignores a CNAME where there are other records. The Cluster reports that.
-func TestRecord_NotApplied(t *testing.T) {
+// What others do to a record, and what cannot be a record, is reported, and repaired if it is the module's.
+func TestRecord_Stories(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.server.add("edge." + zoneName + ` 60 IN TXT "theirs"`)
-	s.moved(edge, "https://api.example.org")
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNotApplied)
-}
-
-func TestRecord_Impossible(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.register(edge, "https://edge."+zoneName+":6443")
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNoRecord)
-	s.moved(edge, at10)
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.moved(edge, "https://edge.clusters.example.com") // The record for the previous address stays.
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNoRecord)
-	s.waitRecord(edge, "300 A 192.0.2.10")
-	s.deregister(edge)
-	if left := s.server.names(); left != 0 {
-		t.Errorf("got %d names after deregistration, want 0", left)
+	for name, story := range stories(t) {
+		story(s, name)
 	}
 }
 

@@ -22,11 +22,32 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// The server applies an update and its response is lost. Once responses arrive again, the module finds the record by
-// the ID of the attempt and does not create it again.
-func TestServer_LosesItsAnswers(t *testing.T) {
+// A server that does not respond as it should is reported, and no record is created twice.
+func TestServer_Misbehaves(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	for name, tc := range map[string]struct {
+		behavior behavior
+		reason   string
+	}{
+		"hangs":   {behavior{silent: true}, dns.ReasonServerUnreachable},
+		"refuses": {behavior{refuse: true}, dns.ReasonRefused},
+		// An unsigned response has no effect: it may come from another server.
+		"does-not-sign": {behavior{bare: true}, dns.ReasonServerUnreachable},
+	} {
+		s.server.set(tc.behavior)
+		s.register(name, at10)
+		s.waitReady(name, metav1.ConditionFalse, tc.reason)
+		if left := s.server.has(name); len(left) != 0 {
+			t.Errorf("%s: got the records %q, want none", name, left)
+		}
+		s.server.set(behavior{})
+		s.waitReady(name, metav1.ConditionTrue, "Ready")
+		s.expectOnce(name)
+		s.deregister(name)
+	}
+	// The server applies an update and its response is lost. Once responses arrive again, the module finds the record by the ID of
+	// the attempt and does not create it again.
 	s.server.set(behavior{mute: true})
 	s.register(edge, at10)
 	// The Cluster does not always report the missing response: the Cluster may have changed meanwhile, and the next
@@ -43,17 +64,6 @@ func TestServer_LosesItsAnswers(t *testing.T) {
 	s.Eventually(func() error { return s.server.isEmpty() })
 	s.server.set(behavior{})
 	s.WaitGone(cluster(edge))
-}
-
-func TestServer_Hangs(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.server.set(behavior{silent: true})
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonServerUnreachable)
-	s.server.set(behavior{})
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.expectOnce(edge)
 }
 
 // The server applies the first request long after the hub's timeout: after the hub has read the zone again, and before
@@ -114,31 +124,6 @@ func await(t testing.TB, closed <-chan struct{}) {
 	case <-closed:
 	case <-t.Context().Done():
 	}
-}
-
-func TestServer_Refuses(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.server.set(behavior{refuse: true})
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonRefused)
-	s.server.set(behavior{})
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.expectOnce(edge)
-}
-
-// An unsigned response has no effect: it may come from another server.
-func TestServer_DoesNotSign(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.server.set(behavior{bare: true})
-	s.register(edge, at10)
-	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonServerUnreachable)
-	if s.server.names() != 0 {
-		t.Error("record exists after an unsigned response")
-	}
-	s.server.set(behavior{})
-	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 }
 
 // The module reads the key for each use, and the key appears in no log, event or status.

@@ -23,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
@@ -36,6 +37,7 @@ const (
 // "hub rbac" prints. In the end each record exists, and was created once.
 func TestRecord_HubIsKilled(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./modules/dns TestServer_Misbehaves")
 	times := kills
 	if text := os.Getenv(killsVariable); text != "" {
 		var err error
