@@ -107,7 +107,7 @@ test-config: ## Check the chart, the alerts and the dashboards with Helm and Pro
 	cd config/test && $(TOOL) golangci-lint run ./... && go test -count 1 ./... && go mod tidy -diff
 
 mutants: controlplane ## Break the code in one place after another, and check that the tests notice (an hour; MUTANTS: lists or words).
-	go run ./e2e/mutants $(MUTANTS)
+	$(SERVERS) go run ./e2e/mutants $(MUTANTS)
 
 e2e-kind: controlplane ## Install a hub in kind and test it (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).
 	@docker version >/dev/null 2>&1 || { echo 'make e2e-kind needs a Docker daemon that this user may talk to' >&2; exit 1; }

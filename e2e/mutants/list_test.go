@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,7 +27,7 @@ func TestLists_Apply(t *testing.T) {
 	if len(all) < 45 {
 		t.Errorf("got %d mutants, want at least 45", len(all))
 	}
-	tests, seen := map[string][]string{}, map[string]bool{}
+	tests, seen := map[testsIn][]string{}, map[string]bool{}
 	for _, m := range all {
 		if m.Breaks == "" || seen[m.Breaks] {
 			t.Errorf("%s: the description of the mutant is empty or not unique", &m)
@@ -40,22 +41,30 @@ func TestLists_Apply(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), m.File, text, parser.SkipObjectResolution); err != nil {
 			t.Errorf("%s: %v", &m, err)
 		}
-		if tests[m.Package] == nil {
-			tests[m.Package] = testsOf(t, m.Package)
+		from := testsIn{m.Package, m.isSlow()}
+		if tests[from] == nil {
+			tests[from] = testsOf(t, from)
 		}
-		run, err := regexp.Compile(m.Run)
-		if err != nil || !slices.ContainsFunc(tests[m.Package], run.MatchString) {
-			t.Errorf("%s: no test of %s matches %s (%v)", &m, m.Package, m.Run, err)
+		name, _, _ := strings.Cut(m.Run, "/") // A subtest follows.
+		run, err := regexp.Compile(name)
+		if err != nil || !slices.ContainsFunc(tests[from], run.MatchString) {
+			t.Errorf("%s: no test of %s that runs with -short matches %s (%v)", &m, m.Package, m.Run, err)
 		}
 	}
 }
 
-// testsOf returns the names of the tests of a package.
-func testsOf(t *testing.T, pkg string) []string {
+// testsIn are the tests of a package: all, or those that run with -short.
+type testsIn struct {
+	pkg string
+	all bool
+}
+
+// testsOf returns the names of the tests.
+func testsOf(t *testing.T, in testsIn) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(root, in.pkg, "*_test.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no tests (%v)", pkg, err)
+		t.Fatalf("%s has no tests (%v)", in.pkg, err)
 	}
 	var names []string
 	for _, file := range files {
@@ -63,8 +72,11 @@ func testsOf(t *testing.T, pkg string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
-			names = append(names, string(found[1]))
+		pattern := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) {\n(?:\tt\.Parallel\(\)\n)?(\tfleettest\.Slow\()?`)
+		for _, found := range pattern.FindAllSubmatch(text, -1) {
+			if in.all || len(found[2]) == 0 {
+				names = append(names, string(found[1]))
+			}
 		}
 	}
 	return names

@@ -9,6 +9,8 @@
 //	mutants              # all of them
 //	mutants gate fence   # the mutants of two lists, or with these words in their description
 //
+// The tests run with -short, as make test runs them; those of the list slow run without it.
+//
 // The flag -parallel is the number of concurrent mutants; tests wait more than they compute. It runs in the root of the
 // module. It exits with 1 if a mutant survives, or if a mutant cannot be tried: because the text that it replaces does
 // not occur exactly once, because it does not compile, or because its tests fail without it.
