@@ -11,13 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -25,74 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-// The example of multicluster-runtime, a reconciler of the ConfigMaps of all clusters, runs for the remotes of a
-// registry: three real clusters, each with its own animals.
-func TestNew_RunsTheExampleOfTheLibrary(t *testing.T) {
-	t.Parallel()
-	zoos := map[string][]string{"zoo": {"elephant", "lion"}, "jungle": {"monkey"}, "island": {"bird"}}
-	names := []string{"zoo", "jungle", "island"}
-	var mu sync.Mutex
-	found := map[string]map[string]bool{}
-	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
-		return newController(h, "multicluster-configmaps").For(&corev1.ConfigMap{}).Complete(
-			mcreconcile.Func(func(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
-				c, err := h.GetCluster(ctx, request.ClusterName)
-				if err != nil {
-					return ctrl.Result{}, err
-				}
-				var one corev1.ConfigMap
-				if err := c.GetClient().Get(ctx, request.NamespacedName, &one); err != nil {
-					return ctrl.Result{}, client.IgnoreNotFound(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				where := string(request.ClusterName) + "/" + one.Namespace
-				if found[where] == nil {
-					found[where] = map[string]bool{}
-				}
-				found[where][one.Name] = true
-				return ctrl.Result{}, nil
-			}))
-	})
-	for i, c := range fleettest.Clusters(t, names...) {
-		direct := clientFor(t, c)
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}}
-		if err := direct.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-		for _, animal := range zoos[names[i]] {
-			one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names[i], Name: animal}}
-			if err := direct.Create(t.Context(), one); err != nil && !apierrors.IsAlreadyExists(err) {
-				t.Fatal(err)
-			}
-		}
-		h.register(t, registry.ClusterName(names[i]), c.Kubeconfig())
-	}
-	eventually(t, func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		for name, animals := range zoos {
-			for _, animal := range animals {
-				if !found[name+"/"+name][animal] {
-					return fmt.Errorf("got no %s in the %s: %v", animal, name, found)
-				}
-			}
-		}
-		return nil
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	for where := range found {
-		for _, other := range names {
-			for _, another := range names {
-				if other != another && where == other+"/"+another {
-					t.Errorf("got the animals of %s in %s", another, other)
-				}
-			}
-		}
-	}
-}
 
 // lives is a runnable of a manager that records engaged clusters. Engage calls do, if it is set.
 type lives struct {
@@ -225,6 +153,7 @@ func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error)
 // Remotes are added and removed while events flow, and every event of the remaining remotes is seen.
 func TestProvider_RemotesComeAndGo(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./modules/multiclusterruntime TestProvider_FollowsEpochs")
 	stays := fleettest.Cluster(t, "one")
 	var r record
 	h := newHub(t, multiclusterruntime.Options{}, watching(t, &r))

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app" //nolint:depguard // options of the hub
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -26,6 +27,7 @@ import (
 // in one process, where a controller name is accepted only once.
 func TestExample_Terms(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./modules/multiclusterruntime TestExample_HubPartFails")
 	var terms atomic.Int64
 	counting := registry.NewModule("terms", registry.ModuleOptions{Hub: fx.Invoke(func() { terms.Add(1) })})
 	h := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(append(newExample(), counting)...),

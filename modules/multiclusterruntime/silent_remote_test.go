@@ -28,6 +28,7 @@ const soon = 5 * time.Second
 // within seconds, and the hub still runs after the timeout of a start that waits for all remotes.
 func TestProvider_SilentFromTheBeginning(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./modules/multiclusterruntime TestProvider_ListsNeverAnswered")
 	const all, silent = 8, 3
 	c := fleettest.Cluster(t, "one")
 	key := create(t, c)
