@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -89,23 +86,10 @@ func (h *hub) heldBy(module string) (found listed) {
 	return found
 }
 
-// output runs a command of the stock hub against the hub's cluster, and returns what it prints.
-func (h *hub) output(args ...string) string {
-	h.t.Helper()
-	self, err := os.Executable()
-	h.must(err)
-	kubeconfig := filepath.Join(h.t.TempDir(), "kubeconfig")
-	h.must(os.WriteFile(kubeconfig, h.cluster.Kubeconfig(), 0o600))
-	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), self, append(args, "--kubeconfig", kubeconfig)...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=stock"), os.Stderr
-	out, err := cmd.Output()
-	h.must(err)
-	return string(out)
-}
-
 // An operator sees the deletes that a hub with the printed permissions holds, in one cluster and in all of them, and allows
 // some, some more, and the others.
 func TestDeletes_AllowedByOperator(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "held"})
 	h.must(err)

@@ -43,6 +43,7 @@ func fast() app.Election {
 // A standby is ready, runs no apps and cannot write. When the leader is stopped, its apps end while it still has the
 // lease, and the standby takes over because the leader releases the lease: it does not expire during the test.
 func TestRun_Standby(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	heldAtStop := make(chan string, 1)
 	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(
@@ -118,6 +119,7 @@ func endsAfter(ended chan<- struct{}, tried <-chan struct{}) fx.Option {
 // A hub that loses its lease ends its apps and becomes a standby in the same process. Its ports respond all the time,
 // and its hub parts are built again, with the same dependencies as in a new hub.
 func TestRun_LostLease(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	ended, tried := make(chan struct{}, 1), make(chan struct{})
 	remote := endsAfter(ended, tried)
@@ -213,6 +215,7 @@ func requestAll(t *testing.T, pages ...string) (expectNoFailure func()) {
 
 // A hub that loses its lease and cannot stop a runnable does not start another term, and returns an error.
 func TestRun_LostLease_SomethingLeft(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -232,11 +235,6 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 		return nil
 	})
 	h.steal("somebody-else")
-	t.Cleanup(func() { // The next test need not wait until the lease expires.
-		h.must(h.Delete(context.WithoutCancel(t.Context()), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: leaseKey.Namespace, Name: leaseKey.Name,
-		}}))
-	})
 	err := p.wait()
 	if err == nil || !strings.Contains(err.Error(), "within grace period") ||
 		!strings.HasPrefix(err.Error(), "the hub lost its lease, and cannot start over in this process: ") {

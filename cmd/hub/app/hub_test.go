@@ -66,6 +66,7 @@ func hubModule(part fx.Option) registry.Module {
 }
 
 func TestRun_RegistersBySecret(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	var values everything
 	o := h.options(hubModule(fx.Invoke(func(v everything) { values = v })))
@@ -93,6 +94,7 @@ func TestRun_RegistersBySecret(t *testing.T) {
 }
 
 func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	o := h.options()
 	o.HealthAddress = fleettest.FreeAddress(t)
@@ -109,6 +111,7 @@ func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
 }
 
 func TestRun_RefusesToStart(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	edge := fleettest.Cluster(t, "edge-1") // It has no CRD.
 	unreachable := &rest.Config{Host: "https://" + fleettest.FreeAddress(t)}
@@ -134,6 +137,7 @@ func TestRun_RefusesToStart(t *testing.T) {
 }
 
 func TestRun_AddressInUse(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	first := h.options()
 	first.HealthAddress, first.MetricsAddress = fleettest.FreeAddress(t), fleettest.FreeAddress(t)
@@ -163,6 +167,7 @@ func anonymous(c *rest.Config) *rest.Config {
 
 // A hub that is stopped before its caches are filled ends, even if they can never be filled.
 func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "no-config-maps", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
@@ -191,6 +196,7 @@ func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 
 // A hub works without hub parts that cannot be built, cannot start, or end, and reports their errors.
 func TestRun_WorksWithoutAHubPart(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	seen := make(chan *registry.Registry, 1)
 	failing := map[string]struct {
@@ -235,6 +241,7 @@ func TestRun_WorksWithoutAHubPart(t *testing.T) {
 }
 
 func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	for code, want := range map[int]string{0: "", 3: "the hub was asked to end with exit status 3"} {
 		t.Run(fmt.Sprintf("with exit code %d", code), func(t *testing.T) {
@@ -251,6 +258,7 @@ func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
 // The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have
 // stopped.
 func TestRun_HooksAroundTheManager(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	var order []string
 	running := make(chan struct{})

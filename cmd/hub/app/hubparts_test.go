@@ -3,14 +3,9 @@
 package app_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -28,17 +24,10 @@ import (
 // output.
 func (h *hub) command(args []string, wanted ...string) error {
 	h.t.Helper()
-	self, err := os.Executable()
-	h.must(err)
-	kubeconfig := filepath.Join(h.t.TempDir(), "kubeconfig")
-	h.must(os.WriteFile(kubeconfig, h.cluster.Kubeconfig(), 0o600))
-	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), self, append(args, "--kubeconfig", kubeconfig)...)
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asHub+"=stock"), &out, &out
-	_ = cmd.Run() // Its exit code reports that a hub part does not run.
+	_, out, problems := h.execute(modules.All(), args...) // The exit status says that a hub part does not run.
 	for _, text := range wanted {
-		if !strings.Contains(out.String(), text) {
-			return fmt.Errorf("the output of %s has no %q: %s", args, text, out.String())
+		if !strings.Contains(out+problems, text) {
+			return fmt.Errorf("the output of %s has no %q: %s", args, text, out+problems)
 		}
 	}
 	return nil
@@ -48,6 +37,7 @@ func (h *hub) command(args []string, wanted ...string) error {
 // permission; the hub is ready, and the other hub parts run. A hub part that fails before it adds its health check adds
 // the check when it is restarted.
 func TestRun_HubPartsAreShown(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "shown"})
 	h.must(err)

@@ -60,6 +60,7 @@ func (h *hub) expectNobodyElse(config *rest.Config) {
 // ServiceAccounts of apps, and may create no tokens, ServiceAccounts, Secrets or Pods in their namespace. Its apps
 // work, although the ServiceAccounts do not exist.
 func TestImpersonateApps(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "impersonating"})
 	h.must(err)

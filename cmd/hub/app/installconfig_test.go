@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +33,10 @@ type installation struct {
 func (i *installation) run(args ...string) (output string, err error) {
 	i.t.Helper()
 	own := []string{"--namespace=" + i.namespace, "--image=registry.example.com/hub:v1", "--wait=false"}
-	stdout, stderr, err := i.install(append(own, args...)...)
+	code, stdout, stderr := i.install(append(own, args...)...)
+	if code != 0 {
+		err = fmt.Errorf("exit status %d", code)
+	}
 	return stdout + stderr, err
 }
 
@@ -103,7 +108,8 @@ func (i *installation) expectFile(text string) {
 // install --config installs a valid file, and nothing with a file that is not valid. Without --config the installed
 // file stays. Only a change of the file replaces the Pods.
 func TestInstall_Config(t *testing.T) {
-	i := &installation{newHub(t), "configured"}
+	t.Parallel()
+	i := &installation{newHubIn(t, pool.Remote), "configured"}
 	folder := t.TempDir()
 	file := func(name, text string) string {
 		t.Helper()

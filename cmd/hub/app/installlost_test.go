@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,8 @@ func (i *installation) file(text string) string {
 
 // install names the arguments that were added to the Deployment by hand before it removes them.
 func TestInstall_LostArguments(t *testing.T) {
-	i := &installation{newHub(t), "by-hand"}
+	t.Parallel()
+	i := &installation{newHubIn(t, pool.Remote), "by-hand"}
 	const argument, loses = "--allow-cidr=10.0.0.0/8", "Deployment by-hand/clusterfx-hub loses these arguments: --allow-cidr=10.0.0.0/8; to keep them, "
 	if out := i.mustRun(); strings.Contains(out, "these arguments") {
 		t.Errorf("a first installation prints:\n%s", out)
@@ -58,7 +60,8 @@ func TestInstall_LostArguments(t *testing.T) {
 // The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not
 // at all.
 func TestInstall_LostArgumentsAdvice(t *testing.T) {
-	i := &installation{newHub(t), "advice"}
+	t.Parallel()
+	i := &installation{newHubIn(t, pool.Remote), "advice"}
 	i.mustRun("--impersonate-apps", i.file(emptyConfig))
 	i.addArguments("--leader-elect-id=mine", "--allow-cidr=10.0.0.0/8", "--config=/mine.yaml", "--deny-cidr=10.1.0.0/16")
 	const loses = "Deployment advice/clusterfx-hub loses these arguments: "
@@ -77,7 +80,8 @@ func TestInstall_LostArgumentsAdvice(t *testing.T) {
 
 // An installation that conflicts with the Deployment does not change the configuration.
 func TestInstall_RefusedChangesNothing(t *testing.T) {
-	i := &installation{newHub(t), "refused"}
+	t.Parallel()
+	i := &installation{newHubIn(t, pool.Remote), "refused"}
 	i.mustRun(i.file(emptyConfig))
 	i.addArguments("--allow-cidr=10.0.0.0/8")
 	before := i.versions()
@@ -89,7 +93,8 @@ func TestInstall_RefusedChangesNothing(t *testing.T) {
 
 // install ignores a ConfigMap with the name of the configuration that the hub does not read, and warns about it.
 func TestInstall_UnusedConfig(t *testing.T) {
-	i := &installation{newHub(t), "planted"}
+	t.Parallel()
+	i := &installation{newHubIn(t, pool.Remote), "planted"}
 	meta := metav1.ObjectMeta{Namespace: i.namespace, Name: "clusterfx-hub-config"}
 	i.must(i.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace}}))
 	i.must(i.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ import (
 
 // A leader that is late to renew its Lease starts fewer apps at the same time, until it renews the Lease in time again.
 func TestRun_LateLeader(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	proxy, err := fault.New(h.cluster.Config().Host)
 	h.must(err)
@@ -41,9 +43,13 @@ func TestRun_LateLeader(t *testing.T) {
 
 // The same for a replica that shares the Clusters.
 func TestRun_LateReplica(t *testing.T) {
-	h, all := newShardedHub(t), prometheus.NewRegistry()
+	t.Parallel()
+	h, all := newShardedHub(t, newHub(t).cluster), prometheus.NewRegistry()
 	h.replica.Registry.Metrics = all
-	// A replica waits for the duration before it claims its Lease.
+	// A Lease that is released is claimed at once, any other one after the duration.
+	h.must(h.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubv1.DefaultNamespace, Name: "late", Labels: map[string]string{"clusterfx.dev/sharding": "replica"},
+	}}))
 	h.replica.Sharing.LeaseDuration, h.replica.Sharing.RenewDeadline = 45*time.Second, 40*time.Second
 	h.replica = app.WithForgetAfter(h.replica, time.Hour)
 	_, proxy := h.start("late")

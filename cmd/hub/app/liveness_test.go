@@ -35,6 +35,7 @@ func (d *deadlock) RoundTrip(r *http.Request) (*http.Response, error) {
 // A hub whose reconcilers are deadlocked fails /healthz, names the controller at /healthz/heartbeats and loses its
 // lease, and the standby takes over. The hub ends, because the reconcilers do not stop.
 func TestRun_DeadlockedReconciler(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

@@ -6,9 +6,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -17,22 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
-	"github.com/clusterfx/clusterfx/modules"
 )
 
-// asHub is the variable that makes the test binary a hub: the stock hub, a hub with a test module, or else a hub that
-// does not stop.
+// asHub is the variable that makes the test binary a hub that does not stop.
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func mainOfHub() int {
-	switch os.Getenv(asHub) {
-	case "stock":
-		return app.Main(modules.All()...)
-	case "certs":
-		return app.Main(certsModule())
-	case "limited":
-		return app.Main(limitedModule())
-	}
 	return app.Main(hubModule(fx.Invoke(func(l fx.Lifecycle, m ctrl.Manager) error {
 		l.Append(fx.StopHook(func(ctx context.Context) {
 			fmt.Println("stopping")
@@ -45,28 +36,64 @@ func mainOfHub() int {
 	})))
 }
 
-// The first signal stops the hub in good order; a second signal ends it.
+// A hub whose log has no reader works. The first signal stops it in good order; a second signal ends it, and before that the
+// hub writes the part of the log that waits for a reader, if there is a reader by then.
 func TestMain_SecondSignal(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	h.must(os.WriteFile(kubeconfig, h.cluster.Kubeconfig(), 0o600))
 	self, err := os.Executable()
 	h.must(err)
-	cmd := exec.CommandContext(t.Context(), self, "run", "--kubeconfig="+kubeconfig,
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error")
-	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=yes"), t.Output()
+	read, log := stalledPipe(t)
+	cmd := exec.CommandContext(t.Context(), self, "run", "--kubeconfig="+kubeconfigOf(t, h.cluster),
+		"--metrics-bind-address=0", "--health-probe-bind-address=0")
+	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=yes"), log
 	stdout, err := cmd.StdoutPipe()
 	h.must(err)
 	h.must(cmd.Start())
 	said := bufio.NewScanner(stdout)
-	for _, word := range []string{"running", "stopping"} {
+	expect := func(word string) {
+		t.Helper()
 		if !said.Scan() || said.Text() != word {
 			t.Fatalf("the hub prints %q, want %q", said.Text(), word)
 		}
-		h.must(cmd.Process.Signal(syscall.SIGTERM))
 	}
+	expect("running")
+	h.must(cmd.Process.Signal(syscall.SIGTERM))
+	expect("stopping")
+	// The signal and the reader are there when the hub continues.
+	h.must(cmd.Process.Signal(syscall.SIGSTOP))
+	h.must(cmd.Process.Signal(syscall.SIGTERM))
+	h.must(log.Close())
+	text := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(read)
+		text <- string(all)
+	}()
+	h.must(cmd.Process.Signal(syscall.SIGCONT))
 	_ = cmd.Wait()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
 		t.Errorf("the hub ends with %s, want the signal", cmd.ProcessState)
 	}
+	if all := strings.Trim(<-text, "\x00"); !strings.Contains(all, "Starting the hub") {
+		t.Errorf("the log is lost: %q", all)
+	}
+}
+
+// stalledPipe returns the ends of a full pipe without a reader. Writes to it block, as in a container.
+func stalledPipe(t *testing.T) (read, write *os.File) {
+	t.Helper()
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	read, write = os.NewFile(uintptr(ends[0]), "read"), os.NewFile(uintptr(ends[1]), "write")
+	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
+	_ = syscall.SetNonblock(ends[1], true)
+	for chunk := make([]byte, 4096); ; {
+		if _, err := syscall.Write(ends[1], chunk); err != nil {
+			break
+		}
+	}
+	_ = syscall.SetNonblock(ends[1], false)
+	return read, write
 }

@@ -3,11 +3,7 @@
 package app_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -33,22 +29,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// roles runs "hub rbac" of the stock hub as a user does and returns the printed documents.
+// roles returns the documents that "hub rbac" of the stock hub prints.
 func (h *hub) roles(args ...string) (rendered []string) {
 	h.t.Helper()
-	return h.rolesOf("stock", args...)
+	return h.rolesOf(modules.All(), args...)
 }
 
-// rolesOf runs "hub rbac" of another hub.
-func (h *hub) rolesOf(which string, args ...string) (rendered []string) {
+// rolesOf returns those of a hub with other modules.
+func (h *hub) rolesOf(modules []registry.Module, args ...string) (rendered []string) {
 	h.t.Helper()
-	self, err := os.Executable()
-	h.must(err)
-	cmd := exec.CommandContext(h.t.Context(), self, append([]string{"rbac"}, args...)...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"="+which), h.t.Output()
-	out, err := cmd.Output()
-	h.must(err)
-	for text := range strings.SplitSeq(string(out), "---\n") {
+	code, out, problems := h.execute(modules, append([]string{"rbac"}, args...)...)
+	if code != 0 {
+		h.t.Fatal(problems)
+	}
+	for text := range strings.SplitSeq(out, "---\n") {
 		if strings.TrimSpace(text) != "" {
 			rendered = append(rendered, text)
 		}
@@ -110,6 +104,7 @@ func decode(t *testing.T, text string, into client.Object) {
 // its modules, creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster.
 // The Cluster is Authorized.
 func TestRBAC_IsEnough(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	remote := fleettest.Cluster(t, "remote")
 	in := clientFor(t, remote)
@@ -262,6 +257,7 @@ func limitedModule() registry.Module {
 // The roles of a hub with a module that has HubNamespaces permit the hub, and apps that act as ServiceAccounts, to create
 // and delete ConfigMaps in these namespaces only. Rules on Clusters apply.
 func TestRBAC_HubNamespaces(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "limited"}}
 	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
@@ -270,7 +266,7 @@ func TestRBAC_HubNamespaces(t *testing.T) {
 	for user, flags := range map[string][]string{"limited": {"--in=hub"}, "limited-apps": {"--in=hub", "--impersonate-apps"}} {
 		credential, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: user})
 		h.must(err)
-		grant(t, h.Client, user, h.rolesOf("limited", flags...))
+		grant(t, h.Client, user, h.rolesOf([]registry.Module{limitedModule()}, flags...))
 		h.expectLimited(credential.Config())
 		if user == "limited-apps" {
 			app := credential.Config()
@@ -311,7 +307,8 @@ func (h *hub) expectLimited(config *rest.Config) {
 
 // The Role with the permissions on the Lease is in the namespace of the Lease.
 func TestRBAC_LeaseNamespace(t *testing.T) {
-	h := newHub(t)
+	t.Parallel()
+	h := &hub{t: t}
 	for flag, want := range map[string]string{
 		"": "clusterfx-system", "--leader-elect-namespace=clusterfx-system": "clusterfx-system",
 		"--leader-elect-namespace=elections": "elections", "--leader-elect-namespace=default": "default",
@@ -341,13 +338,10 @@ func TestRBAC_LeaseNamespace(t *testing.T) {
 
 // GrantHub grants the permissions on the Lease in the namespace of the election.
 func TestGrantHub_LeaseNamespace(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	o := app.Options{Config: h.cluster.Config(), Election: app.Election{Enabled: true, Namespace: "grant-elections"}}
 	account := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "grant-elections"}
-	for _, left := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} { // of another test
-		left.SetName("clusterfx-hub")
-		h.must(client.IgnoreNotFound(h.Delete(t.Context(), left)))
-	}
 	h.must(app.GrantHub(t.Context(), h, o, account))
 	var roles rbacv1.RoleList
 	h.must(h.List(t.Context(), &roles, client.InNamespace("grant-elections")))
@@ -359,9 +353,8 @@ func TestGrantHub_LeaseNamespace(t *testing.T) {
 
 // hub rbac refuses wrong arguments with advice.
 func TestRBAC_Refused(t *testing.T) {
-	h := newHub(t)
-	self, err := os.Executable()
-	h.must(err)
+	t.Parallel()
+	h := &hub{t: t}
 	for args, want := range map[string]string{
 		"--in=both":        "use hub, remote or nats",
 		"-o=table":         "use yaml or json",
@@ -373,12 +366,9 @@ func TestRBAC_Refused(t *testing.T) {
 		"--impersonate-apps --apps-namespace=leases --leader-elect-namespace=leases": "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=A":                                      `--apps-namespace="A" is not a name`,
 	} {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, append([]string{"rbac"}, strings.Fields(args)...)...)
-		cmd.Env = append(os.Environ(), asHub+"=stock")
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), want) {
-			t.Errorf("hub rbac %s prints %q (%v), want %q", args, stderr.String(), err, want)
+		code, _, problems := h.execute(modules.All(), append([]string{"rbac"}, strings.Fields(args)...)...)
+		if code == 0 || !strings.Contains(problems, want) {
+			t.Errorf("hub rbac %s prints %q (exit status %d), want %q", args, problems, code, want)
 		}
 	}
 }

@@ -3,11 +3,6 @@
 package app_test
 
 import (
-	"bytes"
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,24 +28,18 @@ func certsModule() registry.Module {
 // register grants the permissions of the modules that the labels of the Cluster select. Run again after a change of the
 // labels, it widens or narrows the grant. A dry run prints the permissions.
 func TestRegister_GrantsWhatRuns(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	remote := fleettest.Cluster(t, "remote")
-	folder := t.TempDir()
-	ofHub, ofRemote := filepath.Join(folder, "hub"), filepath.Join(folder, "remote")
-	h.must(os.WriteFile(ofHub, h.cluster.Kubeconfig(), 0o600))
-	h.must(os.WriteFile(ofRemote, remote.Kubeconfig(), 0o600))
-	self, err := os.Executable()
-	h.must(err)
+	ofRemote := "--cluster-kubeconfig=" + kubeconfigOf(t, remote)
+	certs := []registry.Module{certsModule()}
 	register := func(args ...string) (stderr string) {
 		t.Helper()
-		all := append([]string{"register", "granted", "--kubeconfig", ofHub, "--cluster-kubeconfig", ofRemote}, args...)
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, all...)
-		var problems bytes.Buffer
-		cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=certs"), &problems
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %s", err, problems.String())
+		code, _, problems := h.execute(certs, append([]string{"register", "granted", ofRemote}, args...)...)
+		if code != 0 {
+			t.Fatal(problems)
 		}
-		return problems.String()
+		return problems
 	}
 	for labels, want := range map[string]bool{"region=eu": false, "certs=true": true} {
 		if got := register("--dry-run=server", "-l", labels); strings.Contains(got, "which may list secrets") != want {
@@ -80,11 +69,9 @@ func TestRegister_GrantsWhatRuns(t *testing.T) {
 	}
 	expectSecrets(false)
 	for _, mode := range []string{"client", "server", "none"} {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "register", "granted", "--kubeconfig", ofHub,
-			"--cluster-kubeconfig", ofRemote, "--yes", "-l", "certs=true", "--dry-run="+mode)
-		cmd.Env = append(os.Environ(), asHub+"=certs")
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "is registered already, without the label certs=true") {
-			t.Errorf("--dry-run=%s of a Cluster with other labels: %v, %s", mode, err, out)
+		code, _, problems := h.execute(certs, "register", "granted", ofRemote, "--yes", "-l", "certs=true", "--dry-run="+mode)
+		if code == 0 || !strings.Contains(problems, "is registered already, without the label certs=true") {
+			t.Errorf("--dry-run=%s of a Cluster with other labels: %d, %s", mode, code, problems)
 		}
 	}
 	relabel("true")

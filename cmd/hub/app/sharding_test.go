@@ -30,7 +30,7 @@ import (
 // sharer is the user of all replicas of a hub that share the Clusters, as the ServiceAccount of Pods is.
 const sharer = "exactly-shared"
 
-// shardedHub is a hub's cluster with an audit log, and a user with exactly the permissions of a hub whose replicas share the
+// shardedHub is a hub's cluster, and a user with exactly the permissions of a hub whose replicas share the
 // Clusters.
 type shardedHub struct {
 	hub
@@ -38,14 +38,10 @@ type shardedHub struct {
 	replica    app.Options // without Config and name
 }
 
-func newShardedHub(t *testing.T) *shardedHub {
+func newShardedHub(t *testing.T, cluster *fleet.Cluster) *shardedHub {
 	t.Helper()
-	cluster, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := &shardedHub{hub: hub{Client: clientFor(t, cluster), t: t, cluster: cluster}}
-	fleettest.InstallCRDs(t, cluster.Config())
+	var err error
 	h.credential, err = cluster.MintCertificate(t.Context(), fleet.User{Name: sharer})
 	h.must(err)
 	h.replica = h.options(modules.All()...)
@@ -135,7 +131,13 @@ func (h *shardedHub) expectNothingOf(name string) {
 // Cluster, hand it over, take it from a replica that is cut off, remove what that has left, and leave. The API server refuses
 // none of their requests, and each permission of the Role clusterfx-hub-sharding is needed. All replicas are ready.
 func TestRBAC_ShardedIsEnough(t *testing.T) {
-	h := newShardedHub(t)
+	t.Parallel()
+	cluster, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleettest.InstallCRDs(t, cluster.Config())
+	h := newShardedHub(t, cluster)
 	remote := fleettest.Cluster(t, "remote")
 	first, cut := h.start("first")
 	h.register("shared", remote.Kubeconfig())

@@ -3,11 +3,15 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,11 +21,9 @@ import (
 	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,8 +31,11 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -39,6 +44,7 @@ func TestMain(m *testing.M) {
 		os.Exit(mainOfHub()) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(3)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while an event without a receiver is on its way: one per hub that ends
 		// (controller-runtime, newGVKFixupWatcher).
@@ -48,7 +54,7 @@ func TestMain(m *testing.M) {
 // patience is the time that a test waits for a condition that takes a second or two.
 const patience = 2 * time.Minute
 
-// hub is the hub's cluster, on which one test at a time runs its hubs.
+// hub is the hub's cluster of a test, on which it runs its hubs.
 type hub struct {
 	client.Client
 	t         *testing.T
@@ -56,17 +62,59 @@ type hub struct {
 	processes []*process
 }
 
-// newHub returns the hub's cluster with the CRD and the credentials namespace.
+// newHub returns a clean cluster with the CRD and the credentials namespace.
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	c := fleettest.Cluster(t, "hub")
-	fleettest.InstallCRDs(t, c.Config())
-	h := &hub{Client: clientFor(t, c), t: t, cluster: c}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
-	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
-		h.must(err)
+	return newHubIn(t, pool.Hub)
+}
+
+// newHubIn returns a clean cluster.
+func newHubIn(t *testing.T, r pool.Role) *hub {
+	t.Helper()
+	lender := fleettest.Lender()
+	c, err := lender.Take(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return h
+	t.Cleanup(func() {
+		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
+			t.Logf("the API server is not used again: %v", err)
+		}
+	})
+	return &hub{Client: clientFor(t, c), t: t, cluster: c}
+}
+
+// execute runs a command of a hub with these modules, against the hub's cluster if it needs one.
+func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdout, stderr string) {
+	h.t.Helper()
+	if args[0] != "rbac" {
+		args = append(slices.Clone(args), "--kubeconfig="+kubeconfigOf(h.t, h.cluster))
+	}
+	var out, problems bytes.Buffer
+	code = command.Execute(context.WithoutCancel(h.t.Context()), command.Program{
+		Args: append([]string{"hub"}, args...), Stdout: &out, Stderr: &problems, Modules: modules,
+	})
+	return code, out.String(), problems.String()
+}
+
+// output runs a command of the stock hub, and returns what it prints.
+func (h *hub) output(args ...string) string {
+	h.t.Helper()
+	code, out, problems := h.execute(modules.All(), args...)
+	if code != 0 {
+		h.t.Fatalf("hub %s: exit status %d: %s", strings.Join(args, " "), code, problems)
+	}
+	return out
+}
+
+// kubeconfigOf returns the path of a kubeconfig.
+func kubeconfigOf(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func (h *hub) must(err error) {
@@ -124,26 +172,16 @@ func (p *process) wait() error {
 	}
 }
 
-// register creates a labelled Secret. The Secret and its Cluster are removed when the test ends.
+// register creates a labelled Secret.
 func (h *hub) register(name string, kubeconfig []byte) {
 	h.t.Helper()
-	secret := &corev1.Secret{
+	h.must(h.Create(h.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: hubv1.DefaultNamespace,
 			Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
 		},
 		Data: map[string][]byte{"kubeconfig": kubeconfig},
-	}
-	h.must(h.Create(h.t.Context(), secret))
-	h.t.Cleanup(func() {
-		h.stop() // This replaces the cleanup of the hub.
-		ctx := context.WithoutCancel(h.t.Context())
-		cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		h.must(client.IgnoreNotFound(h.Delete(ctx, secret)))
-		h.must(client.IgnoreNotFound(h.Delete(ctx, cluster)))
-		h.must(client.IgnoreNotFound(h.Patch(ctx, cluster, release)))
-	})
+	}))
 }
 
 // expectReady waits until the Cluster's Ready condition has this status.
