@@ -4,17 +4,14 @@ package objectsync_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
@@ -40,12 +37,6 @@ config:
     namespaces: {template: "tenant-{{cluster}}"}
     objects: {matchLabels: {order: "true"}}
     to: {names: Mirror, namespace: default}
-  - name: reports
-    from: Remote
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {names: [default]}
-    objects: {matchLabels: {report: "true"}}
-    to: {names: Translated, namespace: default}
 `
 
 func newHub(t *testing.T) *hubtest.Hub {
@@ -98,70 +89,6 @@ func TestFromHub(t *testing.T) {
 	if len(original.Finalizers) > 0 {
 		t.Error("an original with many copies has a finalizer")
 	}
-}
-
-// A copy of the remote in the hub has a name that cannot collide; an object of somebody else with the name of a copy is not
-// touched, and the original gets an event.
-func TestConflict(t *testing.T) {
-	t.Parallel()
-	hub := newHub(t)
-	a := hub.Remote("a")
-	foreign := &corev1.Secret{ObjectMeta: meta("default", "pull", nil), Data: map[string][]byte{"k": []byte("theirs")}}
-	a.Create(foreign)
-	hub.Create(&corev1.Secret{ObjectMeta: meta("default", "pull", map[string]string{"sync": "everywhere"}), Data: map[string][]byte{"k": []byte("1")}})
-	hub.Eventually(func() error {
-		var all eventsv1.EventList
-		if err := hub.Client().List(t.Context(), &all, client.InNamespace("default")); err != nil {
-			return err
-		}
-		for _, e := range all.Items {
-			if e.Reason == "NameConflict" && e.Regarding.Name == "pull" {
-				return nil
-			}
-		}
-		return fmt.Errorf("no event of %d", len(all.Items))
-	})
-	now := &corev1.Secret{}
-	if err := a.Client().Get(t.Context(), client.ObjectKeyFromObject(foreign), now); err != nil || now.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("the foreign object was changed: %v", err)
-	}
-	a.Delete(foreign)
-	found := &corev1.Secret{ObjectMeta: meta("default", "pull", nil)}
-	a.WaitFor(found, func() error {
-		if string(found.Data["k"]) != "1" {
-			return errors.New("no copy")
-		}
-		return nil
-	})
-}
-
-// Objects of remotes are copied into the hub.
-func TestFromRemote(t *testing.T) {
-	t.Parallel()
-	hub := newHub(t)
-	a := hub.Remote("a")
-	original := &corev1.ConfigMap{ObjectMeta: meta("default", "report", map[string]string{"report": "true"}), Data: map[string]string{"k": "1"}}
-	a.Create(original)
-	var all corev1.ConfigMapList
-	copies := func(want int) {
-		t.Helper()
-		hub.Eventually(func() error {
-			if err := hub.Client().List(t.Context(), &all, client.InNamespace("default"), client.HasLabels{"sync.clusterfx.dev/managed-by"}); err != nil {
-				return err
-			}
-			if len(all.Items) != want {
-				return fmt.Errorf("%d copies", len(all.Items))
-			}
-			return nil
-		})
-	}
-	copies(1)
-	if all.Items[0].Data["k"] != "1" {
-		t.Errorf("the copy has %v", all.Items[0].Data)
-	}
-	a.Delete(original)
-	copies(0)
-	a.WaitGone(original)
 }
 
 // An original with one copy has a finalizer. It can be deleted while the remote is away, when the Cluster has been deleted.

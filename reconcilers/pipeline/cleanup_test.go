@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -25,63 +24,40 @@ import (
 // The objects of a deregistered remote lose the pipeline's finalizer, because no hub handles them afterwards.
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
-	for way, newPart := range map[string]func(*site, pipeline.Set[*Widget]) fx.Option{
-		"by itself, with Module": func(_ *site, set pipeline.Set[*Widget]) fx.Option {
-			return fx.Options(
-				pipeline.Module(named(pipeline.Options[*Widget]{})),
-				pipeline.AsSet[*Widget](name, func() pipeline.Set[*Widget] { return set }),
-			)
-		},
-		"as a step of the module's own, with AddTo": func(s *site, set pipeline.Set[*Widget]) fx.Option {
-			return fx.Options(
-				fx.Invoke(func(mgr ctrl.Manager) error {
-					return pipeline.AddTo(mgr, router(s.T, set), named(pipeline.Options[*Widget]{}))
-				}),
-				fx.Provide(registry.AsCleanup(func(mgr ctrl.Manager) registry.CleanupStep {
-					return pipeline.Cleanup[*Widget](mgr, name)
-				})),
-			)
-		},
-	} {
-		t.Run(way, func(t *testing.T) { // one after the other: the remote has one app
-			hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "deregistered")
-			s := siteIn(t, remote)
-			var j sitetest.Journal
-			keep := func(ctx context.Context, _ *Widget) error {
-				pipeline.FlowFrom(ctx).KeepFinalizer("not yet")
-				return nil
-			}
-			r := sitetest.NewRegistry(t, hub.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
-				registry.NewModule("widgets", registry.ModuleOptions{
-					Remote: newPart(s, every(&part{name: "p", journal: &j, deleted: keep})),
-				}),
-			}})
-			sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
-			for i := range 12 {
-				s.newWidget(fmt.Sprint("w-", i), func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
-			}
-			for i := range 12 {
-				s.expectSoon(fmt.Sprint("w-", i), metav1.ConditionTrue, pipeline.ReasonReady)
-			}
-			s.remove("w-0") // The remote is deregistered during this deletion.
-			s.expectSoon("w-0", metav1.ConditionFalse, pipeline.ReasonDeleting, "Reconciling")
+	const objects = 4
+	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "deregistered")
+	s := siteIn(t, remote)
+	var j sitetest.Journal
+	keep := func(ctx context.Context, _ *Widget) error {
+		pipeline.FlowFrom(ctx).KeepFinalizer("not yet")
+		return nil
+	}
+	set := every(&part{name: "p", journal: &j, deleted: keep})
+	r := sitetest.NewRegistry(t, hub.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+		registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Options(
+			pipeline.Module(named(pipeline.Options[*Widget]{})),
+			pipeline.AsSet[*Widget](name, func() pipeline.Set[*Widget] { return set }),
+		)}),
+	}})
+	sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
+	for i := range objects {
+		s.newWidget(fmt.Sprint("w-", i), func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	}
+	for i := range objects {
+		s.expectSoon(fmt.Sprint("w-", i), metav1.ConditionTrue, pipeline.ReasonReady)
+	}
+	s.remove("w-0") // The remote is deregistered during this deletion.
+	s.expectSoon("w-0", metav1.ConditionFalse, pipeline.ReasonDeleting, "Reconciling")
 
-			sitetest.Remove(t, r, "edge")
-			for i := range 12 {
-				name := fmt.Sprint("w-", i)
-				if left := s.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
-					t.Errorf("%s: got finalizers %v, want only the foreign finalizer", name, left)
-				}
-				s.change(name, func(w *Widget) { w.Finalizers = nil })
-				if i > 0 {
-					s.remove(name)
-				}
-				s.expectGone(name)
-			}
-			if j.Count("delete p") == 0 {
-				t.Error("no resource was deleted before the deregistration")
-			}
-		})
+	sitetest.Remove(t, r, "edge")
+	for i := range objects {
+		name := fmt.Sprint("w-", i)
+		if left := s.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
+			t.Errorf("%s: got finalizers %v, want only the foreign finalizer", name, left)
+		}
+	}
+	if j.Count("delete p") == 0 {
+		t.Error("no resource was deleted before the deregistration")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -23,6 +24,7 @@ import (
 // unrouted, deleted and created again, while its resources cancel, fail and panic, and the hub is restarted.
 func TestReconciler_Histories(t *testing.T) {
 	t.Parallel()
+	fleettest.Slow(t, "./reconcilers/pipeline TestProcess_IsItsModel")
 	s := newSite(t)
 	lives := 0
 	rapid.Check(t, func(rt *rapid.T) {
