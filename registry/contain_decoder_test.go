@@ -29,7 +29,7 @@ import (
 // not to crash survives the panic, as this test does in a process of its own: the app receives no more objects of that
 // kind from the remote, and everything else continues.
 func TestContain_Decoders(t *testing.T) {
-	fleettest.Slow(t, "./registry/internal/informer TestInformer_Panics")
+	fleettest.Slow(t, "./registry/internal/tests TestInformer_Panics")
 	t.Parallel()
 	if os.Getenv(surviving) == "" {
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestContain_Decoders$", "-test.v")

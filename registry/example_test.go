@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -196,4 +198,17 @@ func ExampleConfigOf() {
 		Remote: fx.Invoke(func(p registry.Remote, c config) { p.Logger.Info("Scanning", "every", c.Every) }),
 	})
 	_ = scanner
+}
+
+// The deletes of objects that belong to a parent which is being deleted are declared, and are not limited.
+func Example_deletesOnPurpose() {
+	now := metav1.Now()
+	parent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "bundle", DeletionTimestamp: &now}}
+
+	ctx := deletes.OnPurpose(context.Background(), deletes.Terminating(parent))
+	// remote.Client.Delete(ctx, ...)
+
+	evidence, declared := deletes.EvidenceOf(ctx)
+	fmt.Println(declared, evidence.Kind, evidence.Err)
+	// Output: true terminating <nil>
 }

@@ -38,7 +38,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	fleettest.AtOnce(4)
+	fleettest.AtOnce(6)
 	utilruntime.ReallyCrash = os.Getenv(surviving) == ""
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))

@@ -70,7 +70,7 @@ func secretOf(of *corev1.ConfigMap) *corev1.Secret {
 // Deletes that are wanted are not held, however many they are: a module replaces its objects and creates the new ones first,
 // and a person deletes a namespace with objects of a pipeline.
 func TestDeletes_Wanted(t *testing.T) {
-	fleettest.Slow(t, "./registry TestDeletes_Replace")
+	fleettest.Slow(t, "./registry TestDeletes_NotCounted")
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
 	l := &loss{}

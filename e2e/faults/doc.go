@@ -53,7 +53,7 @@ by all of them together.
 	F8   "certificate for another name", "certificate of the API server expired"; registry/kubeconfig TestClassify
 	F9   reconcilers/cluster TestCluster_CredentialsExpire
 	F10  "token revoked"; reconcilers/cluster TestCluster_CredentialsThatAreRejected, TestCluster_CredentialsExpire
-	F11  "no right to list"; registry TestRegistry_MissingRights
+	F11  "no right to list"; registry TestUndeclared_ListAndWatch
 	F12  reconcilers/cluster TestReading; registry/kubeconfig TestParse_rejects
 	F13  reconcilers/cluster TestReading, TestCluster_EachFailureHasItsReasonAndHealsByItself
 	F14  reconcilers/cluster TestCluster_EachFailureHasItsReasonAndHealsByItself
@@ -112,7 +112,7 @@ by all of them together.
 	F61  not proven
 	F62  reconcilers/cluster TestCluster_RestartOfTheHub; "history compacted while the network was down"
 	F63  not applicable: there is one version of the API and no release before it
-	F64  not proven: ten thousand; registry/internal/startqueue TestQueue_Order, TestQueue_Limits are about who may start when
+	F64  not proven: ten thousand; registry/internal/tests TestStarts_Order, TestStarts_Limits are about who may start when
 	F65  TestFigure_Restart, of two hundred; not proven: ten thousand
 	F66  reconcilers/cluster TestCluster_DeletionWhileStarting; registry TestRegistry_RemoveWhileStarting
 	F67  reconcilers/cluster TestCluster_DeletionOfADeadRemote; TestFigure_Deregister

@@ -18,7 +18,7 @@ The defects of the system that the registry follows:
 	D4   one lock for all clusters is held across the network, hooks and callbacks:
 	     TestAncestor_OneLockForEverybody; registry TestRegistry_Leases
 	D5   a start returns before caches are filled:
-	     registry TestRegistry_SyncTimeout; registry/internal/appmanager TestManager_StartsInOrder
+	     registry TestControllers_ThatWaitTooLongAreNamed; registry/internal/tests TestManager_StartsInOrder
 	D6   rotated credentials are ignored:
 	     reconcilers/cluster TestCluster_SecretOfARunningApp; registry TestRegistry_CredentialIsSwappedUnderTheRunningApp
 	D7   a start that fails leaks, and a stop that fails blocks the name:
@@ -42,7 +42,7 @@ The defects of the system that the registry follows:
 	D15  the roles that are shipped do not suffice:
 	     cmd/hub/app TestRBAC_IsEnough, TestRun_RefusesToStart
 	D16  a cache of writes outlives what was written:
-	     registry/internal/informer TestInformer_IsClientGos; registry TestRegistry_EndpointOfAnotherCluster
+	     registry/internal/tests TestInformer_IsClientGos; registry TestRegistry_EndpointOfAnotherCluster
 	D17  no component learns of clusters that come and go:
 	     registry TestSource, TestRegistry_SelectsModules
 	D18  the program runs inside an invoke of its own app:
@@ -54,7 +54,7 @@ there and the causes of the others found in the source:
 	L1   a silent cluster keeps all others out:
 	     registry TestHostile; registry/watch TestRemotes_SilentOnes
 	L2   a cluster that does not sync ends the process:
-	     registry TestRegistry_SyncTimeout
+	     registry TestControllers_ThatWaitTooLongAreNamed
 	L3   the removal of a cluster ends another one, which was started in its context:
 	     registry TestRegistry_SpawnReturnsWithItsContext
 	L4   like names are taken for one another:

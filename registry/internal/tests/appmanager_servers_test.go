@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// forBoth runs a test with each manager, in real time.
+func forBoth(t *testing.T, f func(*testing.T, *site)) {
+	t.Helper()
+	for name, newManager := range made() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, newSite(t, newManager))
+		})
+	}
+}
+
+// begin starts the manager, and returns a function that ends it and returns the result of Start.
+func (s *site) begin(t *testing.T) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { s.result <- s.Start(ctx) }()
+	return func() error {
+		cancel()
+		return <-s.result
+	}
+}
+
+// A server serves before the caches have synced, and until the runnables have returned.
+func TestManager_RunsServers(t *testing.T) {
+	t.Parallel()
+	forBoth(t, func(t *testing.T, s *site) {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.add(&manager.Server{Name: "test", Listener: listener, Server: &http.Server{ //nolint:gosec // It has one client.
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }),
+		}})
+		end := s.begin(t)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		get := func() string { // The listener holds the request until the server runs.
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				return err.Error()
+			}
+			defer func() { _ = response.Body.Close() }()
+			body, _ := io.ReadAll(response.Body)
+			return string(body)
+		}
+		if got := get(); got != "served" {
+			t.Errorf("got %q before the caches have synced, want a response", got)
+		}
+		close(s.cache.synced)
+		<-s.Elected()
+		if got := get(); got != "served" {
+			t.Errorf("got %q, want a response", got)
+		}
+		close(s.cache.release)
+		if err := end(); err != nil {
+			t.Errorf("Start: got %v, want nil", err)
+		}
+		if got := get(); got == "served" {
+			t.Error("the server still serves")
+		}
+	})
+}
+
+// GetWebhookServer returns one server, which runs with the manager: without a certificate the manager fails.
+func TestManager_RunsItsWebhookServer(t *testing.T) {
+	t.Parallel()
+	forBoth(t, func(t *testing.T, s *site) {
+		one := s.GetWebhookServer()
+		if s.GetWebhookServer() != one {
+			t.Error("GetWebhookServer returned two servers")
+		}
+		one.Register("/hook", http.NotFoundHandler())
+		close(s.cache.synced)
+		close(s.cache.release)
+		if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.crt") {
+			t.Errorf("Start: got %v, want an error about the certificate", err)
+		}
+	})
+}
+
+// A manager without servers of its own takes what belongs to them, and ignores it.
+func TestManager_IgnoresChecksAndHandlers(t *testing.T) {
+	t.Parallel()
+	forBoth(t, func(t *testing.T, s *site) {
+		for what, err := range map[string]error{
+			"AddHealthzCheck":              s.AddHealthzCheck("x", healthz.Ping),
+			"AddReadyzCheck":               s.AddReadyzCheck("x", healthz.Ping),
+			"AddMetricsServerExtraHandler": s.AddMetricsServerExtraHandler("/x", http.NotFoundHandler()),
+		} {
+			if err != nil {
+				t.Errorf("%s: got %v, want nil", what, err)
+			}
+		}
+	})
+}
+
+// Getters return the options, and their defaults.
+func TestManager_Getters(t *testing.T) {
+	t.Parallel()
+	forBoth(t, func(t *testing.T, s *site) {
+		if s.GetLogger().GetSink() == nil || s.GetControllerOptions().Logger.GetSink() != s.GetLogger().GetSink() {
+			t.Error("the controllers do not have the logger of the manager by default")
+		}
+		kind := schema.GroupKind{Kind: "Kind"}
+		if err := s.GetConverterRegistry().RegisterConverter(kind, nil); err != nil {
+			t.Errorf("RegisterConverter: %v", err)
+		}
+		if _, known := s.GetConverterRegistry().GetConverter(kind); !known {
+			t.Error("GetConverterRegistry does not return one registry")
+		}
+	})
+	for name, newManager := range made() {
+		if newManager(t, newSite(t, newManager).cache, logr.Logger{}).GetLogger().GetSink() == nil {
+			t.Errorf("%s: a manager without a logger has no default", name)
+		}
+	}
+}

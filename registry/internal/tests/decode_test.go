@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/registry/internal/decode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// The errors of a client do not repeat the text of a decoder, even if the error is a Status, or if the context of the
+// caller has ended meanwhile.
+func TestCall(t *testing.T) {
+	t.Parallel()
+	spoken := errors.New("SPOKEN")
+	failure := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Message: "SPOKEN"}}
+	stopped := errors.New("stopped by the test")
+	for name, c := range map[string]struct {
+		codes []int
+		err   error
+		ends  bool // whether the context ends
+		want  error
+	}{
+		"decoder":           {[]int{200}, spoken, false, kubeconfig.ErrNotKubernetes},
+		"ended":             {[]int{200}, spoken, true, stopped},
+		"Status":            {[]int{200}, failure, false, kubeconfig.ErrNotKubernetes},
+		"Status, ended":     {[]int{201}, failure, true, stopped},
+		"refused":           {[]int{422}, failure, false, failure},
+		"refused at last":   {[]int{200, 410}, failure, false, failure},
+		"no response":       {nil, spoken, false, spoken},
+		"end, and response": {[]int{200}, context.Canceled, true, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			err := decode.Call(ctx, "get x", func(ctx context.Context) error {
+				for _, code := range c.codes {
+					transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: code})
+				}
+				if c.ends {
+					cancel(stopped)
+				}
+				return c.err
+			})
+			isKept := errors.Is(c.want, c.err)
+			if !errors.Is(err, c.want) || !isKept && strings.Contains(err.Error(), "SPOKEN") {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// roundTrip makes a function an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// naming returns a middleware that adds its name to a header of the request.
+func naming(name string, order int) middleware.Middleware {
+	return middleware.Middleware{Name: name, Order: order, Transport: func(_ state.ClusterName, next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Header.Add("Names", name)
+			return next.RoundTrip(r)
+		})
+	}}
+}
+
+// send sends a request through the middleware of a set, and returns the names of the middleware that handled it.
+func send(t *testing.T, by http.RoundTripper) ([]string, error) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api", http.NoBody)
+	response, err := by.RoundTrip(r)
+	if err == nil {
+		response.Body.Close()
+	}
+	return r.Header["Names"], err
+}
+
+func ok(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// set returns a set of middleware.
+func set(t *testing.T, all ...middleware.Middleware) *middleware.Set {
+	t.Helper()
+	s, err := middleware.New(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The order of middleware is independent of the order of its addition. A set adds all middleware of a hub part, or no
+// middleware at all.
+func TestSet_Add(t *testing.T) {
+	t.Parallel()
+	s := set(t, naming("b", 0), naming("z", -1))
+	if err := s.Add([]middleware.Middleware{naming("a", 0), naming("c", 0)}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]middleware.Middleware{{naming("d", 0), naming("a", 0)}, {naming("d", 0), {}}} {
+		if err := s.Add(bad); err == nil {
+			t.Errorf("Add succeeds with %v", bad)
+		}
+	}
+	names, err := send(t, s.Wrap("edge", func() *state.Desired { return nil }, roundTrip(ok)))
+	if diff := cmp.Diff([]string{"z", "a", "b", "c"}, names); diff != "" || err != nil {
+		t.Errorf("got error %v, names (-want +got): %s", err, diff)
+	}
+	if by := set(t, middleware.Middleware{Name: "limits"}).Wrap("edge", nil, roundTrip(ok)); by != nil {
+		t.Errorf("got %v without a middleware that wraps the transport, want nil", by)
+	}
+}
+
+// A middleware wraps the transport of the remotes that it selects, and may do so if its selection fails.
+func TestSet_Wraps(t *testing.T) {
+	t.Parallel()
+	named := naming("a", 0)
+	for name, c := range map[string]struct {
+		with middleware.Middleware
+		want bool
+	}{
+		"without a transport": {middleware.Middleware{Name: "a"}, false},
+		"of all remotes":      {named, true},
+		"of this remote":      {middleware.Middleware{Name: "a", Transport: named.Transport, Select: isEdge}, true},
+		"of another remote": {middleware.Middleware{Name: "a", Transport: named.Transport, Select: func(s state.Status) bool {
+			return !isEdge(s)
+		}}, false},
+		"whose selection panics": {middleware.Middleware{Name: "a", Transport: named.Transport, Select: func(state.Status) bool {
+			panic("broken")
+		}}, true},
+	} {
+		if got := set(t, c.with).Wraps("edge", &state.Desired{}); got != c.want {
+			t.Errorf("a middleware %s: got %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func isEdge(s state.Status) bool { return s.Name == "edge" }
+
+// A set calls Select once for each desired state, and Transport once.
+func TestSet_Wrap_Selects(t *testing.T) {
+	t.Parallel()
+	asked, made := 0, 0
+	named := naming("a", 0)
+	s := set(t, middleware.Middleware{
+		Name:   "a",
+		Select: func(s state.Status) bool { asked++; return s.Name == "edge" && s.Labels["on"] != "" },
+		Transport: func(name state.ClusterName, next http.RoundTripper) http.RoundTripper {
+			made++
+			return named.Transport(name, next)
+		},
+	})
+	desired := &state.Desired{}
+	by := s.Wrap("edge", func() *state.Desired { return desired }, roundTrip(ok))
+	for i, on := range []string{"", "yes", "", "yes"} {
+		desired = &state.Desired{Labels: map[string]string{"on": on}}
+		for range 3 {
+			if names, err := send(t, by); err != nil || len(names) > 0 != (on != "") {
+				t.Errorf("labels %v: got names %v, error %v", desired.Labels, names, err)
+			}
+		}
+		if asked != i+1 {
+			t.Errorf("got %d calls of Select for %d desired states", asked, i+1)
+		}
+	}
+	if made != 1 {
+		t.Errorf("got %d calls of Transport, want 1", made)
+	}
+}
+
+// body counts its calls of Close.
+type body struct {
+	io.Reader
+	closed int
+}
+
+func (b *body) Close() error { b.closed++; return nil }
+
+// A middleware that breaks the contract of a RoundTripper fails the request with a NotHealthyError that names the
+// middleware. Other errors of a middleware pass unchanged.
+func TestSet_Wrap_Broken(t *testing.T) {
+	t.Parallel()
+	own := errors.New("refused by the middleware")
+	left := &body{Reader: strings.NewReader("left")}
+	returns := func(response *http.Response, err error) func(state.ClusterName, http.RoundTripper) http.RoundTripper {
+		return func(state.ClusterName, http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(*http.Request) (*http.Response, error) { return response, err })
+		}
+	}
+	for name, c := range map[string]struct {
+		middleware middleware.Middleware
+		broken     bool
+	}{
+		"no response":       {middleware.Middleware{Transport: returns(nil, nil)}, true},
+		"no transport":      {middleware.Middleware{Transport: func(state.ClusterName, http.RoundTripper) http.RoundTripper { return nil }}, true},
+		"panic in Select":   {middleware.Middleware{Transport: returns(nil, own), Select: func(state.Status) bool { panic("on purpose") }}, true},
+		"an error":          {middleware.Middleware{Transport: returns(nil, own)}, false},
+		"an error and more": {middleware.Middleware{Transport: returns(&http.Response{Body: left}, own)}, false},
+	} {
+		c.middleware.Name = "bad"
+		_, err := send(t, set(t, c.middleware).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok)))
+		var unhealthy kubeconfig.NotHealthyError
+		if err == nil || errors.As(err, &unhealthy) != c.broken || strings.Contains(err.Error(), `middleware "bad" of the hub is broken`) != c.broken {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		if !c.broken && !errors.Is(err, own) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	bare := middleware.Middleware{Name: "bare", Transport: returns(&http.Response{StatusCode: http.StatusTeapot}, nil)}
+	if _, err := send(t, set(t, bare).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok))); err != nil {
+		t.Errorf("response without a body: got error %v", err) // closed by send
+	}
+	if left.closed != 1 {
+		t.Errorf("body of a response with an error was closed %d times, want 1", left.closed)
+	}
+}
+
+// Middleware changes limits in its order. A middleware that panics has no effect and is reported.
+func TestSet_Limits(t *testing.T) {
+	t.Parallel()
+	s := set(
+		t,
+		middleware.Middleware{Name: "a", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS, l.Burst = 1, 2; return l }},
+		middleware.Middleware{Name: "b", Client: func(state.ClientLimits) state.ClientLimits { panic("on purpose") }},
+		middleware.Middleware{Name: "c", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS *= 7; l.Burst = 0; return l }},
+		middleware.Middleware{
+			Name: "d", Select: func(state.Status) bool { return false },
+			Client: func(l state.ClientLimits) state.ClientLimits { l.QPS = 0; return l },
+		},
+	)
+	desired := state.Desired{}.WithDefaults()
+	limits, err := s.Limits("edge", &desired)
+	if limits.QPS != 7 || limits.Burst != desired.Client.Burst || limits.Timeout != desired.Client.Timeout {
+		t.Errorf("got limits %+v", limits)
+	}
+	if err == nil || !strings.Contains(err.Error(), `middleware "b"`) {
+		t.Errorf("got error %v, want middleware b in it", err)
+	}
+}
