@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package features_test
+package tests
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,8 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
-
-func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
 func flags(namespace string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "features-cart"}}
@@ -35,21 +32,21 @@ func TestFeatures(t *testing.T) {
 	remotes := []*hubtest.Remote{hub.Remote("a"), hub.Remote("b")}
 
 	for _, namespace := range []string{metav1.NamespaceDefault, "kube-public"} {
-		put(t, bucket, `{"namespace":"`+namespace+`","flags":{"dark":"on"}}`)
+		putFlags(t, bucket, `{"namespace":"`+namespace+`","flags":{"dark":"on"}}`)
 		for _, r := range remotes {
 			made := flags(namespace)
-			r.WaitFor(made, func() error { return expect(made, "on") })
+			r.WaitFor(made, func() error { return expectFlags(made, "on") })
 		}
 	}
 	for _, r := range remotes {
 		r.WaitGone(flags(metav1.NamespaceDefault))
 	}
 
-	put(t, bucket, `{"flags":{"dark":"off"}}`) // It cannot be made, and changes nothing.
-	put(t, bucket, `{"namespace":"kube-public","flags":{"dark":"dim"}}`)
+	putFlags(t, bucket, `{"flags":{"dark":"off"}}`) // It cannot be made, and changes nothing.
+	putFlags(t, bucket, `{"namespace":"kube-public","flags":{"dark":"dim"}}`)
 	for _, r := range remotes {
 		made := flags("kube-public")
-		r.WaitFor(made, func() error { return expect(made, "dim") })
+		r.WaitFor(made, func() error { return expectFlags(made, "dim") })
 	}
 	if err := bucket.Delete(t.Context(), "cart"); err != nil {
 		t.Fatal(err)
@@ -59,14 +56,14 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-func put(t *testing.T, bucket jetstream.KeyValue, text string) {
+func putFlags(t *testing.T, bucket jetstream.KeyValue, text string) {
 	t.Helper()
 	if _, err := bucket.Put(t.Context(), "cart", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func expect(made *corev1.ConfigMap, dark string) error {
+func expectFlags(made *corev1.ConfigMap, dark string) error {
 	if made.Data["dark"] != dark {
 		return fmt.Errorf("the flags are %v, want dark=%s", made.Data, dark)
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package vcluster_test
+// Package tests runs the examples.
+package tests
 
 import (
 	"context"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,13 +23,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 func TestMain(m *testing.M) {
 	fleettest.AtOnce(4)
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+	os.Exit(hubtest.Main(m))
 }
 
 // pair is a pair between two API servers, with a namespace of the test in each.
