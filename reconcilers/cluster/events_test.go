@@ -79,7 +79,7 @@ func (s *stage) give(suffix string, lifetime time.Duration) {
 // bearABusyMachine makes the hub wait for a remote that is short of time. A probe or a request that times out is a real
 // transition with a separate event, so only the fault under test may cause a transition.
 func bearABusyMachine(c *hubv1.Cluster) {
-	c.Spec.Probe.PeriodSeconds, c.Spec.Probe.TimeoutSeconds = 20, 20
+	c.Spec.Probe.PeriodSeconds, c.Spec.Probe.TimeoutSeconds, c.Spec.Probe.FailureThreshold = 6, 6, 1
 	c.Spec.Client.TimeoutSeconds = 60
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -115,6 +116,11 @@ func TestCluster_DeletesHeld(t *testing.T) {
 	})
 	left(30)
 	h.change(name, func(c *hubv1.Cluster) { c.Annotations[hubv1.AnnotationAllowDeletes] = id + "=5" })
+	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))
+	for i := range 50 { // So that the module does not wait for its next try.
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
+		h.must(client.IgnoreNotFound(outside.Patch(t.Context(), one, touch)))
+	}
 	h.eventually(func() error {
 		if got := countIn(t, outside, namespace); got != 25 {
 			return fmt.Errorf("%d objects are left, want 25", got)

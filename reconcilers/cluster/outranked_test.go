@@ -52,7 +52,7 @@ func TestOutranked(t *testing.T) {
 // of a runner with a higher epoch.
 func TestReportAsRunner(t *testing.T) {
 	t.Parallel()
-	config := fleettest.Cluster(t, "reports").Config()
+	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
 	scheme := runtime.NewScheme()
 	fatal(t, hubv1.AddToScheme(scheme))

@@ -60,7 +60,7 @@ func TestCluster_RestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)
 	proxies := map[bool]*fault.Proxy{}
-	const count = 6
+	const count = 12
 	var names []string
 	for i := range count {
 		name, isDown := h.name(fmt.Sprintf("c%d", i)), i == count-1
