@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostile_test
+package tests
 
 import (
 	"context"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
 )
-
-func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
 // Paths of the requests.
 const (

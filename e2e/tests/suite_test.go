@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fault_test
+// Package tests shows that faults and hostile servers are what they say.
+package tests
 
 import (
 	"bytes"
