@@ -23,14 +23,13 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(4)
-	os.Exit(hubtest.Main(m))
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
 // patience is how long a test waits for a state. It is reached only if the test fails.

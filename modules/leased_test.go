@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package syncer_test
+package modules_test
 
 import (
 	"fmt"
