@@ -4,7 +4,6 @@
 Package entities tests controllers of entities as processes of their own, which are killed and frozen, with servers that are killed,
 emptied and restored, and with networks that are cut.
 
-A process is this test program again, with a controller that makes a ConfigMap of each entity. make test runs a part; the variable
-CLUSTERFX_FAULTS=all runs everything, as make test-faults does.
+A process is this test program again, with a controller that makes a ConfigMap of each entity. These tests do not run with -short.
 */
 package entities

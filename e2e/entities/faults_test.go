@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -23,13 +24,10 @@ import (
 // A process that ends before any of its writes leaves nothing that the next one does not finish. To end before a write is to end after
 // the write before it.
 func TestProcess_EndsBeforeEachWrite(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity TestGone_WhileNoProcessRuns")
 	t.Parallel()
 	s := newStage(t)
-	most := int64(8)
-	if everything() {
-		most = 25
-	}
-	for n := range most {
+	for n := range int64(25) {
 		text := fmt.Sprint("text ", n)
 		s.put(t, "a", text)
 		s.put(t, fmt.Sprint("b", n), text)
@@ -47,13 +45,11 @@ func TestProcess_EndsBeforeEachWrite(t *testing.T) {
 // A process that is killed at random moments, while orders change, converges, and leaves no consumers on the stream: after a while there
 // are as many as live watches.
 func TestProcess_KilledAtRandom(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_LeavesNoConsumers")
 	t.Parallel()
 	s := newStage(t)
-	kills := 8
-	if everything() {
-		kills = 50
-	}
-	random := rand.New(rand.NewPCG(1, uint64(kills))) //nolint:gosec // The test is repeatable.
+	const kills = 50
+	random := rand.New(rand.NewPCG(1, kills)) //nolint:gosec // The test is repeatable.
 	want := map[string]string{}
 	for n := range kills {
 		p := s.process(t, nil)
@@ -91,6 +87,7 @@ func TestProcess_KilledAtRandom(t *testing.T) {
 // A process that is frozen while orders change, and while their markers are compacted, follows when it runs again: nothing is deleted by
 // mistake, and each deletion is carried out.
 func TestProcess_Frozen(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_RemembersMarkers")
 	t.Parallel()
 	s := newStage(t)
 	all := orders(5, "before")
@@ -103,11 +100,7 @@ func TestProcess_Frozen(t *testing.T) {
 	delete(all, "o0")
 	all["o1"], all["new"] = "after", "after"
 	s.putAll(t, all)
-	frozen := 20 * time.Second // longer than a watch may be silent
-	if everything() {
-		frozen = time.Minute
-	}
-	<-time.After(frozen)
+	<-time.After(time.Minute) // Longer than a watch may be silent.
 	p.thaw()
 	t.Logf("followed within %s of the thaw", s.converge(t, all).Round(time.Millisecond))
 }
@@ -115,6 +108,7 @@ func TestProcess_Frozen(t *testing.T) {
 // A process that had the lease is frozen while the server is away, and another one takes over: nothing of the first is written after the
 // server and the first process are back.
 func TestLeader_Frozen(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/natshub TestGate")
 	t.Parallel()
 	s := newStage(t)
 	first := s.process(t, func(of *settings) { of.Ticks = true })
@@ -146,6 +140,7 @@ func TestLeader_Frozen(t *testing.T) {
 
 // The leader of three servers is killed, and then comes back: the process follows all the time.
 func TestServers_LeaderKilled(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/bucket TestD9_TheCopySurvivesTheServer")
 	t.Parallel()
 	servers := nats.StartCluster(t, 3)
 	s := newStage(t, servers...)
@@ -196,6 +191,7 @@ func (s *stage) leaderOf(t *testing.T, servers []*nats.Server) *nats.Server {
 
 // The network between the process and NATS is cut, in ways that the process notices and in ways that it does not.
 func TestNetwork_Cut(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/bucket TestD9_TheCopySurvivesTheServer")
 	t.Parallel()
 	s := newStage(t)
 	proxy, err := fault.New(s.server.Address())
@@ -206,11 +202,9 @@ func TestNetwork_Cut(t *testing.T) {
 	s.putAll(t, all)
 	s.process(t, nil)
 	s.converge(t, all)
-	faults := []fault.Fault{fault.Refuse(), fault.Blackhole()}
-	if everything() {
-		faults = append(faults, fault.Reset(), fault.LoseAnswers(), fault.LoseRequests(), fault.CutAfter(1000))
-	}
-	for _, f := range faults {
+	for _, f := range []fault.Fault{
+		fault.Refuse(), fault.Blackhole(), fault.Reset(), fault.LoseAnswers(), fault.LoseRequests(), fault.CutAfter(1000),
+	} {
 		must(t, proxy.Set(f))
 		key := fmt.Sprint("o", len(all))
 		s.delete(t, "o1")
@@ -225,6 +219,7 @@ func TestNetwork_Cut(t *testing.T) {
 // The server is killed and starts again, with its data, empty, and with the data of a backup. Nothing is deleted by mistake; what is
 // there is followed; after the bucket is accepted, nothing is orphaned.
 func TestServer_Comes(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_Restored")
 	t.Parallel()
 	s := newStage(t)
 	all := orders(5, "before")
@@ -292,39 +287,4 @@ func (s *stage) keeps(t *testing.T, all map[string]string) {
 	s.converge(t, with)
 	s.delete(t, "probe")
 	s.converge(t, all)
-}
-
-// Values that expire go, whether the bucket reports that with a marker or not; and an order that is purged, or that is deleted and created
-// again at once, is followed.
-func TestOrders_ExpireAndComeAgain(t *testing.T) {
-	t.Parallel()
-	for name, marker := range map[string]time.Duration{"with markers": time.Minute, "without markers": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t)
-			s.onOrders(t, func(kv jetstream.KeyValue) error {
-				_, err := s.js.UpdateKeyValue(t.Context(), jetstream.KeyValueConfig{
-					Bucket: ordersBucket, History: bucket.History, TTL: 15 * time.Second, LimitMarkerTTL: marker,
-				})
-				return err
-			})
-			s.process(t, nil)
-			s.put(t, "a", "1")
-			s.put(t, "purged", "1")
-			s.converge(t, map[string]string{"a": "1", "purged": "1"})
-			s.onOrders(t, func(kv jetstream.KeyValue) error { return kv.Purge(t.Context(), "purged") })
-			for n := range 20 {
-				s.delete(t, "again")
-				s.put(t, "again", fmt.Sprint(n))
-			}
-			eventually(t, func() error {
-				found, err := s.made(t)
-				if _, exists := found["purged"]; exists || found["again"] != "19" {
-					err = errors.Join(err, fmt.Errorf("the remote has %v", found))
-				}
-				return err
-			})
-			t.Logf("all values have expired after %s", s.converge(t, nil).Round(time.Second))
-		})
-	}
 }

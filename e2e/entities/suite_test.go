@@ -39,9 +39,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// everything reports whether the whole suite runs, as in make test-faults.
-func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
-
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = 5 * time.Minute
 
