@@ -85,9 +85,9 @@ by all of them together.
 	F36  reconcilers/cluster TestCluster_SecretOfARunningApp
 	F37  reconcilers/cluster TestMemory
 	F38  reconcilers/cluster TestCluster_SecretOfARunningApp
-	F39  registry TestSupervise_NothingButPanics, TestSupervise_OneBadObject
+	F39  registry TestSupervise_NothingButPanics; registry/internal/contain TestBreaker
 	F40  registry TestContain_Panics, TestRegistry_ModuleFailures
-	F41  reconcilers/cluster TestCluster_ThatCrashesTheHub
+	F41  e2e/sharding TestSharding_Poison; reconcilers/cluster/internal/journal TestJournal_KnowsWhatTheLastProcessWasStarting
 	F42  registry TestSupervise_Stuck, TestRegistry_Zombie
 	F43  TestFigure_Isolation
 	F44  not proven: nothing counts the goroutines or the memory of a module
@@ -114,12 +114,12 @@ by all of them together.
 	F63  not applicable: there is one version of the API and no release before it
 	F64  not proven: ten thousand; registry/internal/tests TestStarts_Order, TestStarts_Limits are about who may start when
 	F65  TestFigure_Restart, of two hundred; not proven: ten thousand
-	F66  reconcilers/cluster TestCluster_DeletionWhileStarting; registry TestRegistry_RemoveWhileStarting
-	F67  reconcilers/cluster TestCluster_DeletionOfADeadRemote; TestFigure_Deregister
+	F66  registry TestRegistry_RemoveWhileStarting
+	F67  TestFigure_Deregister; registry TestRegistry_RemoveEnds
 	F68  reconcilers/cluster TestCluster_DeletionOfWhatHangs; registry TestRegistry_RemoveEnds
 	F69  reconcilers/cluster TestCluster_DeletionFollowedByACluster;
 	     e2e/regression TestChurn_DeletedAndRegisteredAgainWithAnotherSecret
-	F70  reconcilers/cluster TestCluster_DeletionOfADeadRemote, of the Secret; a Cluster has no namespace
+	F70  reconcilers/cluster TestCluster_Deletion, of the Secret; a Cluster has no namespace
 	F71  reconcilers/cluster TestCluster_Deletion
 	F72  registry TestRegistry_HangingHooks; reconcilers/cluster TestCluster_DeletionOfWhatHangs
 	F73  registry TestRegistry_HangingHooks; registry/internal/app TestHooks_StopRunsAllOfThem

@@ -22,15 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// asHub makes the test binary a hub with the module.
-const asHub = "CLUSTERFX_TEST_AS_HUB"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asHub) != "" {
-		os.Exit(app.Main(dns.Module)) //nolint:forbidigo // This process is a hub and no test.
-	}
-	os.Exit(hubtest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
 const (
 	secretName = "dns-key"
@@ -53,10 +45,10 @@ func newSite(t testing.TB, changes ...func(*dns.Config)) *site {
 	return s
 }
 
-// siteFor starts a hub whose module updates the server at an address.
+// siteFor starts a hub whose module updates the server at an address, with the permissions that the module declares.
 func siteFor(t testing.TB, address, key string, changes ...func(*dns.Config)) *site {
 	t.Helper()
-	hub := hubtest.New(t, hubtest.Modules(dns.Module), hubtest.HubOptions(func(o *app.Options) {
+	hub := hubtest.New(t, hubtest.Modules(dns.Module), hubtest.DeclaredHubRights(), hubtest.HubOptions(func(o *app.Options) {
 		o.Registry.ModuleConfigs = []moduleconfig.Config{{Name: "dns", Config: configFor(t, address, changes...)}}
 	}))
 	s := &site{Hub: hub, t: t}

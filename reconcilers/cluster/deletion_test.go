@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/fx"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,45 +133,6 @@ func (h *hub) expectForgotten(name string) {
 	})
 }
 
-// Fault F66: a Cluster that is deleted in the middle of a start is gone in time, with its app.
-func TestCluster_DeletionWhileStarting(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./registry TestRegistry_RemoveWhileStarting")
-	slow := hooked("slow", func(ctx context.Context) error {
-		wait := time.NewTimer(time.Second)
-		defer wait.Stop()
-		select {
-		case <-wait.C:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}, nil, nil)
-	h := newHub(t, func(o *hubOptions) { o.modules = append(modules.All(), slow) })
-	remote := fleettest.Cluster(t, "one")
-	var deleting sync.WaitGroup
-	for i := range 16 {
-		name := h.name(fmt.Sprintf("c%d", i))
-		h.putKubeconfig(name, remote.Kubeconfig())
-		h.newCluster(name, nil)
-		deleting.Go(func() {
-			after := time.NewTimer(time.Duration(i) * 125 * time.Millisecond)
-			defer after.Stop()
-			<-after.C
-			began := time.Now()
-			h.remove(name)
-			h.expectForgotten(name)
-			took := time.Since(began)
-			t.Logf("deleted %d ms after its creation, gone %s later", i*125, took)
-			// Usually below two seconds; a hub that gets no processor delays the end of a start.
-			if took > 30*time.Second {
-				t.Errorf("the Cluster is gone after %s, want 30s at most", took)
-			}
-		})
-	}
-	deleting.Wait()
-}
-
 // Fault F69: a Cluster is deleted and immediately recreated with other credentials. Two apps of the same name never run
 // at the same time, the second Cluster records the identity of its own remote, and no version of its status contains
 // values of the first.
@@ -246,63 +204,6 @@ func expectOwnStatus(t *testing.T, c *hubv1.Cluster, remote *fleet.Cluster, fing
 			t.Errorf("the condition %s is from %s, before the Cluster: %s", one.Type, one.LastTransitionTime, summary(c))
 		}
 	}
-}
-
-// Faults F67 and F70: a Cluster whose remote is dead and whose Secret is gone is removed in time.
-func TestCluster_DeletionOfADeadRemote(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./registry TestRegistry_RemoveEnds")
-	const within = 5 * time.Second
-	tidy := registry.NewModule("tidy", registry.ModuleOptions{
-		Remote: fx.Provide(registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
-			return registry.CleanupStep{Name: "tidy/configmap", Run: func(ctx context.Context) error {
-				one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "untidy"}}
-				return client.IgnoreNotFound(remote.Delete(ctx, one))
-			}}
-		})),
-	})
-	h := newHub(t, func(o *hubOptions) {
-		o.modules = append(modules.All(), tidy)
-		o.settings.RemoveWithin = within
-		o.registry.Limits = registry.Limits{StopTimeout: 2 * time.Second}
-	})
-	remote, healthy := fleettest.Cluster(t, "mortal"), h.name("healthy")
-	t.Cleanup(func() { h.must(remote.Restart(context.WithoutCancel(t.Context()))) }) // for -count
-	h.putKubeconfig(healthy, fleettest.Cluster(t, "one").Kubeconfig())
-	h.newCluster(healthy, nil)
-	names := map[string]string{"silent": h.name("silent"), "refusing": h.name("refusing"), "restarted": h.name("restarted")}
-	for _, name := range names {
-		h.putKubeconfig(name, remote.Kubeconfig())
-		h.newCluster(name, nil)
-		h.expectReady(name)
-	}
-	h.expect(healthy, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
-	before := restsOf(h, healthy)
-	gone := func(how string) {
-		t.Helper()
-		began := time.Now()
-		h.deleteSecret(names[how])
-		h.remove(names[how])
-		h.expectGone(names[how])
-		took := time.Since(began)
-		t.Logf("the Cluster of a %s remote is gone after %s", how, took)
-		if took > 30*time.Second {
-			t.Errorf("the removal of the Cluster of a %s remote took %s, want 30s at most", how, took)
-		}
-	}
-	h.must(remote.Pause())
-	gone("silent")
-	h.expectNote(names["silent"], "Abandoned", "tidy/configmap")
-	h.must(remote.Resume())
-	h.must(remote.Kill())
-	gone("refusing")
-	h.expectNote(names["refusing"], "Abandoned", "tidy/configmap")
-	if after := restsOf(h, healthy); after != before {
-		t.Errorf("the healthy Cluster changed to %s, want %s", after, before)
-	}
-	h.stop()
-	h.start()
-	gone("restarted")
 }
 
 // Fault F59: the hub ends in the middle of the removal of a Cluster. The restarted hub completes the removal, and its cleanup step

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -139,6 +140,32 @@ func TestRemarks(t *testing.T) {
 	if in(0, state.StateReady, 0) != 0 || in(1, state.StateStarting, time.Hour) != 0 ||
 		in(1, state.StateReady, time.Second) != provenAfter-time.Second || in(1, state.StateReady, provenAfter) <= 0 {
 		t.Error("a suspect is acquitted at the wrong time")
+	}
+}
+
+// Another spec, another request to try again and another Secret make another attempt of an app that crashed the hub.
+func TestAttemptOf(t *testing.T) {
+	t.Parallel()
+	r := &reconciler{}
+	cluster := func(generation int64, retry string) *hubv1.Cluster {
+		return &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+			UID: "u", Generation: generation, Annotations: map[string]string{hubv1.AnnotationRetry: retry},
+		}}
+	}
+	other := but(good, func(c *credentials) { c.Reported.Fingerprint = "other" })
+	first := r.attemptOf(cluster(1, ""), good)
+	if again := r.attemptOf(cluster(1, ""), good); again != first || first.UID != "u" {
+		t.Errorf("got the attempts %+v and %+v", first, again)
+	}
+	for what, got := range map[string]journal.Attempt{
+		"another spec": r.attemptOf(cluster(2, ""), good), "a retry": r.attemptOf(cluster(1, "please"), good),
+	} {
+		if got.Spec == first.Spec || got.Secret != first.Secret {
+			t.Errorf("%s: got %+v after %+v", what, got, first)
+		}
+	}
+	if got := r.attemptOf(cluster(1, ""), other); got.Secret == first.Secret || got.Spec != first.Spec {
+		t.Errorf("another Secret: got %+v after %+v", got, first)
 	}
 }
 

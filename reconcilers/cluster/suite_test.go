@@ -44,9 +44,6 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(4)
-	if os.Getenv(childKubeconfig) != "" {
-		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, belong to another process.
-	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while it sends an event that has no receiver: one for each hub that ends
 		// (controller-runtime, newGVKFixupWatcher).
@@ -323,10 +320,9 @@ func summary(c *hubv1.Cluster) string {
 
 // prepared is the result of preparing the hubs' API server, which the tests share.
 var prepared struct {
-	once       sync.Once
-	config     *rest.Config // of a user with the permissions of a hub only
-	kubeconfig []byte       // of the same user
-	err        error
+	once   sync.Once
+	config *rest.Config // of a user with the permissions of a hub only
+	err    error
 }
 
 // prepare prepares a hub's API server, as an administrator does.
@@ -341,7 +337,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 		var user *fleet.Credential
 		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights()})
 		if prepared.err == nil {
-			prepared.config, prepared.kubeconfig = user.Config(), user.Kubeconfig()
+			prepared.config = user.Config()
 		}
 	})
 	return prepared.err

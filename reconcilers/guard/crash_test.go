@@ -10,10 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // death is the point at which a process is killed.
@@ -38,51 +35,6 @@ func TestCrash_AtEachStep(t *testing.T) {
 				return
 			}
 		}
-	})
-}
-
-// TestCrash_ThenDeleted kills the hub after each step, and deletes the object while no hub runs. The next replica finds
-// the created tunnel, even if the object does not record it.
-func TestCrash_ThenDeleted(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./reconcilers/guard TestCrash_AtEachStep")
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		orphans, died := 0, true
-		for step := 1; died; step++ {
-			l := newLife(s, o, fmt.Sprintf("t-%d", step), death{step: step, late: true})
-			tunnel := l.newTunnel(l.name)
-			l.next()
-			err := l.replica.settle(l.name)
-			if died = errors.Is(err, errKilled); !died {
-				must(t, err)
-			}
-			if l.cloud.left() == 1 && l.get(l.name).Status.TunnelID == "" {
-				orphans++
-			}
-			l.next()
-			must(t, l.end(tunnel))
-		}
-		if orphans == 0 {
-			t.Error("no step leaves a tunnel that the object does not record")
-		}
-	})
-}
-
-// TestCrash_Histories kills several replicas in succession, at random.
-func TestCrash_Histories(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./reconcilers/guard TestProtocol_OneTaskAtATimeAndEveryChangeOnce")
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		lives := 0
-		rapid.Check(t, func(rt *rapid.T) {
-			lives++
-			deaths := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) death {
-				return death{step: rapid.IntRange(1, 12).Draw(rt, "step"), late: rapid.Bool().Draw(rt, "late")}
-			}), 1, 6).Draw(rt, "deaths")
-			if err := newLife(s, o, fmt.Sprintf("t-%d", lives), deaths...).live(); err != nil {
-				rt.Fatal(err)
-			}
-		})
 	})
 }
 

@@ -13,12 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 )
@@ -301,74 +299,4 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 		t.Errorf("after the sweeps of the other hosts: got Leases of %q", have)
 	}
 	must(t, s.host(inStatus()).Sweep(t.Context()))
-}
-
-// Other writers change the objects continuously during the deletion, so that the reconciler handles them repeatedly,
-// with a cache that lags.
-func TestTerminate_WithACacheThatLags(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./reconcilers/guard TestTerminate_WithAnOldView")
-	for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
-		t.Run(lag.String(), func(t *testing.T) {
-			t.Parallel()
-			inBoth(t, func(t *testing.T, s *site, o options) {
-				events := &recorder{}
-				o.Events = events
-				var sold shop
-				late := &site{s.Lagging(lag)}
-				late.start(o, sold.sells())
-				names := map[string]func(*Tunnel){"a": isForeign, "b": isForeign, "c": func(*Tunnel) {}, "d": func(*Tunnel) {}}
-				for name, change := range names {
-					s.newTunnel(name, change)
-				}
-				for name := range names {
-					s.expectSoon(name, metav1.ConditionTrue, "Charged")
-				}
-				for name := range names {
-					s.remove(name)
-				}
-				for name := range names {
-					s.disturb(t, name)
-				}
-				for _, name := range []string{"a", "b"} {
-					s.change(name, func(o *Tunnel) { o.Finalizers = nil })
-				}
-				s.newTunnel("next") // When it is charged for, the cache has all earlier changes.
-				s.expectSoon("next", metav1.ConditionTrue, "Charged")
-				for name := range names {
-					s.expectGone(name)
-					sold.expectOnce(t, name)
-					if n := sold.Count("terminate again " + name); n > 0 {
-						t.Errorf("%s: Terminate was called %d times after it finished", name, n)
-					}
-				}
-				if all := events.all(); len(all) > 0 {
-					t.Errorf("got events %q, want none", all)
-				}
-				if o.Locks == nil {
-					s.expectLeases(1) // the Lease of the next tunnel
-				}
-			})
-		})
-	}
-}
-
-// disturb changes the status of a Tunnel repeatedly during its deletion, until some time after our finalizer was
-// removed.
-func (s *site) disturb(t testing.TB, name string) {
-	t.Helper()
-	released := 0
-	for n := 0; released < 40; n++ {
-		tunnel := &Tunnel{}
-		err := s.Get(t.Context(), s.Key(name), tunnel)
-		if apierrors.IsNotFound(err) {
-			return
-		}
-		must(t, err)
-		if !slices.Contains(tunnel.Finalizers, finalizer) {
-			released++
-		}
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"hosts":["disturbed %d"]}}`, n))
-		must(t, client.IgnoreNotFound(s.Status().Patch(t.Context(), tunnel, patch)))
-	}
 }
