@@ -130,3 +130,50 @@ func (c *collector) all() string {
 	defer c.mu.Unlock()
 	return fmt.Sprint(c.resource, c.spans)
 }
+
+// wanted is an expected span with these attributes (empty for any value) and this parent.
+type wanted struct {
+	name   string
+	about  map[string]string
+	parent string
+}
+
+func wantedSpans() []wanted {
+	one := func(more ...string) map[string]string {
+		about := map[string]string{"cluster": "one"}
+		for i := 0; i < len(more); i += 2 {
+			about[more[i]] = more[i+1]
+		}
+		return about
+	}
+	return []wanted{
+		{"app.start", one("epoch", ""), ""},
+		{"app.turn", one("epoch", ""), "app.start"},
+		{"app.connect", one("epoch", ""), "app.start"},
+		{"GET discovery", one("to", "remote", "http.response.status_code", "int_value:200"), ""}, // beside the first question for the identity
+		{"app.build", one("epoch", ""), "app.start"},
+		{"app.hooks", one("epoch", ""), "app.start"},
+		{"app.sync", one("epoch", ""), "app.start"},
+		{"probe", one(), ""},
+		{"GET namespaces", one("to", "remote"), "probe"},
+		{"GET configmaps", one("to", "remote", "watch", "bool_value:true"), ""},
+		{"reconcile", one("controller", "cluster", "reconcileID", ""), ""},
+		{"reconcile", one("module", "talker", "reconcileID", "", "result", "success"), ""},
+		{"reconcile", one("module", "talker", "reconcileID", "", "result", "error", "error.type", "error"), ""},
+		{"PATCH configmaps", one("module", "talker", "to", "remote", "k8s.namespace.name", "default"), "reconcile"},
+		{"WithClient", one(), ""},
+	}
+}
+
+func (w wanted) isIn(c *collector) error {
+	found := c.find(w.name, w.about)
+	if len(found) == 0 {
+		return fmt.Errorf("no span %s with %v", w.name, w.about)
+	}
+	for _, s := range found {
+		if w.parent == c.parentOf(s) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the span %s with %v has the parent %q, want %q", w.name, w.about, c.parentOf(found[0]), w.parent)
+}

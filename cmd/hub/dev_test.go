@@ -6,188 +6,211 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 var (
 	serverPattern = regexp.MustCompile(`https://(127\.0\.0\.1:\d+)`)
-	table         = regexp.MustCompile(`(?m)^NAME +READY +REASON +VERSION +MODULES +AGE\n` +
-		`edge-eu-1 +True +Ready +v1\.\S+ +1/1 +\d+s\nedge-us-1 +True +Ready +v1\.\S+ +1/1 +\d+s\n\n`)
+	table         = `(?m)^NAME +READY +REASON +VERSION +MODULES +AGE\n` +
+		`edge-eu-1 +True +Ready +v1\.\S+ +\d/\d +\d+s\nedge-us-1 +True +Ready +v1\.\S+ +\d/\d +\d+s\n\n`
 )
 
-func TestDev_ExitAfterReady(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	p := start(t, "dev", "--exit-after-ready", "--nodes=1", "--data-dir="+dir)
-	p.expectExit(0)
-	if !table.MatchString(p.stdout.String()) {
-		t.Errorf("no table of two Ready clusters in %q", p.stdout.String())
-	}
-	for _, line := range []string{
-		"  kubeconfig   export KUBECONFIG=" + dir + "/kubeconfig   (contexts: hub, edge-eu-1, edge-us-1)\n",
-		"  hub's log    " + dir + "/hub.log\n",
-		"  try:  kubectl get clusters.clusterfx.dev -o wide\n",
-	} {
-		if !strings.Contains(p.stdout.String(), line) {
-			t.Errorf("no %q in %q", line, p.stdout.String())
-		}
-	}
-	for _, line := range []string{
-		"> starting 3 clusters: kube-apiserver ",
-		"> simulating 1 Node and 4 Pods in each remote: objects only, nothing runs in them\n",
-		"ok cluster.clusterfx.dev/edge-us-1 ready   1/1 modules   ",
-		"ok everything was stopped\n",
-	} {
-		if !strings.Contains(p.stderr.String(), line) {
-			t.Errorf("no %q in %q", line, p.stderr.String())
-		}
-	}
-	expectNothingLeft(t, p, dir)
+// life is one life of hub dev, with the configurations and the objects of the two pages that begin with it.
+type life struct {
+	*program
+	dir, kubeconfig string // the folder in which it runs, and what it wrote
+	env             []string
+	pages           map[string][]step
 }
 
-func TestDev_CtrlC(t *testing.T) {
+// Everything that a dev promises while it lives: a table of Ready clusters, the flags and modules of its configuration file, the
+// commands of the pages on syncing and on entities, the other commands in its folder without flags, no more permissions than
+// those that are declared, and an end with Ctrl-C that leaves nothing.
+func TestDev_OneLife(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	p := start(t, "dev", "--clusters=1", "--nodes=2", "--data-dir="+dir)
-	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
-
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=30s", "clusters.clusterfx.dev", "--all")
-	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "nodes", "--no-headers", "-o=name"); got !=
-		"node/edge-eu-1-node-1\nnode/edge-eu-1-node-2\n" {
-		t.Errorf("the remote has the Nodes %q, want two", got)
-	}
-	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "pods", "-A", "--field-selector=status.phase=Running",
-		"-o=name"); strings.Count(got, "\n") != 8 {
-		t.Errorf("the running Pods of the remote are %s, want 8", got)
-	}
-	if got := kubectl(t, kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"); got != "eu" {
-		t.Errorf("the label region is %q, want eu", got)
-	}
-
-	p.signal(syscall.SIGINT)
-	p.expectExit(0)
-	expectNothingLeft(t, p, dir)
-}
-
-// In dev, the hub acts with limited permissions: in its own cluster it reads the Secrets of its namespace only, and in
-// a remote it reads Nodes, as the modules declare, but no Secrets.
-func TestDev_DeclaredRights(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	p := start(t, "dev", "--clusters=1", "--nodes=1", "--data-dir="+dir)
-	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-
-	encoded := kubectl(t, kubeconfig, "-n=clusterfx-system", "get", "secret", "edge-eu-1", "-o=jsonpath={.data.kubeconfig}")
-	decoded, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(remote, decoded, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, remote, "get", "nodes") // as the module inventory does
-	hub := "--as=system:serviceaccount:kube-system:clusterfx-hub"
-	kubectl(t, kubeconfig, hub, "-n=clusterfx-system", "get", "secrets")
-	for _, forbidden := range [][]string{
-		{remote, "get", "secrets", "-A"},
-		{kubeconfig, hub, "-n=default", "get", "secrets"},
-	} {
-		if out := kubectlFails(t, forbidden[0], forbidden[1:]...); !strings.Contains(out, "Forbidden") {
-			t.Errorf("kubectl %s: %s", strings.Join(forbidden[1:], " "), out)
+	l := newLife(t)
+	l.expectRefused()
+	l.start()
+	l.expectReady()
+	for _, page := range slices.Sorted(maps.Keys(l.pages)) {
+		for _, one := range l.pages[page][1:] {
+			if !strings.HasPrefix(one.command, "export ") {
+				expectOutput(t, l.dir, one)
+			}
 		}
 	}
-
-	// The process uses that account: without the role it cannot report.
-	kubectl(t, kubeconfig, "delete", "clusterrolebinding", "clusterfx-hub")
-	kubectl(t, kubeconfig, "patch", "fxc", "edge-eu-1", "--type=merge", `-p={"spec":{"state":"Paused"}}`)
-	eventually(t, func() error {
-		log, err := os.ReadFile(filepath.Join(dir, "hub.log"))
-		if err == nil && !strings.Contains(string(log), "system:serviceaccount:kube-system:clusterfx-hub") {
-			err = errors.New("the hub's log names no request that was denied to its account")
-		}
-		return err
-	})
-	p.signal(syscall.SIGINT)
-	p.expectExit(0)
-	expectNothingLeft(t, p, dir)
+	l.expectCommands()
+	second := startIn(t, l.dir, l.env, "dev", "--detach")
+	second.expectExit(1)
+	second.expect(&second.stderr, "stop it with dev down, or choose another folder with --data-dir\n")
+	l.expectRights()
+	l.signal(syscall.SIGINT)
+	l.expectExit(0)
+	expectNothingLeft(t, l.program, filepath.Join(l.dir, ".hub"))
+	gone := startIn(t, l.dir, l.env, "check")
+	gone.expectExit(1)
+	gone.expect(&gone.stderr, "there is no kubeconfig")
 }
 
-// In the folder in which dev was started, the other commands find the running dev without flags, and need none of the
-// hub's flags. The hub uses the configuration file, and dev starts nothing with a wrong file.
-func TestDev_CommandsAndConfiguration(t *testing.T) {
-	t.Parallel()
+func newLife(t *testing.T) *life {
+	t.Helper()
 	dir := t.TempDir()
 	cache, err := os.UserCacheDir() // where the Kubernetes binaries are
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	must(t, err)
+	must(t, os.Symlink(examples, filepath.Join(dir, "examples")))
+	return &life{
+		program: &program{t: t}, dir: dir, kubeconfig: filepath.Join(dir, ".hub", "kubeconfig"),
+		env: []string{asHub + "=" + asStock, "KUBECONFIG=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cache},
+		pages: map[string][]step{
+			"syncing":  stepsIn(t, "syncing.md", "## From nothing to a synced resource"),
+			"entities": stepsIn(t, "entities.md", "## From nothing to a tenant"),
+		},
 	}
-	env := []string{asHub + "=" + asStock, "KUBECONFIG=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cache}
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"+text), 0o600); err != nil {
-			t.Fatal(err)
+}
+
+// config writes a configuration file.
+func (l *life) config(name, text string) {
+	l.t.Helper()
+	head := "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
+	must(l.t, os.WriteFile(filepath.Join(l.dir, name), []byte(head+text), 0o600))
+}
+
+// expectRefused fails the test unless dev starts nothing with a wrong file.
+func (l *life) expectRefused() {
+	l.t.Helper()
+	for text, want := range map[string]string{
+		"modules:\n- name: nothing\n":                      `wrong.yaml:4: this hub has no module "nothing"`,
+		"flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n": "wrong.yaml:4: --deny-cidr=127.0.0.0/8 denies",
+	} {
+		l.config("wrong.yaml", text)
+		wrong := startIn(l.t, l.dir, l.env, "dev", "--config=wrong.yaml")
+		wrong.expectExit(1)
+		if got := wrong.stderr.String(); !strings.Contains(got, want) || strings.Contains(got, "starting") {
+			l.t.Errorf("dev with a wrong file prints %s", got)
 		}
 	}
-	write("wrong.yaml", "modules:\n- name: nothing\n")
-	wrong := startIn(t, dir, env, "dev", "--config=wrong.yaml")
-	wrong.expectExit(1)
-	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: this hub has no module "nothing"`) || strings.Contains(got, "starting") {
-		t.Errorf("dev with a wrong file prints %s", got)
-	}
-	write("denied.yaml", "flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n")
-	denied := startIn(t, dir, env, "dev", "--config=denied.yaml")
-	denied.expectExit(1)
-	if got := denied.stderr.String(); !strings.Contains(got, "denied.yaml:4: --deny-cidr=127.0.0.0/8 denies") || strings.Contains(got, "starting") {
-		t.Errorf("dev with a file that denies the remotes prints %s", got)
-	}
-	write("hub.yaml", "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\n")
-	p := startIn(t, dir, env, "dev", "--clusters=2", "--nodes=0", "--config=hub.yaml")
-	p.expect(&p.stderr, "> dev does not use these flags of hub.yaml: metrics-bind-address\n")
-	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+}
 
+// start runs dev with the flags of the first commands of both pages, and the modules of both files.
+func (l *life) start() {
+	l.t.Helper()
+	arguments := append(demoArguments(l.t), strings.Fields(l.pages["entities"][0].command)[4:]...)
+	text, args := "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\nmodules:\n", []string{}
+	for i := 0; i < len(arguments); i++ {
+		switch arguments[i] {
+		case "--detach":
+		case "--config":
+			i++
+			file, err := os.ReadFile(filepath.Join(l.dir, arguments[i]))
+			must(l.t, err)
+			_, modules, _ := strings.Cut(string(file), "modules:\n")
+			text += modules
+		default:
+			args = append(args, arguments[i])
+		}
+	}
+	l.config("hub.yaml", text)
+	l.program = startIn(l.t, l.dir, l.env, append(args, "--nodes=1", "--config=hub.yaml")...)
+	l.expect(&l.stderr, "> dev does not use these flags of hub.yaml: metrics-bind-address\n")
+	l.expect(&l.stderr, "> running; Ctrl-C stops everything\n")
+}
+
+func (l *life) expectReady() {
+	l.t.Helper()
+	for _, pattern := range []string{table, `(?m)^  kubeconfig   export KUBECONFIG=\S*/kubeconfig   \(contexts: hub, edge-eu-1, edge-us-1\)$`, `(?m)^  hub's log    \S*/hub\.log$`} {
+		if !regexp.MustCompile(pattern).MatchString(l.stdout.String()) {
+			l.t.Errorf("no %s in %q", pattern, l.stdout.String())
+		}
+	}
+	for _, line := range []string{
+		"> starting 3 clusters: kube-apiserver ", "> simulating 1 Node and 4 Pods in each remote: objects only, nothing runs in them\n",
+		"ok cluster.clusterfx.dev/edge-us-1 ready   ",
+	} {
+		if !strings.Contains(l.stderr.String(), line) {
+			l.t.Errorf("no %q in %q", line, l.stderr.String())
+		}
+	}
+	if got := kubectl(l.t, l.kubeconfig, "--context=edge-eu-1", "get", "nodes,pods", "-A", "-o=name"); strings.Count(got, "node/") != 1 || strings.Count(got, "pod/") != 4 {
+		l.t.Errorf("the remote has %s, want a Node and four Pods", got)
+	}
+	if got := kubectl(l.t, l.kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"); got != "eu" {
+		l.t.Errorf("the label region is %q, want eu", got)
+	}
+	if log, err := os.ReadFile(filepath.Join(l.dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {
+		l.t.Errorf("the hub does not use the log level of the file: %v", err)
+	}
+}
+
+// expectCommands runs commands in the folder of the dev without flags.
+func (l *life) expectCommands() {
+	t := l.t
+	t.Helper()
 	run := func(want string, args ...string) {
 		t.Helper()
-		c := startIn(t, dir, env, args...)
+		c := startIn(t, l.dir, l.env, args...)
 		c.expectExit(0)
 		if out := c.stdout.String() + c.stderr.String(); !strings.Contains(out, want) || strings.Contains(out, "warning: the hub refuses") {
 			t.Errorf("hub %s: no %q in\n%s", strings.Join(args, " "), want, out)
 		}
 	}
 	run(".hub/kubeconfig", "check")
-	expectWell(t, dir, env)
+	expectWell(t, l.dir, l.env)
 	run("identity        cluster ", "check", "edge-eu-1")
-	run("edge-eu-1   True ", "get", "clusters")
 	run("edge-us-1 deregistered", "deregister", "edge-us-1", "--yes")
-	run("not recorded yet", "check", "--cluster-context=edge-us-1")
 	run("edge-us-1 is a remote of "+filepath.Base(os.Args[0])+" dev, by ", "check", "--cluster-context=edge-us-1")
 	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
 	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
-	if log, err := os.ReadFile(filepath.Join(dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {
-		t.Errorf("the hub does not use the log level of the file: %v", err)
-	}
-	elsewhere := startIn(t, t.TempDir(), env, "check")
-	elsewhere.expectExit(1)
-	elsewhere.expect(&elsewhere.stderr, "there is no kubeconfig")
+}
 
-	p.signal(syscall.SIGINT)
-	p.expectExit(0)
-	gone := startIn(t, dir, env, "check")
-	gone.expectExit(1)
-	gone.expect(&gone.stderr, "there is no kubeconfig")
+// expectRights fails the test unless the hub has limited permissions: in its own cluster it reads the Secrets of its namespace
+// only, and in a remote it reads Nodes, as the modules declare, and nothing that they do not.
+func (l *life) expectRights() {
+	t := l.t
+	t.Helper()
+	encoded := kubectl(t, l.kubeconfig, "-n=clusterfx-system", "get", "secret", "edge-eu-1", "-o=jsonpath={.data.kubeconfig}")
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	must(t, err)
+	remote := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(remote, decoded, 0o600))
+	kubectl(t, remote, "get", "nodes") // as the module inventory does
+	hub := "--as=system:serviceaccount:kube-system:clusterfx-hub"
+	kubectl(t, l.kubeconfig, hub, "-n=clusterfx-system", "get", "secrets")
+	for _, forbidden := range [][]string{
+		{remote, "get", "secrets", "-A"},
+		{l.kubeconfig, hub, "-n=default", "get", "secrets"},
+	} {
+		if out := kubectlFails(t, forbidden[0], forbidden[1:]...); !strings.Contains(out, "Forbidden") {
+			t.Errorf("kubectl %s: %s", strings.Join(forbidden[1:], " "), out)
+		}
+	}
+	// The process uses that account: without the role it cannot report.
+	kubectl(t, l.kubeconfig, "delete", "clusterrolebinding", "clusterfx-hub")
+	kubectl(t, l.kubeconfig, "patch", "fxc", "edge-eu-1", "--type=merge", `-p={"spec":{"state":"Paused"}}`)
+	eventually(t, func() error {
+		log, err := os.ReadFile(filepath.Join(l.dir, ".hub", "hub.log"))
+		if err == nil && !strings.Contains(string(log), "system:serviceaccount:kube-system:clusterfx-hub") {
+			err = errors.New("the hub's log names no request that was denied to its account")
+		}
+		return err
+	})
 }
 
 // Three replicas are three processes. The Cluster of one that is killed is Ready again in another one, and SIGTERM ends all.
 func TestDev_Replicas(t *testing.T) {
+	fleettest.Slow(t, "nothing: the replicas of a dev are processes, and their clusters are real")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := start(t, "dev", "--replicas=3", "--clusters=1", "--nodes=0", "--timeout=5m", "--data-dir="+dir)
@@ -248,21 +271,6 @@ var (
 	replicaProcess = regexp.MustCompile(`(?m)^  hub-\d +process (\d+),`)
 )
 
-// Several replicas with a NATS server are refused: its token would be in their arguments, which all users of the machine can read.
-func TestDev_ReplicasRefused(t *testing.T) {
-	t.Parallel()
-	for _, wrong := range []struct{ flags, want string }{
-		{"--replicas=0", "--replicas=0: use 1 to 9"},
-		{"--replicas=10", "--replicas=10: use 1 to 9"},
-		{"--replicas=2 --nats", "--nats is for one replica"},
-	} {
-		p := start(t, append([]string{"dev", "--data-dir=" + filepath.Join(t.TempDir(), "data")}, strings.Fields(wrong.flags)...)...)
-		if p.exit() == 0 || !strings.Contains(p.stderr.String(), wrong.want) {
-			t.Errorf("dev %s: no %q in %q", wrong.flags, wrong.want, p.stderr.String())
-		}
-	}
-}
-
 // expectWell waits until check finds no problem with the hub of a dev, which elects no leader and so has no lease.
 func expectWell(t *testing.T, dir string, env []string) {
 	t.Helper()
@@ -283,6 +291,9 @@ func TestDev_CtrlCDuringStart(t *testing.T) {
 		"when the first cluster is up": "ok ",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if moment == "ok " {
+				fleettest.Slow(t, "./cmd/hub TestDev_CtrlCDuringStart")
+			}
 			dir := filepath.Join(t.TempDir(), "data")
 			p := start(t, "dev", "--clusters=1", "--nodes=1", "--data-dir="+dir)
 			p.expect(&p.stderr, moment)
@@ -296,23 +307,31 @@ func TestDev_CtrlCDuringStart(t *testing.T) {
 	}
 }
 
-func TestDev_Detach(t *testing.T) {
+// The clusters of a dev that is killed end with it. The next dev removes its files and works in the same folder, also in the
+// background, until dev down.
+func TestDev_KilledAndInTheBackground(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/dev TestFolder_RemovesItsFilesOnly")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
+	left := filepath.Join(dir, "fleet", "left")
+	killed := start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
+	killed.expect(&killed.stderr, "> running; Ctrl-C stops everything\n")
+	killed.signal(syscall.SIGKILL)
+	_ = killed.exit()
+	eventually(t, func() error { return somethingRuns(killed, dir) })
+	must(t, os.WriteFile(left, nil, 0o600))
+
+	next := start(t, "dev", "--exit-after-ready", "--clusters=1", "--nodes=0", "--data-dir="+dir)
+	next.expectExit(0)
+	next.expect(&next.stdout, "edge-eu-1   True    Ready ")
+	expectNothingLeft(t, next, dir)
+
 	down := func() *program { return start(t, "dev", "down", "--data-dir="+dir) }
 	t.Cleanup(func() { down().exit() })
-	p := start(t, "dev", "--detach", "--clusters=1", "--nodes=1", "--data-dir="+dir)
+	p := start(t, "dev", "--detach", "--clusters=1", "--nodes=0", "--data-dir="+dir)
 	p.expectExit(0)
 	p.expect(&p.stderr, "> running in the background; ")
-	p.expect(&p.stdout, "edge-eu-1   True    Ready ")
 	kubectl(t, filepath.Join(dir, "kubeconfig"), "get", "fxc", "edge-eu-1")
-
-	for _, flags := range []string{"--detach", "--exit-after-ready"} {
-		second := start(t, "dev", flags, "--data-dir="+dir)
-		second.expectExit(1)
-		second.expect(&second.stderr, "stop it with dev down, or choose another folder with --data-dir\n")
-	}
-
 	first := down()
 	first.expectExit(0)
 	first.expect(&first.stderr, "ok stopped\n")
@@ -320,29 +339,6 @@ func TestDev_Detach(t *testing.T) {
 	again := down()
 	again.expectExit(0)
 	again.expect(&again.stderr, "ok nothing runs in "+dir)
-}
-
-// The clusters of a dev that is killed end with it. The next dev removes its files and works in the same folder, and dev
-// down removes the folder of a killed dev.
-func TestDev_Killed(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	left := filepath.Join(dir, "fleet", "left")
-	var p *program
-	for _, moment := range []string{"ok ", "> running; Ctrl-C stops everything\n"} {
-		p = start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
-		p.expect(&p.stderr, moment)
-		if _, err := os.Stat(left); !os.IsNotExist(err) {
-			t.Errorf("a file of the killed dev still exists: %v", err)
-		}
-		p.signal(syscall.SIGKILL)
-		_ = p.exit()
-		eventually(t, func() error { return somethingRuns(p, dir) })
-		must(t, os.WriteFile(left, nil, 0o600))
-	}
-	down := start(t, "dev", "down", "--data-dir="+dir)
-	down.expectExit(0)
-	expectNothingLeft(t, p, dir)
 }
 
 // expectNothingLeft waits until no processes are left, and fails the test if the folder exists.

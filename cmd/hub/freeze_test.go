@@ -22,20 +22,15 @@ import (
 type freezing struct {
 	pairs, rounds int           // of hubs, and for each pair
 	frozen        time.Duration // at least; a freeze lasts until the other hub works
-	lease         []string      // flags
 }
 
 // A leader is frozen for longer than its lease lasts, and continues after the other hub has taken over (F57). Until it
 // leads again, the audit logs of the hub and the remote have no write that it issued after it continued, and no write
 // that arrived more than a second later. Its process survives.
 func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/lease TestCandidacy_Deposed")
 	t.Parallel()
-	how := freezing{pairs: 1, rounds: 1, frozen: 5 * time.Second, lease: []string{
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=400ms",
-	}}
-	if allFaults() {
-		how = freezing{pairs: 10, rounds: 10, frozen: 25 * time.Second}
-	}
+	how := freezing{pairs: 10, rounds: 10, frozen: 25 * time.Second}
 	f := fleettest.New(t, fleet.Options{Audit: true})
 	names := []string{"edge"}
 	for i := range how.pairs {
@@ -45,7 +40,7 @@ func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	var pairs []*pair
 	var all errgroup.Group
 	for _, hub := range clusters[1:] {
-		p := newPair(t, hub, clusters[0], how)
+		p := newPair(t, hub, clusters[0])
 		pairs = append(pairs, p)
 		all.Go(func() error { return p.freezeAll(how) })
 	}
@@ -80,7 +75,7 @@ type freeze struct {
 	frozen, takenOver, resumed time.Time
 }
 
-func newPair(t *testing.T, hub, edge *fleet.Cluster, how freezing) *pair {
+func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 	t.Helper()
 	p := &pair{
 		t: t, name: hub.Name(), hub: hub, edge: edge, remote: clientFor(t, edge),
@@ -90,10 +85,10 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster, how freezing) *pair {
 	must(t, clientFor(t, hub).Create(t.Context(), registration("edge", edge)))
 	for _, side := range []string{"a", "b"} {
 		replica := p.name + "-" + side
-		one := startWriter(t, p.name, append([]string{
-			"run", "--kubeconfig=" + kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name=" + replica,
+		one := startWriter(t, p.name,
+			"run", "--kubeconfig="+kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name="+replica,
 			"--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
-		}, how.lease...)...)
+		)
 		p.programs[one.cmd.Process.Pid], p.replicas[one.cmd.Process.Pid] = one, replica
 	}
 	return p

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
@@ -24,13 +25,11 @@ import (
 // desired state without help, and creates no object twice (F55, F59). It runs undisturbed after every second kill: a
 // third kill in a row, while an app starts, would count against the app, which is not the subject of this test.
 func TestRun_KilledAtRandomMoments(t *testing.T) {
+	fleettest.Slow(t, "./hubtest TestHub_Restart")
 	t.Parallel()
-	pairs := 2
-	if allFaults() {
-		pairs = 25
-	}
-	clusters := createAll(t, fleettest.New(t, fleet.Options{}), "hub", "edge")
-	k := &killer{t: t, hub: clusters[0], edge: clusters[1], c: clientFor(t, clusters[0])}
+	const pairs = 25
+	k := &killer{t: t, hub: borrow(t, pool.Hub), edge: borrow(t, pool.Remote)}
+	k.c = clientFor(t, k.hub)
 	k.args = []string{
 		"run", "--kubeconfig=" + install(t, k.hub), "--allow-cidr=127.0.0.0/8", "--allow-duplicate-clusters",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",

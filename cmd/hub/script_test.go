@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered
@@ -35,22 +35,33 @@ import (
 // permissions, such as hub-viewer.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	p := newPlayground(t)
-	params := testscript.Params{
-		Dir:                 "testdata/script",
+	playScripts(t, "script", borrow(t, pool.Hub), borrow(t, pool.Remote), borrow(t, pool.Remote))
+}
+
+// The scripts in testdata/lasting need the controller of tokens that do not expire.
+func TestScripts_LastingTokens(t *testing.T) {
+	fleettest.Slow(t, "nothing: only kube-controller-manager issues tokens that do not expire")
+	t.Parallel()
+	f := fleettest.New(t, fleet.Options{ControllerManager: true})
+	playScripts(t, "lasting", createAll(t, f, "hub", "edge", "spare")...)
+}
+
+// playScripts runs the scripts in a folder against clusters of their own.
+func playScripts(t *testing.T, folder string, clusters ...*fleet.Cluster) {
+	t.Helper()
+	testscript.RunT(inOrder{t}, testscript.Params{
+		Dir:                 filepath.Join("testdata", folder),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("CLUSTERFX_UPDATE_SCRIPTS") != "",
-		Setup:               p.setup,
+		Setup:               newPlayground(t, clusters).setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventuallyPrints,
 			"exits":      exitsWith,
-			"interrupt":  interrupt,
 			"watches":    watchesUntil,
 			"objects":    printObjectsOf,
 		},
-	}
-	testscript.RunT(inOrder{t}, params)
+	})
 }
 
 // inOrder runs scripts one after the other, because they share a playground. Scripts that waited for each other as
@@ -77,9 +88,9 @@ type playground struct {
 	life       context.Context //nolint:containedctx // the test's, which scripts cannot hand over
 }
 
-func newPlayground(t *testing.T) *playground {
+// newPlayground returns a playground of a hub's cluster and two remotes.
+func newPlayground(t *testing.T, clusters []*fleet.Cluster) *playground {
 	t.Helper()
-	clusters := createAll(t, fleettest.New(t, fleet.Options{ControllerManager: true}), "hub", "edge", "spare")
 	hub, edge := clusters[0], clusters[1]
 	path := install(t, hub)
 	start(
@@ -91,8 +102,8 @@ func newPlayground(t *testing.T) *playground {
 		p.remotes = append(p.remotes, clientFor(t, remote))
 	}
 	all := clientcmdapi.NewConfig()
-	for _, c := range clusters {
-		addContext(t, all, c.Name(), c.Kubeconfig())
+	for i, name := range []string{"hub", "edge", "spare"} {
+		addContext(t, all, name, clusters[i].Kubeconfig())
 	}
 	viewer := []rbacv1.PolicyRule{
 		{APIGroups: []string{"clusterfx.dev"}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"}},
@@ -207,76 +218,6 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("output"), out, 0o600))
 }
 
-// interrupt is the command "interrupt lines|connections N PROGRAM ARGS...": it sends SIGINT to the program when it has
-// printed N lines, or has made N connections, unless it has ended. The program must report the interruption, or finish.
-func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 || args[0] != "lines" && args[0] != "connections" {
-		ts.Fatalf("usage: interrupt lines|connections N PROGRAM ARGS...")
-	}
-	n, err := strconv.Atoi(args[1])
-	ts.Check(err)
-	cmd := command(ts, args[2:])
-	out := &interrupting{cmd: cmd}
-	if args[0] == "lines" {
-		out.after = n
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	ts.Check(cmd.Start())
-	ended := make(chan struct{})
-	if args[0] == "connections" {
-		go out.interruptConnected(n, ended)
-	}
-	_ = cmd.Wait()
-	close(ended)
-	ts.Logf("after %s %s: exit status %d\n%s", args[1], args[0], cmd.ProcessState.ExitCode(), out.String())
-	switch code := cmd.ProcessState.ExitCode(); {
-	case code == 0:
-	case code == 130 && strings.Contains(out.String(), "interrupted; run the same command again to resume"):
-	default:
-		ts.Fatalf("the program exits with %d, want 0, or 130 with advice", code)
-	}
-}
-
-// interrupting is the output of a program that is interrupted after some lines.
-type interrupting struct {
-	output
-	after int // 0 for never
-	cmd   *exec.Cmd
-	once  sync.Once
-}
-
-// interruptConnected sends SIGINT when the program has this number of connections, unless it has ended. It does nothing
-// on systems that do not show the files of a process.
-func (i *interrupting) interruptConnected(connections int, ended <-chan struct{}) {
-	for {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", i.cmd.Process.Pid))
-		sockets := 0
-		for _, file := range files {
-			if to, err := os.Readlink(file); err == nil && strings.HasPrefix(to, "socket:") {
-				sockets++
-			}
-		}
-		if sockets >= connections {
-			_ = i.cmd.Process.Signal(os.Interrupt)
-			return
-		}
-		select {
-		case <-ended:
-			return
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-// Write appends, and sends SIGINT after enough lines.
-func (i *interrupting) Write(data []byte) (int, error) {
-	n, err := i.output.Write(data)
-	if i.after > 0 && strings.Count(i.String(), "\n") >= i.after {
-		i.once.Do(func() { _ = i.cmd.Process.Signal(os.Interrupt) })
-	}
-	return n, err
-}
-
 // watchesUntil is the command "watches PATTERN PROGRAM ARGS...": it sends SIGINT to the program once its output
 // matches. The program must then exit with 0.
 func watchesUntil(ts *testscript.TestScript, neg bool, args []string) {
@@ -323,20 +264,6 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s", name, ts.Getenv(name)))
 	}
 	return cmd
-}
-
-// get clusters lists all Clusters, also if they are more than a page of a list. BenchmarkCommands measures it.
-func TestCommands_ListPages(t *testing.T) {
-	t.Parallel()
-	hub := fleettest.Cluster(t, "crowded")
-	kubeconfig := install(t, hub)
-	const clusters = 600
-	must(t, crowd(t.Context(), clientFor(t, hub), clusters))
-	p := start(t, "get", "clusters", "--no-headers", "--kubeconfig="+kubeconfig)
-	p.expectExit(0)
-	if got := strings.Count(p.stdout.String(), "\n"); got != clusters {
-		t.Errorf("get clusters prints %d lines, want %d", got, clusters)
-	}
 }
 
 // crowd creates so many Clusters.

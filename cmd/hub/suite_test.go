@@ -17,12 +17,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // asHub is the variable that makes the test binary a hub, so that tests run main in a process of its own, with the race
@@ -30,15 +30,10 @@ import (
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
 	// asStock is the stock hub, asWriter a hub with the module writer only, and asTalker a hub with the module talker.
-	// asDeadlocked is a hub whose reconciler of Clusters deadlocks.
-	asStock      = "stock"
-	asWriter     = "writer"
-	asTalker     = "talker"
-	asDeadlocked = "deadlocked"
+	asStock  = "stock"
+	asWriter = "writer"
+	asTalker = "talker"
 )
-
-// allFaults reports whether the long tests run in full length, as in make test-faults.
-func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(asHub) {
@@ -48,11 +43,6 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
 	case asTalker:
 		os.Exit(app.Main(talker())) //nolint:forbidigo // This process is a hub and no test.
-	case asDeadlocked:
-		if err := rest.RegisterAuthProviderPlugin(deadlocks, newDeadlock); err != nil {
-			panic(err)
-		}
-		os.Exit(app.Main()) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(3)
@@ -80,17 +70,7 @@ func start(t *testing.T, args ...string) *program {
 // startWith runs a hub in an environment with these variables.
 func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	return startTo(t, nil, env, args...)
-}
-
-// startTo runs a hub that logs to stderr, or to the buffer of the program if stderr is nil.
-func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *program {
-	t.Helper()
-	return startAs(t, func(cmd *exec.Cmd) {
-		if stderr != nil {
-			cmd.Stderr = stderr
-		}
-	}, env, args...)
+	return startAs(t, func(*exec.Cmd) {}, env, args...)
 }
 
 // startIn runs a hub in a folder.
@@ -188,6 +168,20 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// borrow returns a clean cluster that no other test uses.
+func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
+	t.Helper()
+	lender := fleettest.Lender()
+	c, err := lender.Take(t.Context(), r)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
+			t.Logf("the API server is not used again: %v", err)
+		}
+	})
+	return c
 }
 
 func eventually(t *testing.T, check func() error) {

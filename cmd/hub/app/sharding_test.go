@@ -49,6 +49,8 @@ func newShardedHub(t *testing.T, cluster *fleet.Cluster) *shardedHub {
 		Enabled: true, Shards: 4, LeaveTimeout: 30 * time.Second,
 		LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second,
 	}
+	h.replica.Election = fast() // Its duration is how long a missing Lease of leader mode is awaited.
+	h.replica.Election.Enabled = false
 	h.replica = app.WithForgetAfter(h.replica, time.Second)
 	h.must(app.GrantHub(t.Context(), h, h.replica, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: sharer}))
 	return h

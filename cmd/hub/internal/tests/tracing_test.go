@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -194,3 +195,26 @@ func TestStart_GRPC(t *testing.T) {
 type lines struct{ all []string }
 
 func (l *lines) add(_, text string) { l.all = append(l.all, text) }
+
+// The end of the export is bounded if the collector accepts connections and never responds, and the log says what is lost.
+//
+//nolint:paralleltest // It sets variables.
+func TestStop_IsBounded(t *testing.T) {
+	hole, err := net.Listen("tcp", "127.0.0.1:0") // The kernel accepts, and no process reads.
+	must(t, err)
+	t.Cleanup(func() { _ = hole.Close() })
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + hole.Addr().String()})
+	var said lines
+	traces, err := tracing.Start(t.Context(), tracing.Options{Log: funcr.New(said.add, funcr.Options{})})
+	must(t, err)
+	_, span := traces.Provider().Tracer("test").Start(t.Context(), "one")
+	span.End()
+	began := time.Now()
+	traces.Stop(t.Context())
+	if took := time.Since(began); took > tracing.StopTimeout+5*time.Second {
+		t.Errorf("the end takes %s, want %s at most", took, tracing.StopTimeout)
+	}
+	if len(said.all) != 1 || !strings.Contains(said.all[0], "The last traces were not exported") {
+		t.Errorf("the log is %q", said.all)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -20,49 +19,16 @@ import (
 // step is a command of a page with the output that the page shows.
 type step struct{ command, output string }
 
-// The commands of docs/syncing.md print what the page says, and those of make demo are in the Makefile: from nothing to a
-// custom resource that is in a remote, with its status from there.
-func TestDev_SyncingPage(t *testing.T) {
-	t.Parallel()
-	steps, dir := stepsIn(t, "syncing.md", "## From nothing to a synced resource")
-	p := startIn(t, dir, []string{asHub + "=" + asStock}, demoArguments(t)...)
-	p.expectSteps(dir, steps)
-}
-
-// stepsIn returns the five commands in the first block of a section of a page, and a folder to run them in.
-func stepsIn(t *testing.T, page, section string) ([]step, string) {
+// stepsIn returns the five commands in the first block of a section of a page.
+func stepsIn(t *testing.T, page, section string) []step {
 	t.Helper()
-	repository := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	must(t, err)
 	steps := stepsOf(string(text), section)
 	if len(steps) != 5 {
 		t.Fatalf("the page has %d commands, want 5", len(steps))
 	}
-	dir := t.TempDir()
-	examples, err := filepath.Abs(filepath.Join(repository, "examples"))
-	if err == nil {
-		err = os.Symlink(examples, filepath.Join(dir, "examples"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return steps, dir
-}
-
-// expectSteps waits for the dev that the first step starts, runs the others, and ends the dev.
-func (p *program) expectSteps(dir string, steps []step) {
-	p.t.Helper()
-	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
-	for _, one := range steps[1:] {
-		if !strings.HasPrefix(one.command, "export ") {
-			expectOutput(p.t, dir, one)
-		}
-	}
-	p.signal(syscall.SIGINT)
-	p.expectExit(0)
+	return steps
 }
 
 // stepsOf returns the commands in the first block of a section of a page.
