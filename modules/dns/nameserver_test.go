@@ -46,9 +46,7 @@ type stage int
 const (
 	received stage = iota // not applied yet
 	applied               // no response yet
-	answered
-	anywhere // independent of any update
-	asked    // a query whose response is about to be sent
+	asked                 // a query whose response is about to be sent
 )
 
 // update is an update that changed the zone.
@@ -134,7 +132,6 @@ func (n *nameserver) handle(w dns.ResponseWriter, request *dns.Msg) {
 		if b.mute {
 			return
 		}
-		defer n.tell(answered)
 	default:
 		n.answer(answer)
 		n.tell(asked)

@@ -113,13 +113,6 @@ func (w *traffic) sum() (reads, pages, writes int) {
 	return reads, w.pages, w.writes
 }
 
-// readsOf returns the number of reads of a Secret.
-func (w *traffic) readsOf(name string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.reads[name]
-}
-
 func (w *traffic) ensuredOf(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
