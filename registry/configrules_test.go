@@ -3,7 +3,6 @@
 package registry_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -124,7 +122,6 @@ func TestConfigureModules(t *testing.T) {
 // New and ConfigureModules report a function that panics or takes another type, and rules that grant nothing, with the override.
 func TestRulesOf_Mistakes(t *testing.T) {
 	t.Parallel()
-	hub := fleettest.Cluster(t, "hub").Config()
 	other := registry.RulesOf(func(scan) registry.ConfigRules { return registry.ConfigRules{} })
 	for want, c := range map[string]struct {
 		module registry.Module
@@ -136,15 +133,11 @@ func TestRulesOf_Mistakes(t *testing.T) {
 		"which has none; add Config":      {registry.NewModule("copies", registry.ModuleOptions{RulesOf: other}), configOf("")},
 		"takes a registry_test.scan, and": {registry.NewModule("copies", registry.ModuleOptions{RulesOf: other, Config: registry.ConfigOf(func() copying { return copying{} })}), configOf("")},
 	} {
-		modules, configs := []registry.Module{c.module}, []moduleconfig.Config{c.config}
-		_, first := registry.ConfigureModules(modules, configs)
-		_, second := registry.New(registry.Options{
-			Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: modules, ModuleConfigs: configs,
-		})
-		for _, err := range []error{first, second} {
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `module "copies"`) {
-				t.Errorf("got %v, want %q", err, want)
-			}
+		o := offline(t)
+		o.Modules, o.ModuleConfigs = []registry.Module{c.module}, []moduleconfig.Config{c.config}
+		expectRefused(t, want, o, want, `module "copies"`)
+		if _, err := registry.ConfigureModules(o.Modules, o.ModuleConfigs); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }
@@ -201,29 +194,4 @@ func TestRulesOf_Authorized(t *testing.T) {
 			t.Errorf("%s: got %v, want a missing permission", what, err)
 		}
 	}
-}
-
-// A request for which the configuration of a remote has no permission is undeclared, though another remote's has it.
-func TestRulesOf_Undeclared(t *testing.T) {
-	t.Parallel()
-	done := make(chan error, 2)
-	creating := fx.Invoke(func(p registry.Remote) error {
-		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "undeclared-"}}
-			done <- p.Client.Create(ctx, made)
-			<-ctx.Done()
-			return nil
-		}))
-	})
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{configurable(creating)}
-		o.ModuleConfigs = []moduleconfig.Config{configOf(`{"resource":"secrets"}`, [2]string{"edge", `{"resource":"configmaps"}`})}
-	})
-	c := fleettest.Cluster(t, "one")
-	granted := []rbacv1.PolicyRule{rule("secrets", "create"), rule("namespaces", "get")}
-	spawn(t, r, "core", limited(t, c, unique("core"), granted...))
-	if err := <-done; err == nil {
-		t.Error("a ConfigMap was created without a permission")
-	}
-	expectUndeclared(t, r, state.UndeclaredAccess{Module: "copies", Right: "create configmaps"})
 }

@@ -41,10 +41,11 @@ const (
 // ward has two remotes with the same modules. In one of the remotes, a module has a fault.
 type ward struct {
 	*registry.Registry
-	t            *testing.T
-	metrics      *prometheus.Registry
-	sick, beside *fleet.Cluster
-	ill          atomic.Bool
+	t       *testing.T
+	metrics *prometheus.Registry
+	sick    *fleet.Cluster
+	beside  *neighbour
+	ill     atomic.Bool
 }
 
 // isIll reports whether the module must fail in this app now.
@@ -64,10 +65,9 @@ func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func
 			change(o)
 		}
 	})
-	clusters := fleettest.Clusters(t, "one", "two")
-	w.sick, w.beside = clusters[0], clusters[1]
+	w.sick = fleettest.Clusters(t, "one", "two")[0]
 	spawn(t, w.Registry, sick, configFor(t, w.sick.Kubeconfig()))
-	spawn(t, w.Registry, healthy, configFor(t, w.beside.Kubeconfig()))
+	w.beside = newNeighbour(t, w.Registry, "two")
 	return w
 }
 
@@ -101,73 +101,6 @@ func (w *ward) expectModuleFailed(t *testing.T, reason string) {
 		}
 		return nil
 	})
-}
-
-// observe watches the neighbour until the function that it returns is called: its app stays the same, no lease fails,
-// and its objects are reconciled in time.
-func (w *ward) observe(t *testing.T) (stop func()) {
-	t.Helper()
-	before, _ := w.Status(healthy)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	var slowest time.Duration
-	var failed error
-	go func() {
-		defer close(done)
-		direct := clientFor(t, w.beside)
-		pace := time.NewTicker(100 * time.Millisecond) // so that many tests at once leave each other the processors
-		defer pace.Stop()
-		for ; ctx.Err() == nil && failed == nil; <-pace.C {
-			began := time.Now()
-			failed = w.roundTrip(ctx, direct)
-			slowest = max(slowest, time.Since(began))
-		}
-	}()
-	return func() {
-		t.Helper()
-		cancel()
-		<-done
-		if failed != nil {
-			t.Errorf("the neighbour: %v", failed)
-		}
-		after, _ := w.Status(healthy)
-		if after.Epoch != before.Epoch || !after.Since.Equal(before.Since) || after.State != state.StateReady {
-			t.Errorf("the neighbour was %s since %v with epoch %d, and is %s since %v with epoch %d",
-				before.State, before.Since, before.Epoch, after.State, after.Since, after.Epoch)
-		}
-		t.Logf("the neighbour's slowest reconcile took %v", slowest)
-	}
-}
-
-// roundTrip creates a ConfigMap in the neighbour and waits until the neighbour's module has marked it.
-func (w *ward) roundTrip(ctx context.Context, direct client.Client) error {
-	one := &corev1.ConfigMap{}
-	one.GenerateName, one.Namespace, one.Labels = "test-", "default", map[string]string{"test": "yes"}
-	if err := direct.Create(ctx, one); err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	defer func() { _ = direct.Delete(context.WithoutCancel(ctx), one) }()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for deadline := time.Now().Add(patience); one.Annotations[seenBy(healthy)] == ""; <-poll.C {
-		if time.Now().After(deadline) {
-			return errors.New("an object was not reconciled")
-		}
-		err := w.WithClient(ctx, healthy, func(ctx context.Context, remote client.Client) error {
-			return client.IgnoreNotFound(remote.Get(ctx, client.ObjectKeyFromObject(one), one))
-		})
-		if err != nil {
-			return ignoreEnd(ctx, err)
-		}
-	}
-	return nil
-}
-
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return nil
 }
 
 // scrape gathers the metrics repeatedly until the function that it returns is called.
@@ -290,7 +223,6 @@ func TestContain_Panics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWard(t, c.setUp, nil)
-			stop := w.observe(t)
 			w.ill.Store(true)
 			newConfigMap(t, w.sick) // an event; later apps list the object when they start
 			if strings.Contains(name, "collector") {
@@ -303,7 +235,7 @@ func TestContain_Panics(t *testing.T) {
 			}
 			w.ill.Store(false)
 			expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
-			stop()
+			w.beside.check(t, noticedBusy)
 			expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
 		})
 	}

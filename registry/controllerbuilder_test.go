@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,33 +23,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
-
-// lineLog keeps the log lines that contain a text.
-type lineLog struct {
-	text string
-
-	mu    sync.Mutex // protects lines
-	lines []string
-}
-
-func (l *lineLog) logger() logr.Logger {
-	return funcr.New(func(prefix, line string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if strings.Contains(line, l.text) {
-			l.lines = append(l.lines, prefix+" "+line)
-		}
-	}, funcr.Options{})
-}
-
-func (l *lineLog) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines
-}
 
 // The start of an app logs the controllers that are not supervised, in one line for each module.
 func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
@@ -69,12 +43,12 @@ func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 	supervised := registry.NewModule("supervised", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return registry.ControllerManagedBy(p.Manager).For(&corev1.ConfigMap{}).Complete(idle())
 	})})
-	log := lineLog{text: "Controllers are not supervised"}
+	var log logLines
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Log, o.Modules = log.logger(), []registry.Module{mixed, supervised}
+		o.Log, o.Modules = log.log(), []registry.Module{mixed, supervised}
 	})
 	spawn(t, r, "a", configFor(t, fleettest.Cluster(t, "one").Kubeconfig()))
-	lines := log.all()
+	lines := log.with("Controllers are not supervised")
 	if len(lines) != 1 || !strings.Contains(lines[0], `"module"="mixed" "controllers"=["forgotten" "overlooked"]`) {
 		t.Errorf("got log %q, want one line with the module mixed and its controllers forgotten and overlooked", lines)
 	}
@@ -115,9 +89,9 @@ func TestControllerManagedBy_Methods(t *testing.T) {
 				return ctrl.Result{}, nil
 			}))
 	}
-	log := lineLog{text: "Controllers are not supervised"}
+	var log logLines
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Log = log.logger()
+		o.Log = log.log()
 		o.Modules = []registry.Module{registry.NewModule("all", registry.ModuleOptions{Remote: fx.Invoke(setUp)})}
 	})
 	spawn(t, r, "a", configFor(t, fleettest.Cluster(t, "one").Kubeconfig()))
@@ -133,33 +107,7 @@ func TestControllerManagedBy_Methods(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if seen["kube-system"] || !logged || len(log.all()) > 0 {
-		t.Errorf("got request for kube-system: %t, want false; log constructor called: %t, want true; got log %q, want 0 lines", seen["kube-system"], logged, log.all())
+	if seen["kube-system"] || !logged || len(log.with("Controllers are not supervised")) > 0 {
+		t.Errorf("got request for kube-system: %t, want false; log constructor called: %t, want true; got log %q, want 0 lines", seen["kube-system"], logged, log.lines)
 	}
-}
-
-// A controller with another type of requests is supervised, too.
-func TestTypedControllerManagedBy(t *testing.T) {
-	t.Parallel()
-	w := newWard(t, func(w *ward, p registry.Remote) error {
-		return registry.TypedControllerManagedBy[string](p.Manager).Named("broken").
-			Watches(&corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []string {
-				return []string{o.GetName()}
-			})).
-			Complete(reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) {
-				if w.isIll(p) {
-					panic("boom")
-				}
-				return ctrl.Result{}, nil
-			}))
-	}, nil)
-	stop := w.observe(t)
-	w.ill.Store(true)
-	for range 3 {
-		newConfigMap(t, w.sick)
-	}
-	w.expectIllness(t, state.ReasonModuleFailed, "does nothing but panic", "panic: boom")
-	w.ill.Store(false)
-	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
-	stop()
 }

@@ -147,26 +147,3 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 		t.Errorf("got epoch %d of cluster %s, want an epoch after %d, of cluster %s", info.Epoch, info.ID, before.Epoch, id)
 	}
 }
-
-// The message about a refused credential repeats neither the text of the remote's response nor the credential.
-func TestRegistry_RefusalOfACredentialHasNoTextOfTheRemote(t *testing.T) {
-	t.Parallel()
-	f, good := newFront(t, fleettest.Cluster(t, "one"))
-	f.set(bearing("wrong-token"), refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
-	r := newRegistry(t, nil)
-	good.CredentialName = "good"
-	spawn(t, r, "rude", good)
-	next := good
-	next.Credential = as(t, fleettest.Cluster(t, "one").Kubeconfig(), &clientcmdapi.AuthInfo{Token: "wrong-token"}).Credential
-	next.CredentialName = "wrong"
-	if err := r.Ensure("rude", next); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
-	message := expectInUse(t, r, "rude", "good", notInUse).NewCredential.Message
-	if message == "" || strings.Contains(message, canary) || strings.Contains(message, "wrong-token") {
-		t.Errorf("got message %q, want text without the remote's response and the token", message)
-	}
-	if f.requests.Load() == 0 {
-		t.Error("the remote got no request")
-	}
-}

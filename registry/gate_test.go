@@ -24,50 +24,22 @@ import (
 // still read.
 func TestRegistry_Gate(t *testing.T) {
 	t.Parallel()
-	var closed atomic.Bool
-	apps := make(chan registry.Remote, 1)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-		o.Gate = func(registry.ClusterName) (int64, error) {
-			if closed.Load() {
-				return 0, registry.ErrNotLeader
-			}
-			return 0, nil
-		}
-	})
-	_, config := remote(t, "one")
-	spawn(t, r, "one", config)
-	app := <-apps
-	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
-	use := map[string]func(func(client.Client) error) error{
-		"the app's client":            func(f func(client.Client) error) error { return f(app.Client) },
-		"a client of its own":         func(f func(client.Client) error) error { return f(own) },
-		"the app's client of the hub": func(f func(client.Client) error) error { return f(app.HubClient) },
-		"a lease": func(f func(client.Client) error) error {
-			return r.WithClient(t.Context(), "one", func(_ context.Context, c client.Client) error { return f(c) })
-		},
-	}
+	var p permit
+	w := newWriters(t, "one", &p)
 	for _, shut := range []bool{false, true} {
-		closed.Store(shut)
-		for who, with := range use {
-			t.Run(fmt.Sprintf("%s while closed is %t", who, shut), func(t *testing.T) {
-				for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
-					if err := with(write); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
-						t.Errorf("%s: got %v, want ErrNotLeader exactly while the gate is closed", what, err)
-					}
+		p.closed.Store(shut)
+		for who, with := range w.with {
+			for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
+				if err := with(write); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
+					t.Errorf("%s of %s: got %v, want that it is refused is %t", what, who, err, shut)
 				}
-				err := with(func(c client.Client) error {
-					return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
-				})
-				if err != nil {
-					t.Errorf("list: %v", err)
-				}
+			}
+			err := with(func(c client.Client) error {
+				return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
 			})
+			if err != nil {
+				t.Errorf("list of %s: %v", who, err)
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -170,55 +169,6 @@ func keepCalling(
 		}
 		calls.Add(1)
 	}
-}
-
-// A change that fails keeps the running app, and the status reports the failure.
-func TestRegistry_ChangeThatFails(t *testing.T) {
-	t.Parallel()
-	var c counter
-	broken := registry.NewModule("broken", registry.ModuleOptions{
-		Remote: fx.Invoke(func() error { return errors.New("no luck") }),
-	})
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), broken} })
-	cluster, config := remote(t, "one")
-	config.Modules = []string{"counter"}
-	spawn(t, r, "one", config)
-	before, _ := r.Status("one")
-
-	t.Run("another set of modules", func(t *testing.T) {
-		config.Modules = []string{"broken", "counter"}
-		if err := r.Ensure("one", config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
-		info := expectState(t, r, "one", state.StateReady, state.ReasonBuildFailed)
-		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "stays in use") {
-			t.Errorf("got message %q, want the error, and that the app stays in use", info.Message)
-		}
-		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
-	})
-	t.Run("another server", func(t *testing.T) {
-		config.Modules = []string{"counter"}
-		config.Endpoint.Server = "https://127.0.0.1:1"
-		if err := r.Ensure("one", config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
-		eventually(t, func() error {
-			info, _ := r.Status("one")
-			if info.State != state.StateReady || !strings.Contains(info.NewServer.Message, "the new server cannot be used") {
-				return fmt.Errorf("got %s with new server %+v", info.State, info.NewServer)
-			}
-			return nil
-		})
-		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
-		config.Endpoint = configFor(t, cluster.Kubeconfig()).Endpoint
-		if err := r.Ensure("one", config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
-		info := expectState(t, r, "one", state.StateReady, state.ReasonReady)
-		if info.Epoch != before.Epoch || info.NewServer != (state.Condition{}) {
-			t.Errorf("got epoch %d, want %d; got new server %+v, want it empty", info.Epoch, before.Epoch, info.NewServer)
-		}
-	})
 }
 
 // If the server of a remote becomes that of another cluster, the app stops before any of its requests reaches the other

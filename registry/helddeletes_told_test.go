@@ -3,9 +3,7 @@
 package registry_test
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,10 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -130,67 +126,5 @@ func TestDeletes_StopKeepsHolds(t *testing.T) {
 	}
 	if held := r.HeldDeletes(); len(held) != 0 {
 		t.Errorf("the holds after a removal are %+v, want none", held)
-	}
-}
-
-// storeRequests counts the requests for the holds.
-type storeRequests struct {
-	http.RoundTripper
-	requests atomic.Int64
-}
-
-func (c *storeRequests) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.URL.Path, "/configmaps/holds-of-a-test") {
-		c.requests.Add(1)
-	}
-	return c.RoundTripper.RoundTrip(r)
-}
-
-// A registry that may not read its holds logs that once, however often it tries, and counts the deletes that it refuses.
-func TestDeletes_StoreUnavailable(t *testing.T) {
-	t.Parallel()
-	var log logLines
-	var store storeRequests
-	metrics := prometheus.NewRegistry()
-	credential, err := fleettest.Cluster(t, "hub").MintCertificate(t.Context(), fleet.User{Name: "without-holds"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, app, outside := appOf(t, func(o *registry.Options) {
-		o.Log, o.Metrics = log.log(), metrics
-		o.Holds = client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "holds-of-a-test"}
-		o.Hub = credential.Config()
-		o.Hub.Wrap(func(base http.RoundTripper) http.RoundTripper {
-			store.RoundTripper = base
-			return &store
-		})
-	})
-	if status, _ := r.Status("one"); status.DeletesHeld.Status != metav1.ConditionUnknown {
-		t.Errorf("before the holds are read the status is %+v, want Unknown", status.DeletesHeld)
-	}
-	namespace := objectsOf(t, outside, 3)
-	for i := range 3 {
-		var held *deletes.HeldError
-		if err := app.Client.Delete(t.Context(), configMap(namespace, i)); !errors.As(err, &held) || held.Reason != deletes.StoreUnavailable {
-			t.Fatalf("delete %d: %v", i, err)
-		}
-	}
-	status, _ := r.Status("one")
-	if held := status.DeletesHeld; held.Status != metav1.ConditionTrue || held.Reason != string(deletes.StoreUnavailable) {
-		t.Errorf("the status is %+v", held)
-	}
-	after := store.requests.Load()
-	eventually(t, func() error {
-		if n := store.requests.Load() - after; n < 2 {
-			return fmt.Errorf("the registry has tried %d times more", n)
-		}
-		return nil
-	})
-	if lines := log.with("holds-of-a-test"); len(lines) != 1 || !strings.Contains(lines[0], "Failed to keep the holds of deletes") {
-		t.Errorf("the lines about the store are %q, want 1", lines)
-	}
-	labels := map[string]string{"cluster": "one", "module": "pruner", "reason": string(deletes.StoreUnavailable)}
-	if got := metric(t, metrics, "clusterfx_deletes_held_total", labels); got != 3 {
-		t.Errorf("clusterfx_deletes_held_total is %v, want 3", got)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -71,8 +73,8 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// While the stored holds cannot be read, deletes are refused with an error that says what to do. They continue without a
-// restart.
+// While the stored holds cannot be read, deletes are refused with an error that says what to do, which the status and a metric show,
+// and which is logged once. They continue without a restart.
 func TestDeletes_DamagedHolds(t *testing.T) {
 	t.Parallel()
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
@@ -83,7 +85,12 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 	if err := hub.Create(t.Context(), damaged); err != nil {
 		t.Fatal(err)
 	}
-	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds = key })
+	var log logLines
+	metrics := prometheus.NewRegistry()
+	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds, o.Log, o.Metrics = key, log.log(), metrics })
+	if status, _ := r.Status("one"); status.DeletesHeld.Status != metav1.ConditionUnknown {
+		t.Errorf("before the holds are read the status is %+v, want Unknown", status.DeletesHeld)
+	}
 	namespace := objectsOf(t, outside, 21)
 	err := app.Client.Delete(t.Context(), configMap(namespace, 20))
 	var held *deletes.HeldError
@@ -91,8 +98,22 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 		!strings.Contains(err.Error(), `"by-hand"`) || !strings.Contains(err.Error(), key.String()) {
 		t.Errorf("a delete with damaged holds: %v", err)
 	}
+	status, _ := r.Status("one")
+	if held := status.DeletesHeld; held.Status != metav1.ConditionTrue || held.Reason != string(deletes.StoreUnavailable) {
+		t.Errorf("the status is %+v", held)
+	}
 	if holds := r.HeldDeletes(); len(holds) > 0 {
 		t.Errorf("the holds are %+v", holds)
+	}
+	if err := app.Client.Delete(t.Context(), configMap(namespace, 19)); !errors.Is(err, deletes.ErrHeld) {
+		t.Errorf("another delete with damaged holds: %v", err)
+	}
+	labels := map[string]string{"cluster": "one", "module": "pruner", "reason": string(deletes.StoreUnavailable)}
+	if got := metric(t, metrics, "clusterfx_deletes_held_total", labels); got != 2 {
+		t.Errorf("clusterfx_deletes_held_total is %v, want 2", got)
+	}
+	if lines := log.with("Failed to keep the holds of deletes"); len(lines) > 1 {
+		t.Errorf("the lines about the store are %q, want 1", lines)
 	}
 	if err := app.Client.Create(t.Context(), configMap(namespace, 100)); err != nil {
 		t.Errorf("a create with damaged holds: %v", err)

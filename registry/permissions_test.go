@@ -3,11 +3,8 @@
 package registry_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -129,39 +126,6 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	if info, _ := r.Status("a"); info.Restarts != 0 {
 		t.Errorf("got %d restarts, want 0", info.Restarts)
-	}
-}
-
-// Remove names the cleanup steps that have not run, including the steps of modules that no longer run.
-func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
-	t.Parallel()
-	c, _ := remote(t, "one")
-	config := limited(t, c, "loses-rights", rule("namespaces", "get"), rule("secrets", "list"))
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("owner", registry.ModuleOptions{
-			Rules: []rbacv1.PolicyRule{rule("secrets", "list")},
-			Remote: fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
-				return registry.CleanupStep{Name: "owner/secrets", Run: func(context.Context) error { return nil }}
-			})),
-		})}
-	})
-	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "owner", state.ModuleRunning, state.ReasonRunning)
-	config = limited(t, c, "loses-rights", rule("namespaces", "get"))
-	if err := r.Ensure("a", config); err != nil { // The new certificate triggers a check at once.
-		t.Fatal(err)
-	}
-	expectModule(t, r, "a", "owner", state.ModuleWaiting, state.ReasonRightsMissing)
-	eventually(t, func() error {
-		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
-			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)
-		}
-		return nil
-	})
-	err := removeWithin(t, r, "a", patience)
-	var left *registry.AbandonedError
-	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"owner/secrets"}) {
-		t.Errorf("Remove: %v, want an AbandonedError with the step of the module", err)
 	}
 }
 

@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,26 +18,10 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// users is a value that modules share in these tests. It counts the modules that use it in each remote.
-type users struct {
-	mu    sync.Mutex
-	users map[registry.ClusterName]int
-}
-
-// otherUsers is a value of another type, which another module shares.
-type otherUsers struct{ users }
-
-func (u *users) use(r registry.Remote) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.users == nil {
-		u.users = map[registry.ClusterName]int{}
-	}
-	u.users[r.Name]++
-}
+// users is a value that modules share in these tests.
+type users struct{}
 
 // hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the
 // test.
@@ -52,25 +34,12 @@ func hubAppWith(
 	t *testing.T, config *rest.Config, o registry.Options, options ...fx.Option,
 ) (r *registry.Registry, run func(), err error) {
 	t.Helper()
-	return hubAppOf(t, hubManager(t, config, func(*ctrl.Options) {}), o, options...)
-}
-
-// hubManager returns the manager of a hub.
-func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) ctrl.Manager {
-	t.Helper()
-	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
-	change(&o)
-	mgr, err := ctrl.NewManager(config, o)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mgr
-}
-
-func hubAppOf(
-	t *testing.T, mgr ctrl.Manager, o registry.Options, options ...fx.Option,
-) (r *registry.Registry, run func(), err error) {
-	t.Helper()
 	o.Policy, o.AllowDuplicates = policy, true
 	app := fx.New(fx.NopLogger, registry.FX, fx.Options(options...), fx.Populate(&r), fx.Supply(o),
 		fx.Provide(func() ctrl.Manager { return mgr }, func() logr.Logger { return testr.New(t) }),
@@ -103,51 +72,6 @@ func hubAppOf(
 		go func() { ended <- mgr.Start(ctx) }()
 	}
 	return r, run, app.Err()
-}
-
-// Values that two modules share are each built once, and are the same in the apps of all remotes, in the modules that
-// share them and in other modules.
-func TestShare(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "one")
-	var built []*users
-	newUsers := func() *users {
-		one := &users{}
-		built = append(built, one)
-		return one
-	}
-	newOthers := func() *otherUsers {
-		one := &otherUsers{}
-		built = append(built, &one.users)
-		return one
-	}
-	use := fx.Invoke(func(r registry.Remote, one *users, other *otherUsers) {
-		one.use(r)
-		other.use(r)
-	})
-	r, run, err := hubApp(t,
-		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newUsers), registry.Share[*users]()), Remote: use}).Option(),
-		registry.NewModule("second", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newOthers), registry.Share[*otherUsers]()), Remote: use}).Option(),
-		registry.NewModule("third", registry.ModuleOptions{Remote: use}).Option(),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run()
-	for _, name := range []registry.ClusterName{"a", "b"} {
-		spawn(t, r, name, config)
-		for _, module := range []string{"first", "second", "third"} {
-			expectModule(t, r, name, module, state.ModuleRunning, state.ReasonRunning)
-		}
-	}
-	if len(built) != 2 {
-		t.Errorf("got %d values, want 2", len(built))
-	}
-	for _, value := range built {
-		if diff := cmp.Diff(map[registry.ClusterName]int{"a": 3, "b": 3}, value.users); diff != "" {
-			t.Errorf("modules that use a value (-want +got):\n%s", diff)
-		}
-	}
 }
 
 // A value that cannot be shared is refused when the hub starts, with an error that names the problem.

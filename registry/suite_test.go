@@ -39,13 +39,9 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(6)
-	utilruntime.ReallyCrash = os.Getenv(surviving) == ""
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
-
-// surviving is set in the environment of a test binary that survives panics as a hub does.
-const surviving = "CLUSTERFX_TEST_SURVIVING"
 
 // policy allows the clusters of the tests, which listen on loopback.
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}

@@ -5,7 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,7 +40,6 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 			return nil
 		})
 	}, nil)
-	stop := w.observe(t)
 	w.ill.Store(true)
 	for range 3 {
 		newConfigMap(t, w.sick)
@@ -53,62 +51,7 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 	}
 	w.ill.Store(false)
 	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
-	stop()
-}
-
-// One object that makes a reconciler panic neither fails the app, however often the object is retried, nor keeps other
-// objects from being reconciled.
-func TestSupervise_OneBadObject(t *testing.T) {
-	t.Parallel()
-	var bad atomic.Value
-	bad.Store("")
-	var seen names
-	w := newWard(t, func(w *ward, p registry.Remote) error {
-		return reconciling(p, func(ctx context.Context, r ctrl.Request) error {
-			if p.Name != sick {
-				return nil
-			}
-			if r.Name == bad.Load() {
-				panic("boom")
-			}
-			_, err := seen.Reconcile(ctx, r)
-			return err
-		})
-	}, nil)
-	before, _ := w.Status(sick)
-	one := newConfigMap(t, w.sick)
-	bad.Store(one.Name)
-	touch(t, w, one)
-	expectPanics := func(want float64) {
-		eventually(t, func() error {
-			if got := w.panics(t, "broken"); got < want {
-				return fmt.Errorf("got %v panics, want %v", got, want)
-			}
-			return nil
-		})
-	}
-	expectPanics(1)
-	other := newConfigMap(t, w.sick)
-	eventually(t, func() error { return seen.has(other.Name) })
-	expectPanics(max(12, w.panics(t, "broken")+1)) // The bad object is retried before and after that.
-	if after, _ := w.Status(sick); after.State != state.StateReady || after.Epoch != before.Epoch {
-		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
-	}
-}
-
-// touch changes an object of the sick remote.
-func touch(t *testing.T, w *ward, key client.ObjectKey) {
-	t.Helper()
-	direct := clientFor(t, w.sick)
-	var one corev1.ConfigMap
-	if err := direct.Get(t.Context(), key, &one); err != nil {
-		t.Fatalf("Get: %v", err)
-	}
-	patch := client.MergeFrom(one.DeepCopy())
-	one.Data = map[string]string{"touched": "yes"}
-	if err := direct.Patch(t.Context(), &one, patch); err != nil {
-		t.Fatalf("Patch: %v", err)
-	}
+	w.beside.check(t, noticedBusy)
 }
 
 // A reconciler that never returns is detected: its app ends, with the stack in the log, and the next app works,
@@ -138,7 +81,6 @@ func TestSupervise_Stuck(t *testing.T) {
 			}
 		}, funcr.Options{})
 	})
-	stop := w.observe(t)
 	w.ill.Store(true)
 	newConfigMap(t, w.sick)
 	w.expectIllness(t, state.ReasonModuleFailed, "stuck", "10s", "default/")
@@ -154,7 +96,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	})
 	w.ill.Store(false)
 	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
-	stop()
+	w.beside.check(t, noticedBusy)
 }
 
 // An event handler that never returns is detected when more events, which would pile up, arrive for it.
@@ -172,7 +114,6 @@ func TestContain_StuckHandler(t *testing.T) {
 	}, func(o *registry.Options) {
 		o.Limits = registry.Limits{ReconcileTimeout: 3 * time.Second, StopTimeout: 300 * time.Millisecond}
 	})
-	stop := w.observe(t)
 	w.ill.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	direct, done := clientFor(t, w.sick), make(chan struct{})
@@ -191,7 +132,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	cancel()
 	<-done
-	stop()
+	w.beside.check(t, noticedBusy)
 }
 
 // Without supervision, the panics of a Reconcile are recovered and counted, and the app keeps running.

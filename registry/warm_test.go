@@ -222,27 +222,6 @@ func TestRegistry_WarmModules(t *testing.T) {
 	}
 }
 
-// A warm remote that was away, or paused, is warm again with another app.
-func TestRegistry_WarmAfterAnOutage(t *testing.T) {
-	t.Parallel()
-	r := newRegistry(t, nil)
-	f, config := newFront(t, fleettest.Cluster(t, "one"))
-	ensureWarm(t, r, config, true)
-	first := expectWarm(t, r)
-	f.set(func(*http.Request) bool { return true }, refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
-	expectState(t, r, "a", state.StateUnreachable, state.ReasonUnauthorized)
-	f.set(nil, nil)
-	second := expectWarm(t, r)
-	config.Paused = true
-	ensureWarm(t, r, config, true)
-	expectState(t, r, "a", state.StatePaused, state.ReasonPaused)
-	config.Paused = false
-	ensureWarm(t, r, config, true)
-	if third := expectWarm(t, r); first.Epoch >= second.Epoch || second.Epoch >= third.Epoch {
-		t.Errorf("got epochs %d, %d and %d, want a higher one after each", first.Epoch, second.Epoch, third.Epoch)
-	}
-}
-
 // The informers of a warm app that cannot list and watch are in the status.
 func TestRegistry_WarmStale(t *testing.T) {
 	t.Parallel()

@@ -101,8 +101,8 @@ by all of them together.
 	F52  TestFaults_OfTheHub (no time on the processor), for ten seconds: after that a hub cannot tell;
 	     registry/liveness TestPulse_Starved
 	F53  cmd/hub TestRun_HubAway
-	F54  cmd/hub TestRun_HubAway; cmd/hub/app TestRun_LostLease; cmd/hub/internal/lease TestCandidacy_Silence
-	F55  cmd/hub TestRun_KilledAtRandomMoments, TestRun_KilledAndRestarted
+	F54  cmd/hub/app TestRun_LostLease; cmd/hub/internal/lease TestCandidacy_Silence
+	F55  cmd/hub TestRun_KilledAtRandomMoments; hubtest TestHub_Restart
 	F56  cmd/hub/app TestRun_Standby; cmd/hub TestRun_SIGTERMWithManyRemotes
 	F57  cmd/hub TestFreeze_DeposedLeaderWritesNothing
 	F58  not proven: two hubs of different clusters do not know of each other

@@ -120,21 +120,3 @@ func TestRedact_Bounded(t *testing.T) {
 		}
 	}
 }
-
-// The time to redact a line of a log does not depend on the number of remotes.
-func BenchmarkRedactor(b *testing.B) {
-	const line = "The state of the cluster remote-17 changed, and the hub could not reach https://remote-17.example.com:6443 for a while"
-	for _, remotes := range []int{1, 1000, 10_000} {
-		var r kubeconfig.Redactor
-		for i := range remotes {
-			r.Set(fmt.Sprint(i), kubeconfig.CredentialOf(&rest.Config{BearerToken: token(i)}))
-		}
-		for name, line := range map[string]string{"words": line, "header": line + " " + tokenHeader, "token": line + " " + token(remotes/2)} {
-			b.Run(fmt.Sprint(name, "/", remotes), func(b *testing.B) {
-				for b.Loop() {
-					_ = r.Redact(line)
-				}
-			})
-		}
-	}
-}

@@ -101,10 +101,7 @@ func TestBuilder_Refuses(t *testing.T) {
 // While other remotes are registered and stopped, no event of a remote is lost.
 func TestRemotes_Churn(t *testing.T) {
 	t.Parallel()
-	cycles := 200
-	if testing.Short() {
-		cycles = 20
-	}
+	const cycles = 20
 	one, two := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
 	var r record
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))

@@ -139,7 +139,7 @@ func TestRemotes(t *testing.T) {
 // remotes.
 func TestRemotes_SilentOnes(t *testing.T) {
 	t.Parallel()
-	const remotes, silent = 20, 5
+	const remotes, silent = 6, 2
 	one := fleettest.Cluster(t, "one")
 	key := create(t, one, newConfigMap(t))
 	proxy := newProxy(t, one)

@@ -52,17 +52,6 @@ func TestAppCache_ReadsAreCheap(t *testing.T) {
 	}
 }
 
-// BenchmarkAppCache_ReadBy measures the cost of noting the reader of a cache read.
-func BenchmarkAppCache_ReadBy(b *testing.B) {
-	c, obj := cacheOfReads(b)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			c.NoteReader(readingModule, obj)
-		}
-	})
-}
-
 // readingModule is the module that reads.
 const readingModule = "dns"
 

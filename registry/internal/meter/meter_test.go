@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 )
 
@@ -127,27 +126,6 @@ func TestJSONMeter_Refuses(t *testing.T) {
 			}
 			if !errors.Is(err, ErrTooLarge) || n != c.want {
 				t.Errorf("got %v after %d parts, want ErrTooLarge after %d", err, n, c.want)
-			}
-		})
-	}
-}
-
-func BenchmarkMeter(b *testing.B) {
-	pod := `{"metadata":{"name":"a-pod","namespace":"default","uid":"0123456789-0123","managedFields":[{"manager":"kubelet",` +
-		`"fieldsV1":{"f:x":{"f:y":{}}}}]},"spec":{"containers":[{"name":"a","image":"registry/abc/def:1"}]}},`
-	for name, body := range map[string]struct {
-		Meter func() Meter
-		data  []byte
-	}{
-		"json":     {func() Meter { return &jsonMeter{bill: noBill} }, []byte(`{"items":[` + strings.Repeat(pod, 4000) + `{}]}`)},
-		"protobuf": {func() Meter { return newProtobufMeter(noBill, NewSchemas(scheme.Scheme), false) }, encode(b, someConfigMaps(1000))},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body.data)))
-			for b.Loop() {
-				if err := body.Meter().Read(body.data); err != nil {
-					b.Fatal(err)
-				}
 			}
 		})
 	}
