@@ -17,6 +17,7 @@ import (
 )
 
 func TestCluster_AuditEvents(t *testing.T) {
+	fleettest.Slow(t, "nothing: clusters of the pool have no audit log")
 	t.Parallel()
 	g := NewWithT(t)
 	f := fleettest.New(t, fleet.Options{Audit: true})

@@ -20,8 +20,7 @@ func TestCluster_Lifecycle(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx := t.Context()
-	c, err := fleettest.New(t, fleet.Options{}).Create(ctx, "lifecycle")
-	g.Expect(err).NotTo(HaveOccurred())
+	c := fleettest.Cluster(t, "lifecycle")
 	client := clientFor(t, c.Config())
 	write(t, client, "kept")
 
@@ -44,6 +43,7 @@ func TestCluster_Lifecycle(t *testing.T) {
 }
 
 func TestCreate_flags(t *testing.T) {
+	fleettest.Slow(t, "nothing: flags need an API server of their own")
 	t.Parallel()
 	g := NewWithT(t)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
@@ -79,6 +79,7 @@ func listAt(t *testing.T, c *fleet.Cluster, addr netip.Addr) error {
 }
 
 func TestCluster_ControllerManager(t *testing.T) {
+	fleettest.Slow(t, "nothing: clusters of the pool have no controller manager")
 	t.Parallel()
 	g := NewWithT(t)
 	f := fleettest.New(t, fleet.Options{ControllerManager: true})

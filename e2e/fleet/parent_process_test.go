@@ -94,6 +94,7 @@ func killParent(t *testing.T, p plan) offspring {
 }
 
 func TestFleet_diesWithItsParent(t *testing.T) {
+	fleettest.Slow(t, "nothing: a process with a fleet has to be killed")
 	t.Parallel()
 	g := NewWithT(t)
 	found := killParent(t, plan{Clusters: []string{"a"}})
@@ -106,6 +107,7 @@ func TestFleet_diesWithItsParent(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
+	fleettest.Slow(t, "nothing: a process with a fleet has to end")
 	t.Parallel()
 	g := NewWithT(t)
 	dir := t.TempDir()
