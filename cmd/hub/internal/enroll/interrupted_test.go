@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -67,12 +66,12 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 	})
 }
 
-// stride is the distance between the requests at which commands are ended. make test-faults ends them at each request.
+// stride is the distance between the requests at which commands are ended: with -short they are not ended at each request.
 func stride() int {
-	if os.Getenv("CLUSTERFX_FAULTS") == "all" {
-		return 1
+	if testing.Short() {
+		return 9
 	}
-	return 9
+	return 1
 }
 
 // interruptEverywhere ends a command at one request after the other, and runs the same command again each time, which
@@ -114,6 +113,7 @@ func alreadyGone(err error) bool {
 // After register, rotate or deregister is interrupted at a request, the same command finishes when it is run again, and
 // no object is left over or missing in comparison with a run without an interruption.
 func TestCommands_InterruptedAtEachRequest(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, loopback())
 	nothing := func(*testing.T) {}
 	var empty []string

@@ -16,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -30,6 +29,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -53,20 +53,15 @@ func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 // ends.
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
-	s := &site{hub: fleettest.Cluster(t, "hub"), remote: fleettest.Cluster(t, "remote"), admin: map[string]*access.Cluster{}}
-	fleettest.InstallCRDs(t, s.hub.Config())
-	for _, c := range []*fleet.Cluster{s.hub, s.remote} {
-		admin, err := access.New(c.Name(), c.Config())
+	s := &site{hub: borrow(t, pool.Hub), remote: borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
+	for name, c := range map[string]*fleet.Cluster{"hub": s.hub, "remote": s.remote} {
+		admin, err := access.New(name, c.Config())
 		must(t, err)
-		s.admin[c.Name()] = admin
+		s.admin[name] = admin
 	}
 	raw, err := clientcmd.Load(s.remote.Kubeconfig())
 	must(t, err)
 	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
-	if err := s.admin["hub"].Create(t.Context(), namespace); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
-	}
 	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
 	o.Registry.Policy.AllowCIDRs = allowed
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -81,6 +76,20 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	return s
 }
 
+// borrow returns a clean cluster that no other test uses.
+func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
+	t.Helper()
+	lender := fleettest.Lender()
+	c, err := lender.Take(t.Context(), r)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
+			t.Logf("the API server is not used again: %v", err)
+		}
+	})
+	return c
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -92,11 +101,11 @@ func must(t *testing.T, err error) {
 func (s *site) place(t *testing.T, c *cut) enroll.Place {
 	t.Helper()
 	clients := map[string]*access.Cluster{}
-	for _, one := range []*fleet.Cluster{s.hub, s.remote} {
+	for name, one := range map[string]*fleet.Cluster{"hub": s.hub, "remote": s.remote} {
 		config := one.Config()
 		config.Wrap(c.wrap)
 		var err error
-		clients[one.Name()], err = access.New(one.Name(), config)
+		clients[name], err = access.New(name, config)
 		must(t, err)
 	}
 	return enroll.Place{

@@ -218,36 +218,6 @@ func TestLeadership_FinishWaits(t *testing.T) {
 	}
 }
 
-// While the API server is silent, the gate closes in time and the leadership ends. When the API server is back, there is
-// another leadership.
-func TestLeadership_Silence(t *testing.T) {
-	t.Parallel()
-	server := fleettest.Cluster(t, "silent")
-	one := stand(t, server, "one", patience)
-	leads, ended := one.await()
-	must(t, server.Pause())
-	resume := sync.OnceValue(server.Resume)
-	defer func() { must(t, resume()) }()
-	begin := time.Now()
-	eventually(t, func() error {
-		if one.Check() == nil {
-			return errors.New("the gate is open")
-		}
-		return nil
-	})
-	if took := time.Since(begin); took > 4*time.Second { // The lease expires for others after 4 s.
-		t.Errorf("the gate is closed after %s", took)
-	}
-	one.expectLost(leads)
-	ended()
-	must(t, resume())
-	again, ended := one.await()
-	defer ended()
-	if again == leads {
-		t.Error("the second leadership has the context of the first")
-	}
-}
-
 // Many components wait, and each learns of each leadership.
 func TestLeadership_ManyWaiters(t *testing.T) {
 	t.Parallel()

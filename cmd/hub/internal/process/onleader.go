@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -39,9 +40,11 @@ type onLeader struct {
 	hub     ctrl.Manager
 	// setUp adds the controllers to a manager.
 	setUp func(ctrl.Manager) error
+	// retry is how long a manager that has ended during a leadership waits before the next one is built. Default: managerRetry.
+	retry time.Duration
 }
 
-// managerRetry is how long a manager that has ended during a leadership waits before the next one is built.
+// managerRetry is the default of onLeader.retry.
 const managerRetry = 5 * time.Second
 
 // Start runs a manager for each leadership until ctx ends.
@@ -68,7 +71,7 @@ func (c *onLeader) lead(ctx, leads context.Context) {
 		}
 		if work.Err() == nil {
 			c.options.Log.Error(err, "The manager of the controllers of the leader ended and will be started again")
-			pause(work, managerRetry)
+			pause(work, cmp.Or(c.retry, managerRetry))
 		}
 	}
 }

@@ -107,37 +107,6 @@ func (s *site) run(option fx.Option) (end func()) {
 	return end
 }
 
-// Clusters are registered by the replica that leads: by one after the other, when leaderships are lost, and by the first
-// again.
-func TestOnLeader_Registration(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id := s.name + "-"
-	first, second := stand(t, s.cluster, "first", patience), stand(t, s.cluster, "second", patience)
-	leaders := []*candidate{first, second}
-	for _, one := range leaders {
-		end := s.run(s.options(one).registration())
-		t.Cleanup(one.finish)
-		t.Cleanup(end)
-	}
-	for i := range 4 {
-		var now *candidate
-		eventually(t, func() error {
-			for _, one := range leaders {
-				if one.Check() == nil {
-					now = one
-					return nil
-				}
-			}
-			return errors.New("no replica leads")
-		})
-		name := id + fmt.Sprint(i)
-		s.register(name)
-		s.expectRegistered(name)
-		now.lose()
-	}
-}
-
 // Without a leader registration works in the hub's own manager.
 func TestOnLeader_Alone(t *testing.T) {
 	t.Parallel()
@@ -156,7 +125,7 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 	managers := make(chan ctrl.Manager, 10)
 	var failures atomic.Int64
 	end := s.run(fx.Invoke(func(hub ctrl.Manager) error {
-		return hub.Add(&onLeader{options: s.options(one), hub: hub, setUp: func(mgr ctrl.Manager) error {
+		return hub.Add(&onLeader{options: s.options(one), hub: hub, retry: 50 * time.Millisecond, setUp: func(mgr ctrl.Manager) error {
 			switch failures.Add(1) {
 			case 1:
 				return errors.New("not now")

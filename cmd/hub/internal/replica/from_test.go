@@ -65,21 +65,6 @@ func TestReplica_ReleasedToNone(t *testing.T) {
 	}
 }
 
-// A shard that was released to a replica is started from none.
-func TestReplica_StartsFromNoneAfterARelease(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, fewShards)
-	a := w.startUnhurried("a")
-	w.expectShared(a)
-	b := w.startUnhurried("b")
-	eventually(t, "some shards move to b", func() bool { return b.count("started") > 0 })
-	must(t, a.end())
-	eventually(t, "b starts all shards", func() bool { return b.count("started") == fewShards })
-	if got := b.startedFrom(); got[shards.Origin{}] != fewShards {
-		t.Errorf("the shards were started from %v, want all of them from none", got)
-	}
-}
-
 // A Start that has not returned does not keep the Replica from leaving in good order.
 func TestReplica_StartEndsWithTheReplica(t *testing.T) {
 	t.Parallel()

@@ -9,16 +9,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// One replica creates the installation, takes all shards, and releases everything when it ends.
-func TestReplica_Alone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, fewShards)
-	p := w.start("a")
-	w.expectShared(p)
-	must(t, p.end())
-	w.expectReleased()
-}
-
 // Three replicas share the shards. A replica that leaves hands all of its shards over to replicas that are warm.
 func TestReplica_ShareAndLeave(t *testing.T) {
 	t.Parallel()
@@ -42,19 +32,14 @@ func TestReplica_ShareAndLeave(t *testing.T) {
 // back, with another incarnation.
 func TestReplica_Killed(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]fault.Fault{"refuse": fault.Refuse(), "blackhole": fault.Blackhole(), "lose answers": fault.LoseAnswers()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, fewShards)
-			a, b := w.start("a"), w.start("b")
-			w.expectShared(a, b)
-			began := time.Now()
-			a.set(f)
-			w.expectShared(b)
-			gap, moves := w.longestGap(began)
-			t.Logf("%s: %d shards moved after %s, the longest time without an open gate is %s", name, moves, time.Since(began), gap)
-			a.set(fault.Pass())
-			w.expectShared(a, b)
-		})
-	}
+	w := newWorld(t, fewShards)
+	a, b := w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	began := time.Now()
+	a.set(fault.LoseAnswers())
+	w.expectShared(b)
+	gap, moves := w.longestGap(began)
+	t.Logf("%d shards moved after %s, the longest time without an open gate is %s", moves, time.Since(began), gap)
+	a.set(fault.Pass())
+	w.expectShared(a, b)
 }

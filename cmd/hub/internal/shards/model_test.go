@@ -3,7 +3,6 @@
 package shards
 
 import (
-	"os"
 	"reflect"
 	"testing"
 	"time"
@@ -76,16 +75,13 @@ func TestModel_Repeats(t *testing.T) {
 	}
 }
 
-// most is how many of n histories run that must keep a promise: all as in make test-faults, else a third.
+// most is how many of n histories run that must keep a promise: with -short a third.
 func most(n uint64) uint64 {
-	if all() {
-		return n
+	if testing.Short() {
+		return n / 3
 	}
-	return n / 3
+	return n
 }
-
-// all reports whether everything runs, as in make test-faults.
-func all() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 // seeds are the seeds of n histories.
 func seeds(n uint64) func(yield func(uint64) bool) {
