@@ -28,7 +28,7 @@ func TestRun_KilledAtRandomMoments(t *testing.T) {
 	fleettest.Slow(t, "./hubtest TestHub_Restart")
 	t.Parallel()
 	const pairs = 25
-	k := &killer{t: t, hub: borrow(t, pool.Hub), edge: borrow(t, pool.Remote)}
+	k := &killer{t: t, hub: fleettest.Borrow(t, pool.Hub), edge: fleettest.Borrow(t, pool.Remote)}
 	k.c = clientFor(t, k.hub)
 	k.args = []string{
 		"run", "--kubeconfig=" + install(t, k.hub), "--allow-cidr=127.0.0.0/8", "--allow-duplicate-clusters",

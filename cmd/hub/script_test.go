@@ -35,7 +35,7 @@ import (
 // permissions, such as hub-viewer.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	playScripts(t, "script", borrow(t, pool.Hub), borrow(t, pool.Remote), borrow(t, pool.Remote))
+	playScripts(t, "script", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
 }
 
 // The scripts in testdata/lasting need the controller of tokens that do not expire.

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // asHub is the variable that makes the test binary a hub, so that tests run main in a process of its own, with the race
@@ -168,20 +167,6 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
-}
-
-// borrow returns a clean cluster that no other test uses.
-func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
-	t.Helper()
-	lender := fleettest.Lender()
-	c, err := lender.Take(t.Context(), r)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
-			t.Logf("the API server is not used again: %v", err)
-		}
-	})
-	return c
 }
 
 func eventually(t *testing.T, check func() error) {

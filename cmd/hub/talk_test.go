@@ -65,7 +65,7 @@ func TestRun_LogAndTracesSayWhatTheyAreAbout(t *testing.T) {
 
 func newTalk(t *testing.T) *talk {
 	t.Helper()
-	k := &talk{t: t, hub: borrow(t, pool.Hub), edge: borrow(t, pool.Remote), pages: fleettest.FreeAddress(t), spans: newCollector(t)}
+	k := &talk{t: t, hub: fleettest.Borrow(t, pool.Hub), edge: fleettest.Borrow(t, pool.Remote), pages: fleettest.FreeAddress(t), spans: newCollector(t)}
 	var err error
 	k.proxy, err = fault.New(k.edge.Server())
 	must(t, err)

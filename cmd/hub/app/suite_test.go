@@ -71,16 +71,7 @@ func newHub(t *testing.T) *hub {
 // newHubIn returns a clean cluster.
 func newHubIn(t *testing.T, r pool.Role) *hub {
 	t.Helper()
-	lender := fleettest.Lender()
-	c, err := lender.Take(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
-			t.Logf("the API server is not used again: %v", err)
-		}
-	})
+	c := fleettest.Borrow(t, r)
 	return &hub{Client: clientFor(t, c), t: t, cluster: c}
 }
 

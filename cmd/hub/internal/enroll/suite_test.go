@@ -53,7 +53,7 @@ func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 // ends.
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
-	s := &site{hub: borrow(t, pool.Hub), remote: borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
+	s := &site{hub: fleettest.Borrow(t, pool.Hub), remote: fleettest.Borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
 	for name, c := range map[string]*fleet.Cluster{"hub": s.hub, "remote": s.remote} {
 		admin, err := access.New(name, c.Config())
 		must(t, err)
@@ -74,20 +74,6 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 		}
 	})
 	return s
-}
-
-// borrow returns a clean cluster that no other test uses.
-func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
-	t.Helper()
-	lender := fleettest.Lender()
-	c, err := lender.Take(t.Context(), r)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
-			t.Logf("the API server is not used again: %v", err)
-		}
-	})
-	return c
 }
 
 func must(t *testing.T, err error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -37,7 +38,7 @@ type site struct {
 
 func newSite(t *testing.T, all ...rules.Rule) *site {
 	t.Helper()
-	hub, remote := borrow(t, pool.Hub), borrow(t, pool.Remote)
+	hub, remote := fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote)
 	s := &site{t: t, hub: reach(t, hub), remote: reach(t, remote)}
 	s.create(s.remote, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
 	for _, name := range []string{"source", "for-edge", "target"} {

@@ -29,7 +29,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -70,20 +69,6 @@ func clientFor(t *testing.T, config *rest.Config) client.Client {
 	t.Cleanup(http.CloseIdleConnections)
 	c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: http})
 	must(t, err)
-	return c
-}
-
-// borrow returns a clean cluster that no other test uses.
-func borrow(t *testing.T, r pool.Role) *fleet.Cluster {
-	t.Helper()
-	lender := fleettest.Lender()
-	c, err := lender.Take(t.Context(), r)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := lender.GiveBack(context.WithoutCancel(t.Context()), c); err != nil {
-			t.Logf("the API server is not used again: %v", err)
-		}
-	})
 	return c
 }
 
