@@ -38,6 +38,13 @@ func TestScripts(t *testing.T) {
 	playScripts(t, "script", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
 }
 
+// The scripts in testdata/runners list and drain replicas.
+func TestScripts_Runners(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/tests TestHub")
+	t.Parallel()
+	playScripts(t, "runners", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
+}
+
 // The scripts in testdata/lasting need the controller of tokens that do not expire.
 func TestScripts_LastingTokens(t *testing.T) {
 	fleettest.Slow(t, "nothing: only kube-controller-manager issues tokens that do not expire")

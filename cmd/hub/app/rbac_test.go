@@ -223,7 +223,7 @@ func (h *hub) expectByName(config *rest.Config) {
 		h.must(h.Delete(h.t.Context(), other))
 	}
 	all := []client.Object{&coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")}}
-	for _, name := range cluster.JournalNames() {
+	for _, name := range append(cluster.JournalNames(), cluster.HoldsName) {
 		part := &corev1.ConfigMap{ObjectMeta: key(name)}
 		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
 		all = append(all, part)

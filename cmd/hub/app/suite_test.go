@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +34,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
-	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -86,16 +84,6 @@ func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdo
 		Args: append([]string{"hub"}, args...), Stdout: &out, Stderr: &problems, Modules: modules,
 	})
 	return code, out.String(), problems.String()
-}
-
-// output runs a command of the stock hub, and returns what it prints.
-func (h *hub) output(args ...string) string {
-	h.t.Helper()
-	code, out, problems := h.execute(modules.All(), args...)
-	if code != 0 {
-		h.t.Fatalf("hub %s: exit status %d: %s", strings.Join(args, " "), code, problems)
-	}
-	return out
 }
 
 // kubeconfigOf returns the path of a kubeconfig.

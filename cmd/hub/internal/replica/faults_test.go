@@ -69,27 +69,6 @@ func TestReplica_DrainWaitsForWrites(t *testing.T) {
 	w.expectShared(b)
 }
 
-// The apps of some Clusters cannot be built. Their shards stay with the holder while it is live, and when it has ended,
-// another replica takes them: it does not wait for the apps.
-func TestReplica_TakesWhileItWarms(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, fewShards)
-	a := w.start("a", func(o *Options) { o.LeaveTimeout = o.Timing.Duration })
-	w.expectShared(a)
-	incarnation := w.incarnation("a")
-	b := w.build("b")
-	b.slow.Store(true)
-	b.run()
-	eventually(t, "b builds apps", func() bool { return b.count("warming") > 0 })
-	w.awaitRenewals("b")
-	if n := b.held(); n > 0 && w.incarnation("a") == incarnation {
-		t.Errorf("b holds %d shards whose apps are not built", n)
-	}
-	a.set(fault.Refuse())
-	w.expectShared(b)
-	eventually(t, "the apps of all shards are started", func() bool { return b.count("started") == fewShards })
-}
-
 // Builds and drains of apps that fail are repeated.
 func TestReplica_RunnerFails(t *testing.T) {
 	t.Parallel()

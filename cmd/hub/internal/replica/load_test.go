@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
-	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
 // counting counts the requests of a replica.
@@ -84,63 +81,4 @@ func TestReplica_AtRest(t *testing.T) {
 	})
 	r, _, _ := sum(counts)
 	t.Logf("%.1f requests in a second with a renewal every %s", float64(r-renewals)/time.Since(began).Seconds(), quick().Retry)
-}
-
-// BenchmarkReplica measures three replicas with 128 shards and the default timing: the load at rest, the loss of a replica,
-// and an orderly end.
-func BenchmarkReplica(b *testing.B) {
-	for b.Loop() {
-		w := newWorld(b, shards.DefaultCount)
-		replicas, counts := w.startCounted(func(o *Options) { o.Timing = shards.Timing{} }, "a", "b", "c")
-		began := time.Now()
-		w.expectShared(replicas...)
-		b.ReportMetric(time.Since(began).Seconds(), "s/start")
-
-		before, _, others := sum(counts)
-		began = time.Now()
-		<-time.After(30 * time.Second)
-		renewals, _, therest := sum(counts)
-		b.ReportMetric(float64(renewals-before)/time.Since(began).Seconds(), "renewals/s")
-		b.ReportMetric(float64(therest-others)/time.Since(began).Seconds(), "others/s")
-
-		_, _, others = sum(counts)
-		began = time.Now()
-		replicas[0].set(fault.Refuse())
-		w.expectShared(replicas[1:]...)
-		b.ReportMetric(time.Since(began).Seconds(), "s/loss")
-		gap, _ := w.longestGap(began)
-		b.ReportMetric(gap.Seconds(), "s/loss-gap")
-		_, _, therest = sum(counts[1:])
-		b.ReportMetric(float64(therest-others+counts[0].therest.Load()), "requests/loss")
-
-		began = time.Now()
-		must(b, replicas[1].end())
-		w.expectShared(replicas[2])
-		b.ReportMetric(time.Since(began).Seconds(), "s/leave")
-		gap, _ = w.longestGap(began)
-		b.ReportMetric(gap.Seconds(), "s/leave-gap")
-		replicas[0].set(fault.Pass())
-	}
-}
-
-// BenchmarkReplica_Gate measures the gate, which each write asks.
-func BenchmarkReplica_Gate(b *testing.B) {
-	uids := uidsOf(shards.DefaultCount)
-	r, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Namespace: "hub", Name: "a", Runner: &process{}})
-	must(b, err)
-	l, now := newLife(r), present()
-	l.machine.SeeOwn(shards.Lease{Version: "1"}, now)
-	now.Wall, now.Monotonic = now.Wall.Add(time.Hour), now.Monotonic.Add(time.Hour) // The gate stays open.
-	l.machine.Renewed(shards.Lease{Incarnation: l.me.Incarnation, Version: "2"}, now)
-	for shard := range uids {
-		l.machine.SeeRecord(shard, shards.Record{Holder: l.me, Epoch: 1, Version: "3"})
-	}
-	r.life.Store(l)
-	b.RunParallel(func(pb *testing.PB) {
-		for i := 0; pb.Next(); i++ {
-			if _, err := r.Gate(uids[i%len(uids)]); err != nil {
-				b.Error(err)
-			}
-		}
-	})
 }

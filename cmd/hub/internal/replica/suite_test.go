@@ -31,13 +31,13 @@ func quick() shards.Timing {
 	return shards.Timing{Duration: 3 * time.Second, Deadline: 2 * time.Second, Retry: 400 * time.Millisecond}
 }
 
-func eventually(t testing.TB, what string, check func() bool) {
+func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
 	g := gomega.NewGomega(func(message string, _ ...int) { t.Helper(); t.Fatalf("%s: %s", what, message) })
 	g.Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.BeTrue())
 }
 
-func must(t testing.TB, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 
 // world is an installation in a namespace of its own, and an audit of the gates of all its replicas.
 type world struct {
-	t         testing.TB
+	t         *testing.T
 	cluster   *fleet.Cluster
 	kube      kubernetes.Interface
 	namespace string
@@ -45,12 +45,12 @@ type term struct {
 }
 
 // newWorld returns an installation on the shared API server.
-func newWorld(t testing.TB, count int) *world {
+func newWorld(t *testing.T, count int) *world {
 	t.Helper()
 	return newWorldOn(t, fleettest.Cluster(t, "hub"), count)
 }
 
-func newWorldOn(t testing.TB, cluster *fleet.Cluster, count int) *world {
+func newWorldOn(t *testing.T, cluster *fleet.Cluster, count int) *world {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(cluster.Config())
 	must(t, err)
