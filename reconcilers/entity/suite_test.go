@@ -33,6 +33,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(6)
 	os.Exit(hubtest.Main(m))
 }
 

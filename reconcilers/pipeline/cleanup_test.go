@@ -26,7 +26,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	const objects = 4
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "deregistered")
-	s := siteIn(t, remote)
+	s := siteIn(t, remote.Config())
 	var j sitetest.Journal
 	keep := func(ctx context.Context, _ *Widget) error {
 		pipeline.FlowFrom(ctx).KeepFinalizer("not yet")

@@ -72,7 +72,7 @@ func TestModule_InARemote(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "remote")
-	s := siteIn(t, remote)
+	s := siteIn(t, remote.Config())
 	newSet := func(p registry.Remote) (pipeline.Set[*Widget], error) {
 		set := every(&part{name: string(p.Name), journal: &j})
 		var err error

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
@@ -218,8 +219,12 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 // D7: the process exited after eight errors of the informer, counted over its whole life.
 func TestD7_OutagesEndNothing(t *testing.T) {
 	t.Parallel()
-	cluster := fleettest.Cluster(t, "outages")
-	s := siteIn(t, cluster)
+	config := fleettest.Cluster(t, "hub").Config()
+	proxy, err := fault.New(config.Host)
+	must(t, err)
+	t.Cleanup(proxy.Close)
+	config.Host = "https://" + proxy.Addr()
+	s := siteIn(t, config)
 	var j sitetest.Journal
 	var broken atomic.Bool
 	s.start(pipeline.Options[*Widget]{Resync: 20 * time.Millisecond}, every(&part{
@@ -232,7 +237,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 	}))
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
-	must(t, cluster.Kill())
+	must(t, proxy.Set(fault.Refuse()))
 	broken.Store(true) // From here on every pass must write, and every write fails.
 	before := j.Count("create p")
 	s.Eventually(func() error {
@@ -241,7 +246,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, cluster.Restart(t.Context()))
+	must(t, proxy.Set(fault.Pass()))
 	s.expectSoon("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 }
 

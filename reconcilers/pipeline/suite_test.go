@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
@@ -44,12 +44,12 @@ type site struct{ *sitetest.Site }
 // newSite returns a namespace of the cluster that the tests share.
 func newSite(t testing.TB) *site {
 	t.Helper()
-	return siteIn(t, fleettest.Cluster(t, "hub"))
+	return siteIn(t, fleettest.Cluster(t, "hub").Config())
 }
 
-func siteIn(t testing.TB, cluster *fleet.Cluster) *site {
+func siteIn(t testing.TB, config *rest.Config) *site {
 	t.Helper()
-	s := &site{sitetest.New(t, cluster.Config(), scheme(t))}
+	s := &site{sitetest.New(t, config, scheme(t))}
 	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
 	defer cancel()
 	must(t, pipeline.EnsureCRD(ctx, s, crd("widgets", "Widget")))
