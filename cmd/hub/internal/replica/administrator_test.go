@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // late is by how much a busy machine may delay a replica. The model has the time without a writer on an idle machine.
@@ -15,6 +16,7 @@ const late = 20 * time.Second
 // An administrator deletes the Lease of a replica. The incarnation ends, and the replica continues with another one. No two gates of
 // a shard are open at a time. The model has the other changes of administrators.
 func TestReplica_LeaseOfAnAdministrator(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/shards TestMachine_Absence")
 	t.Parallel()
 	w := newWorld(t, fewShards)
 	requests := &counting{name: "b"}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // counting counts the requests of a replica.
@@ -45,13 +46,13 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // startCounted starts replicas whose requests are counted.
-func (w *world) startCounted(change func(*Options), names ...string) ([]*process, []*counting) {
+func (w *world) startCounted(names ...string) ([]*process, []*counting) {
 	var processes []*process
 	var counts []*counting
 	for _, name := range names {
 		c := &counting{name: name}
 		counts = append(counts, c)
-		processes = append(processes, w.start(name, c.wrap, change))
+		processes = append(processes, w.startUnhurried(name, c.wrap))
 	}
 	return processes, counts
 }
@@ -65,9 +66,10 @@ func sum(counts []*counting) (renewals, watches, therest int64) {
 
 // While nothing changes, a replica sends its renewals and nothing else: neither records nor the assignment cost requests.
 func TestReplica_AtRest(t *testing.T) {
+	fleettest.Slow(t, "nothing: only many renewals show that no other requests are sent")
 	t.Parallel()
 	w := newWorld(t, shards.DefaultCount)
-	replicas, counts := w.startCounted(func(*Options) {}, "a", "b", "c")
+	replicas, counts := w.startCounted("a", "b", "c")
 	w.expectShared(replicas...)
 	const enough = 15 // renewals of three replicas
 	renewals, watches, therest := sum(counts)

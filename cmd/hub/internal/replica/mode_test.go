@@ -82,11 +82,13 @@ func (m *modeSwitch) turnOff() {
 	m.end()
 }
 
-// observe returns the names that an Observer finds running.
+// observe returns the names that an Observer finds running, or an error in their place: on a busy machine a response is late.
 func (w *world) observe(o *Observer) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
-	must(w.t, err)
+	if err != nil {
+		return []string{err.Error()}
+	}
 	return names
 }
 

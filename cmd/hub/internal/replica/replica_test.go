@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // Three replicas share the shards. A replica that leaves hands all of its shards over to replicas that are warm.
 func TestReplica_ShareAndLeave(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_WarmAndPromiseAreNeeded")
 	t.Parallel()
 	w := newWorld(t, fewShards)
 	a, b, c := w.startUnhurried("a"), w.startUnhurried("b"), w.startUnhurried("c")
@@ -31,6 +33,7 @@ func TestReplica_ShareAndLeave(t *testing.T) {
 // A replica without contact closes its gates before another replica opens them, and gets shards again when the contact is
 // back, with another incarnation.
 func TestReplica_Killed(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/replica TestReplica_LeaseOfAnAdministratorWithoutContact")
 	t.Parallel()
 	w := newWorld(t, fewShards)
 	a, b := w.start("a"), w.start("b")

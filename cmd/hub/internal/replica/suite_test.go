@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	fleettest.AtOnce(4)
+	fleettest.AtOnce(6)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
