@@ -22,7 +22,7 @@ import (
 //nolint:paralleltest // It counts the goroutines of the process.
 func TestRegistry_GoroutinesOfARemote(t *testing.T) {
 	_, config := remote(t, "one")
-	const remotes = 10
+	const remotes = 4
 	for _, c := range []struct{ controllers, most int }{{1, 16}, {4, 16 + 3*4}} {
 		t.Run(fmt.Sprintf("%d controllers", c.controllers), func(t *testing.T) {
 			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{watchers(c.controllers)} })

@@ -31,7 +31,7 @@ func (l *logLines) log() logr.Logger {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lines = append(l.lines, line)
-	}, funcr.Options{})
+	}, funcr.Options{Verbosity: 1})
 }
 
 // with returns the lines that have a text.

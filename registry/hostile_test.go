@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -199,7 +200,6 @@ type hostileSuite struct {
 	registry  *registry.Registry
 	neighbour *neighbour
 	upstream  []byte
-	lines     []string // of the report
 }
 
 func newHostileSuite(t *testing.T, limits registry.Limits) *hostileSuite {
@@ -215,7 +215,7 @@ func newHostileSuite(t *testing.T, limits registry.Limits) *hostileSuite {
 	}
 }
 
-// check fails the test if the neighbour was slowed down, or if an app did not end. It logs a table of the scripts.
+// check fails the test if the neighbour was slowed down, or if an app did not end.
 func (s *hostileSuite) check(t *testing.T) {
 	t.Helper()
 	within := noticed
@@ -226,8 +226,6 @@ func (s *hostileSuite) check(t *testing.T) {
 	if got := s.registry.Zombies(); got != 0 {
 		t.Errorf("%d apps of hostile remotes have not ended", got)
 	}
-	slices.Sort(s.lines)
-	t.Logf("script | fate | peak growth of the heap | requests, lies | message\n%s", strings.Join(s.lines, "\n"))
 }
 
 // runAll registers a remote for each script at the same time, waits until each has its fate, and stops them.
@@ -252,16 +250,6 @@ func (s *hostileSuite) runAll(t *testing.T, scripts []hostile.Script) {
 	grown := heap.stop()
 	if grown > maxHeap {
 		t.Errorf("the heap grew by %d MiB during %q, want %d", grown>>20, scripts[0].Name, maxHeap>>20)
-	}
-	for _, one := range remotes {
-		share := "-"
-		if len(remotes) == 1 {
-			share = fmt.Sprintf("%d MiB", grown>>20)
-		}
-		s.lines = append(s.lines, one.line(share))
-	}
-	if len(remotes) > 1 {
-		s.lines = append(s.lines, fmt.Sprintf("%-32s | %d scripts | %d MiB", "(together)", len(remotes), grown>>20))
 	}
 }
 
@@ -358,8 +346,45 @@ func (h *hostileRemote) stop(t *testing.T) {
 	h.server.Close()
 }
 
-func (h *hostileRemote) line(grown string) string {
-	stats := h.server.Stats()
-	return fmt.Sprintf("%-32s | %-28s | %7s | %4d, %4d | %.100s",
-		h.script.Name, fateOf(h.last), grown, stats.Requests, stats.Lies, h.last.Message)
+// heapWatch samples the size of the heap.
+type heapWatch struct {
+	before, peak uint64
+	end          chan struct{}
+	ended        chan struct{}
+}
+
+// heapEvery is the time between two samples of the heap.
+const heapEvery = 20 * time.Millisecond
+
+// watchHeap starts to sample the heap after a garbage collection.
+func watchHeap() *heapWatch {
+	runtime.GC()
+	w := &heapWatch{before: heapInUse(), end: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		tick := time.NewTicker(heapEvery)
+		defer tick.Stop()
+		for {
+			w.peak = max(w.peak, heapInUse())
+			select {
+			case <-tick.C:
+			case <-w.end:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// stop returns the maximum growth of the heap in bytes.
+func (w *heapWatch) stop() int64 {
+	close(w.end)
+	<-w.ended
+	return int64(w.peak) - int64(w.before)
+}
+
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
 }

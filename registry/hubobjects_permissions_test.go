@@ -3,7 +3,6 @@
 package registry_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -121,45 +120,4 @@ func TestHubObjects_Denied(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// Labeled Secrets are delivered, and none of them from the namespace of the credentials, also where the module may read it.
-func TestHubObjects_Secrets(t *testing.T) {
-	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	test, credentials := unique("secrets"), unique("credentials")
-	namespaceNamed(t, hub, credentials)
-	for _, namespace := range []string{credentials, "default"} {
-		if err := hub.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: test, Labels: map[string]string{"of": test, route: "one"},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	apps := make(chan registry.Remote, 1)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.CredentialsNamespace = credentials
-		o.Modules = []registry.Module{registry.NewModule("watcher", registry.ModuleOptions{
-			HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
-			Remote:   fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
-	_, config := remote(t, "one")
-	spawn(t, r, "one", config)
-	selected := objectsFor(test)
-	selected.Object = &corev1.Secret{}
-	secrets, err := (<-apps).HubObjects.Watch(selected, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all corev1.SecretList
-	if err := secrets.List(t.Context(), &all); err != nil || len(all.Items) != 1 || all.Items[0].Namespace != "default" {
-		t.Errorf("got %v, %+v, want the Secret in default", err, all.Items)
-	}
-	if err := r.Stop(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
-	if err := secrets.List(t.Context(), &all); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("list after the end of the app: %v", err)
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
@@ -105,34 +104,5 @@ func TestMetrics(t *testing.T) {
 		if left := seriesOf(t, all, "cluster", string(name)); len(left) > 0 {
 			t.Errorf("got series of %s after its stop: %v", name, left)
 		}
-	}
-}
-
-// Aggregated metrics, which are for thousands of remotes, have no series of a single remote.
-func TestMetrics_Aggregated(t *testing.T) {
-	t.Parallel()
-	_, config := remote(t, "one")
-	all := prometheus.NewRegistry()
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Metrics, o.Modules, o.AggregateMetrics = all, []registry.Module{watcher()}, true
-	})
-	spawn(t, r, "one", config)
-	spawn(t, r, "two", config)
-	err := r.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {
-		return c.List(ctx, &corev1.NamespaceList{})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := metric(t, all, "clusterfx_modules", map[string]string{"module": "watcher", "state": "Running"}); got != 2 {
-		t.Errorf("got %v running modules, want 2", got)
-	}
-	for _, name := range []string{"one", "two"} {
-		if found := seriesOf(t, all, "cluster", name); len(found) > 0 {
-			t.Errorf("got series of %s: %v, want 0", name, found)
-		}
-	}
-	if got := metric(t, all, "clusterfx_remote_requests_total", map[string]string{"cluster": "", "code": "2xx"}); got < 4 {
-		t.Errorf("got %v requests of all remotes, want 4 or more", got)
 	}
 }

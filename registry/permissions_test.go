@@ -129,52 +129,6 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	}
 }
 
-// With spec.namespaces, a permission in each of the namespaces suffices, and a missing permission is named with its
-// namespace.
-func TestRules_InNamespaces(t *testing.T) {
-	t.Parallel()
-	c, _ := remote(t, "one")
-	config := limited(t, c, "in-namespaces", rule("namespaces", "get"))
-	admin := clientFor(t, c)
-	var namespaces []string
-	for range 2 {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rights-"}}
-		if err := admin.Create(t.Context(), namespace); err != nil {
-			t.Fatal(err)
-		}
-		namespaces = append(namespaces, namespace.Name)
-		role := &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Name: "reader", Namespace: namespace.Name},
-			Rules:      []rbacv1.PolicyRule{rule("configmaps", "get", "list", "watch")},
-		}
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: role.ObjectMeta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "in-namespaces"}},
-		}
-		for _, object := range []client.Object{role, binding} {
-			if err := admin.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	config.Namespaces = namespaces
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{
-			registry.NewModule("reader", registry.ModuleOptions{Rules: []rbacv1.PolicyRule{rule("configmaps", "list")}}),
-			registry.NewModule("writer", registry.ModuleOptions{Rules: []rbacv1.PolicyRule{rule("configmaps", "create")}}),
-		}
-	})
-	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "reader", state.ModuleRunning, state.ReasonRunning)
-	waiting := expectModule(t, r, "a", "writer", state.ModuleWaiting, state.ReasonRightsMissing)
-	for _, namespace := range namespaces {
-		if want := "create configmaps in " + namespace; !strings.Contains(waiting.Message, want) {
-			t.Errorf("got no %q in message: %s", want, waiting.Message)
-		}
-	}
-}
-
 // If no module declares permissions, no access review is sent, and the condition Authorized is not set.
 func TestRules_NoneDeclared(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -175,32 +173,6 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("Stop of an unreachable remote took %s, want 5s at most", took)
-	}
-}
-
-func TestRegistry_OutageAndReturn(t *testing.T) {
-	t.Parallel()
-	var c counter
-	one := fleettest.Cluster(t, "one")
-	proxy, config := behindProxy(t, one, one.Kubeconfig())
-	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
-	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
-	spawn(t, r, "one", config)
-
-	for reason, fault := range map[string]network.Fault{"Unreachable": network.Refuse(), "TimedOut": network.Blackhole()} {
-		before, _ := r.Status("one")
-		if err := proxy.Set(fault); err != nil {
-			t.Fatal(err)
-		}
-		expectState(t, r, "one", state.StateUnreachable, reason)
-		if err := proxy.Set(network.Pass()); err != nil {
-			t.Fatal(err)
-		}
-		after := expectState(t, r, "one", state.StateReady, state.ReasonReady)
-		if after.Epoch <= before.Epoch {
-			t.Errorf("%s: got epoch %d after %d, want a new epoch", reason, after.Epoch, before.Epoch)
-		}
-		expectSeenBy(t, one, newConfigMap(t, one), "one")
 	}
 }
 

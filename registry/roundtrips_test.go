@@ -193,10 +193,6 @@ func TestRegistry_RoundTripsBeforeTheFirstList(t *testing.T) {
 		"a middleware, which sees no request before the identity is known": {want: 2, change: func(o *registry.Options) {
 			o.Middleware = []registry.Middleware{{Name: "idle", Transport: unchanged}}
 		}},
-		"a middleware of other remotes": {want: 1, change: func(o *registry.Options) {
-			others := func(s registry.Status) bool { return s.Name != "trips" }
-			o.Middleware = []registry.Middleware{{Name: "idle", Transport: unchanged, Select: others}}
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -153,28 +152,6 @@ func TestRegistry_Warm(t *testing.T) {
 func listsOf(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		return r.URL.Path == path && (!isWatch(r) || r.URL.Query().Get("sendInitialEvents") == "true")
-	}
-}
-
-// The client of a warm remote is not lent out, and a lease ends when its remote is to be warm.
-func TestRegistry_WarmLendsNothing(t *testing.T) {
-	t.Parallel()
-	r := newRegistry(t, nil)
-	_, config := remote(t, "one")
-	spawn(t, r, "a", config)
-	err := r.WithClient(t.Context(), "a", func(ctx context.Context, _ client.Client) error {
-		ensureWarm(t, r, config, true)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
-	if !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("the lease ended with %v, want ErrStopped", err)
-	}
-	expectWarm(t, r)
-	err = r.WithClient(t.Context(), "a", func(context.Context, client.Client) error { return nil })
-	var notReady *registry.NotReadyError
-	if !errors.As(err, &notReady) || notReady.State != state.StateWarm || !errors.Is(err, registry.ErrNotReady) {
-		t.Errorf("WithClient on a warm remote: got error %v, want a NotReadyError with the state Warm", err)
 	}
 }
 

@@ -66,8 +66,8 @@ by all of them together.
 	F20  "CRD missing, installed, removed and installed again"; registry TestRegistry_MissingAPI
 	F21  "CRD missing, installed, removed and installed again"; not proven: in another version
 	F22  "aggregated API down"
-	F23  "API server killed"; TestFigure_Outages; registry TestRegistry_OutageAndReturn
-	F24  "network black-holed", "API server frozen"; TestFigure_Outages; registry TestRegistry_OutageAndReturn
+	F23  "API server killed"; TestFigure_Outages; registry TestRegistry_RoundTripsAfterAnOutage
+	F24  "network black-holed", "API server frozen"; TestFigure_Outages; registry/internal/probe TestConnection_FaultsBehindALoadBalancer
 	F25  "answers lost", "requests lost"; registry/internal/transport TestChain_Deadlines; that retries are idempotent is for modules to see to
 	F26  "connections reset again and again", "outages that follow each other";
 	     registry/internal/machine TestMachine_Flaps

@@ -14,7 +14,7 @@ The defects of the system that the registry follows:
 	D2   the names of controllers are used up, so that a second cluster, and a second start, fail:
 	     registry TestRegistry_RunsTheSameModuleInEveryRemote, TestRegistry_ProvidesWhatRemoteLists
 	D3   an unreachable cluster ends the process:
-	     registry TestRegistry_OutageAndReturn, TestRegistry_ModuleFailures
+	     registry TestRegistry_RoundTripsAfterAnOutage, TestRegistry_ModuleFailures
 	D4   one lock for all clusters is held across the network, hooks and callbacks:
 	     TestAncestor_OneLockForEverybody; registry TestRegistry_Leases
 	D5   a start returns before caches are filled:

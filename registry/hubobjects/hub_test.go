@@ -4,13 +4,11 @@ package hubobjects_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
-	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const cluster = "example.com/cluster"
@@ -54,141 +51,6 @@ func copies(secrets chan<- *hubobjects.Objects) registry.Module {
 		HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: reads}},
 		// The namespace of the credentials is among them, and left out.
 		HubNamespaces: []string{"default", hubv1.DefaultNamespace},
-	})
-}
-
-// everywhere is a module that copies the ConfigMaps of the hub with a label into every remote.
-func everywhere() registry.Module {
-	return registry.NewModule("everywhere", registry.ModuleOptions{
-		Remote: fx.Invoke(func(p registry.Remote) error {
-			configs, err := p.HubObjects.Watch(hubobjects.Selection{
-				Object: &corev1.ConfigMap{}, Route: hubobjects.All(),
-				Labels: labels.SelectorFromSet(labels.Set{"to": "everywhere"}),
-			})
-			if err != nil {
-				return err
-			}
-			return registry.ControllerManagedBy(p.Manager).Named("everywhere").
-				WatchesRawSource(configs.Requests()).Complete(&copier{hub: configs, remote: p.Client})
-		}),
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"},
-		}},
-		HubRules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
-		}},
-	})
-}
-
-// An object of a selection with the route All is copied into every remote, also into one that is registered later, and goes with
-// the object.
-func TestHub_All(t *testing.T) {
-	t.Parallel()
-	hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(everywhere()))
-	shared := func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "shared", Labels: map[string]string{"to": "everywhere"},
-		}}
-	}
-	hub.Create(shared())
-	remotes := []*hubtest.Remote{hub.Remote("a"), hub.Remote("b"), hub.AddRemote("c")}
-	for _, r := range remotes {
-		r.WaitFor(shared(), func() error { return nil })
-	}
-	hub.Delete(shared())
-	for _, r := range remotes {
-		r.WaitGone(shared())
-	}
-}
-
-// mirrored is the configuration of the module mirror: the namespace of the hub whose ConfigMaps it copies.
-type mirrored struct {
-	From string `json:"from"`
-}
-
-// mirror is a module that copies the ConfigMaps of a namespace of the hub into every remote. Its permissions follow from its
-// configuration, so that its app fails where it watches something else.
-func mirror(rules func(mirrored) registry.ConfigRules) registry.Module {
-	return registry.NewModule("mirror", registry.ModuleOptions{
-		Config:  registry.ConfigOf(func() mirrored { return mirrored{From: "default"} }),
-		RulesOf: registry.RulesOf(rules),
-		Remote: fx.Invoke(func(p registry.Remote, c mirrored) error {
-			configs, err := p.HubObjects.Watch(hubobjects.Selection{
-				Object: &corev1.ConfigMap{}, Route: hubobjects.All(), Namespaces: []string{c.From},
-				Labels: labels.SelectorFromSet(labels.Set{"to": "everywhere"}),
-			})
-			if err != nil {
-				return err
-			}
-			return registry.ControllerManagedBy(p.Manager).Named("mirror").
-				WatchesRawSource(configs.Requests()).Complete(&copier{hub: configs, remote: p.Client})
-		}),
-	})
-}
-
-// rules returns the permissions of the module mirror.
-func (c mirrored) rules() registry.ConfigRules {
-	on := func(verbs ...string) []rbacv1.PolicyRule {
-		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
-	}
-	return registry.ConfigRules{
-		Remote: on("get", "list", "watch", "create", "update", "delete"),
-		Hub:    []rbac.NamespacedRules{{Namespace: c.From, Rules: on("get", "list", "watch")}},
-	}
-}
-
-// A hub with the permissions that follow from the configuration, and no others, copies from the namespaces that the
-// configuration names for each remote. Authorized names a permission in a remote that only the configuration requires. The
-// app of a module whose permissions are those of another configuration fails, and says so.
-func TestHub_ConfigRules(t *testing.T) {
-	t.Parallel()
-	const config = `
-config: {from: platform}
-overrides:
-- selector:
-    matchLabels: {tier: edge}
-  config: {from: edges}
-`
-	in := func(namespace, name string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Labels: map[string]string{"to": "everywhere"},
-		}}
-	}
-	edge := func(c *hubv1.Cluster) { c.Labels = map[string]string{"tier": "edge"} }
-	expect := func(hub *hubtest.Hub, condition, text string) {
-		hub.Eventually(func() error {
-			found := meta.FindStatusCondition(hub.Remote("core").Cluster().Status.Conditions, condition)
-			if found == nil || found.Status != metav1.ConditionFalse || !strings.Contains(found.Message, text) {
-				return fmt.Errorf("the condition %s is %+v", condition, found)
-			}
-			return nil
-		})
-	}
-	t.Run("right", func(t *testing.T) {
-		t.Parallel()
-		hub := hubtest.New(t, hubtest.Remotes("core"), hubtest.Modules(mirror(mirrored.rules)), hubtest.ModuleConfig("mirror", config),
-			hubtest.DeclaredHubRights())
-		other := hub.AddRemote("edge", edge)
-		for _, namespace := range []string{"platform", "edges"} {
-			hub.Create(in(namespace, "of-"+namespace))
-		}
-		for remote, name := range map[*hubtest.Remote]string{hub.Remote("core"): "of-platform", other: "of-edges"} {
-			remote.WaitFor(in("default", name), func() error { return nil })
-		}
-	})
-	t.Run("not granted", func(t *testing.T) {
-		t.Parallel()
-		hub := hubtest.New(t, hubtest.Modules(mirror(mirrored.rules)), hubtest.ModuleConfig("mirror", config),
-			hubtest.DeclaredHubRights(), hubtest.Rules(rbac.RemoteRules[registry.Module]()...))
-		hub.AddRemote("core")
-		expect(hub, hubv1.ConditionAuthorized, "module mirror: get configmaps, list configmaps, watch configmaps, create configmaps")
-	})
-	t.Run("of another configuration", func(t *testing.T) {
-		t.Parallel()
-		wrong := func(mirrored) registry.ConfigRules { return mirrored{From: "default"}.rules() }
-		hub := hubtest.New(t, hubtest.Modules(mirror(wrong)), hubtest.ModuleConfig("mirror", config))
-		hub.AddRemote("core")
-		expect(hub, hubv1.ConditionReady, "module mirror does not declare the permission to get, list and watch configmaps in platform in the hub")
 	})
 }
 

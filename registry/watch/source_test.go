@@ -142,12 +142,8 @@ func TestRemotes_SilentOnes(t *testing.T) {
 	const remotes, silent = 6, 2
 	one := fleettest.Cluster(t, "one")
 	key := create(t, one, newConfigMap(t))
-	proxy := newProxy(t, one)
+	proxy, behind := behindProxy(t, one)
 	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
-	behind, err := proxy.Kubeconfig(one.Kubeconfig())
-	if err != nil {
 		t.Fatal(err)
 	}
 	var r record
@@ -157,7 +153,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 		name := state.ClusterName(fmt.Sprint("remote-", i))
 		config := configFor(t, one.Kubeconfig())
 		if i < silent {
-			config = configFor(t, behind)
+			config = behind
 		}
 		if err := h.remotes.Ensure(name, config); err != nil {
 			t.Fatal(err)
@@ -169,14 +165,21 @@ func TestRemotes_SilentOnes(t *testing.T) {
 	t.Logf("%d of %d remotes were watched after %s", remotes-silent, remotes, time.Since(began))
 }
 
-func newProxy(t *testing.T, c *fleet.Cluster) *fault.Proxy {
+// behindProxy returns a proxy of a cluster, and the configuration of a remote behind it whose outage is noticed soon.
+func behindProxy(t *testing.T, c *fleet.Cluster) (*fault.Proxy, state.Desired) {
 	t.Helper()
 	p, err := fault.New(c.Server())
 	if err != nil {
 		t.Fatalf("start a proxy: %v", err)
 	}
 	t.Cleanup(p.Close)
-	return p
+	behind, err := p.Kubeconfig(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := configFor(t, behind)
+	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
+	return p, config
 }
 
 // When a remote is back, its objects make requests again, and so do objects that were deleted meanwhile.
@@ -184,15 +187,9 @@ func TestRemotes_ComesBack(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
 	stays, goes := create(t, one, newConfigMap(t)), create(t, one, newConfigMap(t))
-	proxy := newProxy(t, one)
-	behind, err := proxy.Kubeconfig(one.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy, config := behindProxy(t, one)
 	r := record{}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t), TellLost: true}, &corev1.ConfigMap{}))
-	config := configFor(t, behind)
-	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	if err := h.remotes.Ensure("one", config); err != nil {
 		t.Fatal(err)
 	}
@@ -233,11 +230,7 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
 	key := create(t, one, newConfigMap(t))
-	proxy := newProxy(t, one)
-	behind, err := proxy.Kubeconfig(one.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy, config := behindProxy(t, one)
 	var failing atomic.Bool
 	r := record{do: func(_ context.Context, request watch.Request) error {
 		if failing.Load() && request.NamespacedName == key {
@@ -246,8 +239,6 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 		return nil
 	}}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
-	config := configFor(t, behind)
-	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	if err := h.remotes.Ensure("one", config); err != nil {
 		t.Fatal(err)
 	}

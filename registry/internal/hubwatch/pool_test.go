@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -297,55 +295,5 @@ func TestPool_Emptied(t *testing.T) {
 		if !ok || grave.Seen != seen || grave.Object.GetName() != name {
 			t.Errorf("%s: tombstone %+v, %t", name, grave, ok)
 		}
-	}
-}
-
-// Many apps and objects cost one informer, and one call of an app for each object.
-func TestPool_Fleet(t *testing.T) {
-	t.Parallel()
-	const apps, objects = 100, 1000
-	hub, test := fleettest.Cluster(t, "hub"), "fleet-"+rand.String(5)
-	l, c := newLine(t, hub), clientOf(t, hub)
-	p := newPool(t, l)
-	var creating sync.WaitGroup
-	for worker := range 20 {
-		creating.Go(func() {
-			for i := worker; i < objects; i += 20 {
-				obj := configMap("default", fmt.Sprintf("%s-%05d", test, i), test, fmt.Sprintf("app-%d", i%apps))
-				if err := c.Create(t.Context(), obj); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	creating.Wait()
-	var working sync.WaitGroup
-	calls := make([]int, apps)
-	for i := range apps {
-		s := subscribe(t, p, configMaps(test), wants(byTo, fmt.Sprintf("app-%d", i)))
-		working.Go(func() {
-			listener := s.Listen()
-			for calls[i] < objects/apps {
-				select {
-				case <-listener.Changed():
-					calls[i] += len(listener.Take())
-				case <-s.Ended():
-					return
-				}
-			}
-			<-s.Synced()
-			calls[i] += len(listener.Take())
-		})
-	}
-	working.Wait()
-	sum := 0
-	for i, n := range calls {
-		if sum += n; n != objects/apps {
-			t.Errorf("app %d was called %d times, want %d", i, n, objects/apps)
-		}
-	}
-	if sum != objects || l.count("list configmaps")+l.count("watch configmaps") > 2 || p.Informers() != 1 {
-		t.Errorf("%d calls, %d lists, %d watches, %d informers", sum, l.count("list configmaps"), l.count("watch configmaps"), p.Informers())
 	}
 }

@@ -77,13 +77,16 @@ func TestCatalog_ConfigRules(t *testing.T) {
 	}
 	for range 3 {
 		for labels, want := range map[string][]string{"": {"base"}, "one": {"base", "one"}, "two": {"base", "two"}, "one two": {"base", "one", "two"}} {
-			desired := &state.Desired{Labels: map[string]string{}}
+			desired := &state.Desired{Labels: map[string]string{}, Namespaces: []string{"one", "two"}}
 			for _, label := range strings.Fields(labels) {
 				desired.Labels[label] = ""
 			}
 			q := all.Questions(desired)
 			if diff := cmp.Diff(want, resources(q.Rules[0].Rules)); diff != "" {
 				t.Errorf("%q: -want +got:\n%s", labels, diff)
+			}
+			if !slices.Equal(q.Namespaces, desired.Namespaces) {
+				t.Errorf("%q: the questions are about the namespaces %v", labels, q.Namespaces)
 			}
 			if again := all.Questions(desired); !reflect.DeepEqual(q, again) {
 				t.Errorf("%q: the questions are %+v and then %+v", labels, q, again)

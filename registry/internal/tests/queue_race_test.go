@@ -25,7 +25,7 @@ type cell struct {
 // on after that.
 func TestQueue_Concurrent(t *testing.T) {
 	t.Parallel()
-	const items, adders, adds, workers = 20, 8, 2000, 8
+	const items, adders, adds, workers = 20, 8, 500, 8
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[int](time.Microsecond, time.Millisecond)
 	q := queue.New("test", limiter, nil)
 	var cells [items]cell

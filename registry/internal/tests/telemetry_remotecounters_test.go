@@ -71,6 +71,20 @@ func seriesOf(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return all
 }
 
+// Aggregated metrics, which are for thousands of remotes, have no series of a single remote.
+func TestMetrics_Aggregated(t *testing.T) {
+	t.Parallel()
+	m := telemetry.NewMetrics(prometheus.NewRegistry(), true)
+	for _, name := range []string{"one", "two"} {
+		m.CountReconcile(name, "dns", "success")
+	}
+	for name, value := range seriesOf(t, m) {
+		if !strings.Contains(name, ` cluster=""`) || strings.Contains(name, "reconcile") && value != 2 {
+			t.Errorf("%s is %v, want series of all remotes together", name, value)
+		}
+	}
+}
+
 // Remotes count and are forgotten at the same time.
 func TestMetrics_ForgetAtOnce(t *testing.T) {
 	t.Parallel()
