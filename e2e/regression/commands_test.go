@@ -91,7 +91,7 @@ func TestCanary_Commands(t *testing.T) {
 	direct, path := clientFor(t, hub), filepath.Join(t.TempDir(), "hub")
 	must(t, os.WriteFile(path, hub.Kubeconfig(), 0o600))
 	scripts, shared := commandEchoes(), echoes()
-	for _, about := range []string{"probe", "unauthorized", "page", "redirect", "malformed", "version", "identity", "review", "renewal"} {
+	for _, about := range []string{"probe", "redirect", "malformed", "renewal"} {
 		scripts[about] = shared[about]
 	}
 	for _, about := range slices.Sorted(maps.Keys(scripts)) {

@@ -86,7 +86,8 @@ func (e *echo) leaks(text string) string {
 	return ""
 }
 
-// echoes are the ways to echo a token, by subject.
+// echoes are ways to echo a token, by subject: one for each component that reads a response. registry/kubeconfig and
+// registry/internal/decode have the tests of all forms of a response.
 func echoes() map[string]echoing {
 	everything := func(*http.Request) bool { return true }
 	maps := func(method string) func(*http.Request) bool {
@@ -97,45 +98,20 @@ func echoes() map[string]echoing {
 		return func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, end) }
 	}
 	return map[string]echoing{
-		"probe":        inStatus(http.StatusInternalServerError, everything),
-		"unauthorized": inStatus(http.StatusUnauthorized, everything),
-		"page":         when(everything, inPage),
-		"redirect":     when(everything, inRedirect),
-		"malformed":    when(everything, malformed),
-		"version":      when(ending("/version"), object(`{"major":"1","minor":"36","gitVersion":"v1.36-%s"}`, 60)),
-		"identity":     when(ending("/namespaces/kube-system"), object(`{"metadata":{"uid":%q}}`, 40)),
-		"discovery":    inStatus(http.StatusServiceUnavailable, ending("/apis")),
-		"group": when(ending("/apis"), object(`{"kind":"APIGroupList","apiVersion":"v1","groups":`+
-			`[{"name":%[1]q,"versions":[{"groupVersion":%[1]q,"version":%[1]q}]}]}`, 200)),
-		"list":      inStatus(http.StatusForbidden, reads),
-		"list-type": when(reads, inType),
-		"watch": when(reads, inWatch(object(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1",`+
-			`"status":"Failure","message":"SPOKEN %[1]s","reason":%[1]q,"code":403}}`, 200))),
-		"review":  inStatus(http.StatusInternalServerError, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "selfsubject") }),
-		"renewal": inStatus(http.StatusInternalServerError, ending("/token")),
-		"write":   inStatus(http.StatusUnprocessableEntity, writes),
-		"written": when(writes, inPage),
-		"kind":    when(writes, object(`{"kind":%[1]q,"apiVersion":%[1]q}`, 200)),
-		"failure": when(writes, object(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":500}`, 200)),
-		"type":    when(writes, inType),
-		"broken":  when(writes, malformed),
-
-		"write-time": when(writes, object(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"creationTimestamp":"SPOKEN %s"}}`, 200)),
-		"write-large": when(writes, object(`{"x":"`+large+`","kind":"Status","apiVersion":"v1","status":"Failure",`+
-			`"message":"SPOKEN %s","code":500}`, 200)),
-		"write-kind": when(writes, object(`{"x":"`+large+`","kind":"SPOKEN %[1]s","apiVersion":"v1"}`, 200)),
+		"probe":     inStatus(http.StatusInternalServerError, everything),
+		"redirect":  when(everything, inRedirect),
+		"malformed": when(everything, malformed),
+		"discovery": inStatus(http.StatusServiceUnavailable, ending("/apis")),
+		"renewal":   inStatus(http.StatusInternalServerError, ending("/token")),
 		"list-time": when(reads, object(`{"kind":"ConfigMapList","apiVersion":"v1","items":`+
 			`[{"metadata":{"name":"x","creationTimestamp":"SPOKEN %s"}}]}`, 200)),
-		"watch-time": when(reads, inWatch(object(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1",`+
-			`"metadata":{"name":"x","creationTimestamp":"SPOKEN %s"}}}`, 200))),
-		"watch-type": when(reads, inWatch(object(`{"type":"SPOKEN %s","object":{"kind":"ConfigMap","apiVersion":"v1"}}`, 200))),
-		"watch-kind": when(reads, inWatch(object(`{"type":"ADDED","object":{"kind":"SPOKEN %s","apiVersion":"v1"}}`, 200))),
+		"watch": when(reads, inWatch(object(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1",`+
+			`"status":"Failure","message":"SPOKEN %[1]s","reason":%[1]q,"code":403}}`, 200))),
+		"write":      inStatus(http.StatusUnprocessableEntity, writes),
+		"write-time": when(writes, object(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"creationTimestamp":"SPOKEN %s"}}`, 200)),
 		"told":       when(writes, object(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"echo":%q}}`, 1<<20)),
 	}
 }
-
-// large is longer than the part of a response that is kept.
-var large = strings.Repeat("x", 300<<10)
 
 func when(about func(*http.Request) bool, script echoing) echoing {
 	return func(w http.ResponseWriter, r *http.Request, token string) bool {
@@ -165,13 +141,6 @@ func inStatus(code int, about func(*http.Request) bool) echoing {
 		_ = json.NewEncoder(w).Encode(status)
 		return true
 	})
-}
-
-func inPage(w http.ResponseWriter, _ *http.Request, token string) bool {
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(http.StatusBadGateway)
-	_, _ = fmt.Fprintf(w, "<html>SPOKEN: Bad gateway: Authorization: Bearer %s</html>", token)
-	return true
 }
 
 func inRedirect(w http.ResponseWriter, _ *http.Request, token string) bool {
