@@ -69,7 +69,7 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 // stride is the distance between the requests at which commands are ended: with -short they are not ended at each request.
 func stride() int {
 	if testing.Short() {
-		return 9
+		return 24
 	}
 	return 1
 }
@@ -81,7 +81,7 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 	for _, lost := range []bool{false, true} {
 		first := 1
 		if lost && stride() > 1 {
-			first = 5 // other requests than before
+			first = 12 // other requests than before
 		}
 		for at, ended := first, true; ended; at += stride() {
 			name := fmt.Sprintf("request %d, lost=%t", at, lost)
