@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -148,45 +147,6 @@ func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error)
 		}
 		return nil
 	})
-}
-
-// Remotes are added and removed while events flow, and every event of the remaining remotes is seen.
-func TestProvider_RemotesComeAndGo(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./modules/multiclusterruntime TestProvider_FollowsEpochs")
-	stays := fleettest.Cluster(t, "one")
-	var r record
-	h := newHub(t, multiclusterruntime.Options{}, watching(t, &r))
-	h.register(t, "stays", stays.Kubeconfig())
-	var coming sync.WaitGroup
-	for i := range 4 {
-		coming.Go(func() {
-			name := registry.ClusterName(fmt.Sprint("comes-", i))
-			for range 5 {
-				if err := h.remotes.Ensure(name, configFor(t, stays.Kubeconfig())); err != nil {
-					t.Error(err)
-				}
-				if err := h.remotes.WaitReady(t.Context(), name); err != nil {
-					t.Error(err)
-				}
-				if err := h.remotes.Stop(t.Context(), name); err != nil {
-					t.Error(err)
-				}
-			}
-			h.register(t, name, stays.Kubeconfig())
-		})
-	}
-	var keys []client.ObjectKey
-	for range 50 {
-		keys = append(keys, create(t, stays))
-	}
-	coming.Wait()
-	for _, key := range keys {
-		r.expect(t, in("stays", key), 0)
-		for i := range 4 {
-			r.expect(t, in(multicluster.ClusterName(fmt.Sprint("comes-", i)), key), 0)
-		}
-	}
 }
 
 // A remote that was unreachable is engaged again, and its objects make requests again.

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
-	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
@@ -23,40 +22,6 @@ import (
 
 // soon is the time in which controllers must run on responsive remotes.
 const soon = 5 * time.Second
-
-// Three of eight remotes that are silent from the start do not delay the controller: it handles the other remotes
-// within seconds, and the hub still runs after the timeout of a start that waits for all remotes.
-func TestProvider_SilentFromTheBeginning(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./modules/multiclusterruntime TestProvider_ListsNeverAnswered")
-	const all, silent = 8, 3
-	c := fleettest.Cluster(t, "one")
-	key := create(t, c)
-	proxy, behind := newProxy(t, c)
-	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
-	var r record
-	h := newStoppedHub(t, multiclusterruntime.Options{}, watching(t, &r))
-	for i := range all {
-		kubeconf := c.Kubeconfig()
-		if i < silent {
-			kubeconf = behind
-		}
-		h.register(t, registry.ClusterName(nth(i)), kubeconf)
-	}
-	began := time.Now()
-	h.start()
-	for i := range all - silent {
-		r.expect(t, in(nth(silent+i), key), 0)
-	}
-	if took := time.Since(began); took > soon {
-		t.Errorf("controller ran on %d of %d remotes after %s", all-silent, all, took)
-	}
-	h.expectAlive(t, began, func() client.ObjectKey { return create(t, c) }, func(key client.ObjectKey) {
-		r.expect(t, in(nth(all-1), key), 0)
-	})
-}
 
 func nth(i int) multicluster.ClusterName { return multicluster.ClusterName(fmt.Sprint("remote-", i)) }
 
