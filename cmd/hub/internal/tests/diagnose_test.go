@@ -49,7 +49,7 @@ func (d *diagnosed) create(o client.Object, name, kind string, annotations map[s
 	must(d.t, d.Hub.Create(d.t.Context(), o))
 }
 
-// lease returns a Lease with a holder that was renewed some time ago.
+// leaseOf returns a Lease with a holder that was renewed some time ago.
 func leaseOf(holder string, ago time.Duration, seconds int32) *coordinationv1.Lease {
 	at := metav1.NewMicroTime(time.Now().Add(-ago))
 	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds}}
