@@ -290,7 +290,7 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The lock is renewed at the same time.
 				tunnel := s.get("a")
 				tunnel.Status.Locks = nil
-				return s.Status().Update(ctx, tunnel) // as a user would
+				return s.Status().Update(t.Context(), tunnel) // as a user would
 			}))
 			<-ctx.Done()
 			return done, nil
