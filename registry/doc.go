@@ -226,7 +226,7 @@ measures JSON by its shape, and protobuf through the types that it is decoded to
 discovery documents and the pages of a list have limits of their own, and all responses of an app together arrive no faster
 than they can be decoded. A watch without any event or bookmark for three minutes is restarted. A request tries few
 connections. The log messages of client-go about responses are cut and rate-limited. TestHostile runs a hundred and twenty
-servers that violate the protocol.
+servers that violate the protocol, and with -short one of each kind.
 
 # Why it is built this way
 
