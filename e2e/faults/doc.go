@@ -102,7 +102,7 @@ by all of them together.
 	     registry/liveness TestPulse_Starved
 	F53  cmd/hub TestRun_HubAway
 	F54  cmd/hub/app TestRun_LostLease; cmd/hub/internal/lease TestCandidacy_Silence
-	F55  cmd/hub TestRun_KilledAtRandomMoments; hubtest TestHub_Restart
+	F55  cmd/hub TestRun_KilledAtRandomMoments; hubtest TestHub
 	F56  cmd/hub/app TestRun_Standby; cmd/hub TestRun_SIGTERMWithManyRemotes
 	F57  cmd/hub TestFreeze_DeposedLeaderWritesNothing
 	F58  not proven: two hubs of different clusters do not know of each other
@@ -114,7 +114,7 @@ by all of them together.
 	F63  not applicable: there is one version of the API and no release before it
 	F64  not proven: ten thousand; registry/internal/tests TestStarts_Order, TestStarts_Limits are about who may start when
 	F65  TestFigure_Restart, of two hundred; not proven: ten thousand
-	F66  registry TestRegistry_RemoveWhileStarting
+	F66  registry/internal/machine TestMachine_Histories
 	F67  TestFigure_Deregister; registry TestRegistry_RemoveEnds
 	F68  reconcilers/cluster TestCluster_DeletionOfWhatHangs; registry TestRegistry_RemoveEnds
 	F69  reconcilers/cluster TestCluster_DeletionFollowedByACluster;

@@ -63,7 +63,7 @@ func readProofs(t *testing.T, folder string) map[string]string {
 var (
 	quoted = regexp.MustCompile(`"([^"]+)"`)
 	// word matches a test, or the folder of the tests that follow.
-	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e|modules)(?:/\w+)*|\bTest\w+`)
+	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e|modules|hubtest)(?:/\w+)*|\bTest\w+`)
 )
 
 // checkNames checks that the tests that prove a row exist.

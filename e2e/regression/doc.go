@@ -30,13 +30,13 @@ The defects of the system that the registry follows:
 	     reconcilers/cluster TestCluster_Deletion; registry TestRegistry_RemoveEnds
 	D10  finalizers and conditions of others are overwritten, and the status is written although it is unchanged:
 	     reconcilers/cluster TestCluster_Deletion, TestCluster_StatusIsAppliedOnChangeOnly;
-	     reconcilers/clusterstatus TestConditionsOf_KeepTheTimeOfTheirLastTransition
+	     reconcilers/internal/tests TestConditionsOf_KeepTheTimeOfTheirLastTransition
 	D11  objects without a counterpart are deleted, also those of users:
 	     reconcilers/cluster TestRemovals_OfVanishedClusters; registry TestHubObjects_EmptiedHub
 	D12  errors are swallowed, a nil object panics, and a kind that is missing disables those after it:
 	     registry/internal/contain TestBreaker; registry TestSupervise_Not, TestRegistry_MissingAPI
 	D13  the status of the remote does not come back:
-	     modules/inventory TestInventory_FollowsTheNodes
+	     modules TestInventory_FollowsTheNodes
 	D14  a registration installs something:
 	     registry TestRegistry_NothingButQuestionsBeforeTheIdentity; cmd/hub/app TestRBAC_IsEnough
 	D15  the roles that are shipped do not suffice:
