@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -21,6 +22,7 @@ import (
 //
 //nolint:paralleltest // It counts the goroutines of the process.
 func TestRegistry_GoroutinesOfARemote(t *testing.T) {
+	fleettest.Slow(t, "./registry/internal/tests TestManager_HasNoOtherGoroutines")
 	_, config := remote(t, "one")
 	const remotes = 4
 	for _, c := range []struct{ controllers, most int }{{1, 16}, {4, 16 + 3*4}} {

@@ -212,7 +212,7 @@ func expectHeldAfter(t *testing.T, r *registry.Registry, deleted int) {
 // the rest is kept until the data is back.
 func TestHubObjects_EmptiedHub(t *testing.T) {
 	t.Parallel()
-	clusters := fleettest.Clusters(t, "hub", "empty-hub")
+	clusters := fleettest.Clusters(t, "hub", "two")
 	const objects = 30
 	l := newHubLine(t)
 	test := unique("emptied")
