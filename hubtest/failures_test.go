@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -194,6 +195,7 @@ func TestNew_Fails(t *testing.T) {
 
 // On a busy machine the app may start later than the patience allows: then the test retries with more.
 func TestNew_ModuleThatDoesNotStart(t *testing.T) {
+	fleettest.Slow(t, "./hubtest TestNew_Fails")
 	t.Parallel()
 	const failed = "module broken: Failed"
 	said := ""

@@ -73,6 +73,7 @@ func TestHubOptions(t *testing.T) {
 
 // The hub learns of a kind from its module, as in production.
 func TestCRDs(t *testing.T) {
+	fleettest.Slow(t, "./hubtest TestPool_Cleans")
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(polish()),
 		hubtest.HubCRDs(widgetCRDs), hubtest.RemoteCRDs(widgetCRDs), hubtest.Scheme(addWidgets))

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/examples/features"
 	"github.com/clusterfx/clusterfx/hubtest"
@@ -23,6 +24,7 @@ func flags(namespace string) *corev1.ConfigMap {
 
 // Feature flags reach all remotes, follow their program into another namespace, and go with their key.
 func TestFeatures(t *testing.T) {
+	fleettest.Slow(t, "./reconcilers/entity TestController_Follows")
 	t.Parallel()
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
