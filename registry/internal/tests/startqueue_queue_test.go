@@ -45,6 +45,7 @@ func TestStarts_Order(t *testing.T) {
 		ask("new", startqueue.RankNew)
 		ask("known", startqueue.RankKnown)
 		ask("known too", startqueue.RankKnown)
+		<-time.After(29 * time.Second) // After half a minute the suspects would not wait any longer.
 
 		var order []string
 		next := func() func() {
