@@ -47,7 +47,8 @@ SERVERS = go run ./e2e/servers $(COST)
 # The packages whose tests can start an API server, those that take longest first, since go test runs packages in the order of
 # its arguments. The race detector doubles what they cost: make test-all has it.
 LONGEST = ./cmd/hub ./registry ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
-FLEETS  = $(shell go list -test -f '{{range .Deps}}{{if eq . "github.com/clusterfx/clusterfx/e2e/fleet"}}{{$$.ImportPath}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p')
+FLEET  := github.com/clusterfx/clusterfx/e2e/fleet
+FLEETS  = $(FLEET) $(shell go list -test -f '{{range .Deps}}{{if eq . "$(FLEET)"}}{{$$.ImportPath}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p')
 ALL     = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 # How many packages are tested at once: tests with API servers wait a third of their time.
 AT_ONCE ?= 3

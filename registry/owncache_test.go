@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"go.uber.org/fx"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -195,6 +197,47 @@ func newOwn(t *testing.T, on *fleet.Cluster, selected bool) (name string) {
 		t.Fatal(err)
 	}
 	return one.Name
+}
+
+// A hub part with a cache of its own is Running on a hub that does not lead, and starts its work when the hub leads.
+func TestOwnCache_HubPartOnStandby(t *testing.T) {
+	t.Parallel()
+	const lease = "own-cache-standby"
+	c := fleettest.Cluster(t, "hub")
+	direct := clientFor(t, c)
+	other, long, now := "another-hub", int32(3600), metav1.NowMicro()
+	held := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: lease, Namespace: metav1.NamespaceDefault},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &long, AcquireTime: &now, RenewTime: &now},
+	}
+	if err := direct.Create(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = direct.Delete(context.WithoutCancel(t.Context()), held) })
+
+	var d diary
+	mgr := hubManager(t, c.Config(), func(o *ctrl.Options) {
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, lease, metav1.NamespaceDefault
+		o.LeaderElectionReleaseOnCancel = true
+	})
+	r, run, err := hubAppOf(t, mgr, registry.Options{}, registry.NewModule("own", registry.ModuleOptions{
+		Hub: fx.Invoke(func(m ctrl.Manager) error {
+			return addOwn(m, func(what string) { d.note(what, 0) }, func(name string) { d.note(name, 0) })
+		}),
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	expectPart(t, r, "own", state.ModuleRunning, "")
+	d.has(t, "cache 0", "helper 0")
+	if d.noted("work 0") {
+		t.Error("a runnable that needs leader election runs on a standby")
+	}
+	if err := direct.Delete(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	d.has(t, "work 0", newOwn(t, c, true)+" 0")
 }
 
 // A cluster that a module has added and whose cache does not sync prevents neither the start of the other modules nor

@@ -34,12 +34,25 @@ func hubAppWith(
 	t *testing.T, config *rest.Config, o registry.Options, options ...fx.Option,
 ) (r *registry.Registry, run func(), err error) {
 	t.Helper()
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
-	})
+	return hubAppOf(t, hubManager(t, config, func(*ctrl.Options) {}), o, options...)
+}
+
+// hubManager returns the manager of a hub.
+func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) ctrl.Manager {
+	t.Helper()
+	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
+	change(&o)
+	mgr, err := ctrl.NewManager(config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return mgr
+}
+
+func hubAppOf(
+	t *testing.T, mgr ctrl.Manager, o registry.Options, options ...fx.Option,
+) (r *registry.Registry, run func(), err error) {
+	t.Helper()
 	o.Policy, o.AllowDuplicates = policy, true
 	app := fx.New(fx.NopLogger, registry.FX, fx.Options(options...), fx.Populate(&r), fx.Supply(o),
 		fx.Provide(func() ctrl.Manager { return mgr }, func() logr.Logger { return testr.New(t) }),

@@ -22,6 +22,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
@@ -30,6 +33,7 @@ func main() {
 	if filepath.Base(os.Args[0]) == execName {
 		os.Exit(measure(os.Args[1:]))
 	}
+	ctrl.SetLogger(logr.Discard())
 	cost := flag.Bool("cost", false, "print the processor time of each package")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -83,7 +83,7 @@ func (p *Pool) lend(ctx context.Context, conn net.Conn, used func(string, time.D
 		err = out.Encode(replyTo(c.Do(ctx, action)))
 	}
 	result := p.GiveBack(context.WithoutCancel(ctx), c)
-	used(o.For, c.ProcessorTime()-before)
+	used(o.For, max(0, c.ProcessorTime()-before)) // A server that was killed counts no longer.
 	if err == nil {
 		_ = out.Encode(replyTo(result))
 	}

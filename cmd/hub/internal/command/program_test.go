@@ -15,16 +15,20 @@ import (
 func TestExecute_Failures(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"run --concurrency=0":                      "Error: --concurrency=0: use 1 or more\n",
-		"run --log-level=loud":                     "Error: unknown log level \"loud\": use debug, info, error\n",
-		"run --log-format=xml":                     "Error: unknown log format \"xml\": use json, console or auto\n",
-		"run --kubeconfig=/does/not/exist":         "say which it is with --kubeconfig and --context, or, without a cluster, run \"hub dev\"",
-		"run now":                                  "Error: hub run takes no arguments, and got \"now\"; see hub run --help for its flags\n",
-		"fly":                                      "Error: hub has no command \"fly\"; hub --help lists the commands\n",
-		"dev --clusters=0":                         "Error: --clusters=0: use 1 to 99\n",
-		"dev --provider=docker":                    "Error: --provider=\"docker\": use processes or kind\n",
-		"dev --provider=kind --nodes=3":            "Error: --nodes is for simulated Nodes",
-		"dev --detach --exit-after-ready":          "Error: --detach leaves everything running, and --exit-after-ready stops it: leave one of them out\n",
+		"run --concurrency=0":              "Error: --concurrency=0: use 1 or more\n",
+		"run --log-level=loud":             "Error: unknown log level \"loud\": use debug, info, error\n",
+		"run --log-format=xml":             "Error: unknown log format \"xml\": use json, console or auto\n",
+		"run --kubeconfig=/does/not/exist": "say which it is with --kubeconfig and --context, or, without a cluster, run \"hub dev\"",
+		"run now":                          "Error: hub run takes no arguments, and got \"now\"; see hub run --help for its flags\n",
+		"fly":                              "Error: hub has no command \"fly\"; hub --help lists the commands\n",
+		"dev --clusters=0":                 "Error: --clusters=0: use 1 to 99\n",
+		"dev --provider=docker":            "Error: --provider=\"docker\": use processes or kind\n",
+		"dev --provider=kind --nodes=3":    "Error: --nodes is for simulated Nodes",
+		"dev --detach --exit-after-ready":  "Error: --detach leaves everything running, and --exit-after-ready stops it: leave one of them out\n",
+		"dev --replicas=0":                 "--replicas=0: use 1 to 9",
+		"dev --replicas=10":                "--replicas=10: use 1 to 9",
+		// The token would be in the arguments of the replicas, which all users of the machine can read.
+		"dev --replicas=2 --nats":                  "--nats is for one replica",
 		"dev --nodes=-1 --timeout=0s --data-dir= ": "--data-dir is empty: name a folder\n",
 	} {
 		t.Run(args, func(t *testing.T) {
