@@ -39,11 +39,10 @@ controlplane: ## Build the Kubernetes binaries that tests and demo run (once, so
 	@cd e2e/controlplane && go run .
 
 # A test that fails is run twice more, alone. If it passes then, the run is green and prints FLAKE: repair the test in the same
-# change or in the next one.
-FLAKES  := $(CURDIR)/.flakes
-SUM     = $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary skipped --rerun-fails=2 --rerun-fails-report=$(FLAKES)
+# change or in the next one. See tools/tested.sh.
+export SUM = $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary skipped
 # Lends API servers to all test binaries of a run.
-SERVERS = go run ./e2e/servers $(COST)
+export SERVERS = go run ./e2e/servers $(COST)
 # The packages whose tests can start an API server, those that take longest first, since go test runs packages in the order of
 # its arguments. The race detector doubles what they cost: make test-all has it.
 LONGEST = ./cmd/hub ./registry ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
@@ -58,11 +57,6 @@ AT_ONCE ?= 3
 test test-all test-touched: export GORACE ?= atexit_sleep_ms=20
 # Fewer collections, for the compiler and the tests: memory for processor time. The lint of verify runs go vet.
 test test-all verify: export GOGC ?= 200
-# $(call run,PACKAGES,FLAGS) tests packages that share API servers.
-define run
-	$(SERVERS) $(SUM) --packages="$(1)" -- -vet=off $(2)
-	@sed 's/^/FLAKE /' $(FLAKES); rm -f $(FLAKES)
-endef
 # $(call nested,FLAGS) tests the nested modules.
 nested = @set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -vet=off $(1) ./...); fi; \
@@ -72,22 +66,21 @@ nested = @set -e; for m in $(filter-out .,$(MODULES)); do \
 test: controlplane ## Show each promise once, at the lowest level that can (ten minutes): real API servers, without the slow tests.
 	go build ./...
 	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out $(FLEETS),$(ALL))
-	$(call run,$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS)),-short -p $(AT_ONCE) -timeout $(TIMEOUT))
+	@tools/tested.sh "$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS))" -short -p $(AT_ONCE) -timeout $(TIMEOUT)
 	$(call nested,-short -timeout $(TIMEOUT))
 
 test-all: controlplane ## Run everything with the race detector: also the slow tests and the whole fault suite (hours; before a release).
-	$(call run,./...,-race -p 2 -timeout 4h)
+	tools/tested.sh ./... -race -p 2 -timeout 4h
 	$(call nested,-race -timeout $(TIMEOUT))
 
-# The newest commit that is not tested: that of the upstream branch, or the newest that is older than 12 hours.
 BASE    ?=
 # How long make test-touched may take, in seconds.
 BUDGET  ?= 900
 test-touched: controlplane ## Run the slow tests, too, of the packages that depend on a change (BASE: since which commit; BUDGET: seconds).
-	@SERVERS="$(SERVERS)" SUM="$(SUM)" FLAKES="$(FLAKES)" tools/touched.sh "$(BUDGET)" $(BASE)
+	@tools/touched.sh "$(BUDGET)" $(BASE)
 
 test-cost: COST = -cost
-test-cost: test ## Like make test, and print the processor time of each package.
+test-cost: test ## Like make test, and print the processor time of each package with API servers.
 
 # Without the instrumentation of "go test -fuzz", which compiles every dependency once more, in minutes. To look for longer,
 # guided by coverage: go test ./registry/internal/meter -run '^$$' -fuzz '^FuzzJSONMeter$$'

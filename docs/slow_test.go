@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,6 +70,9 @@ func readTests(t *testing.T) map[string]*test {
 			}
 			one := &test{}
 			one.read(function.Body)
+			if skipsItself(function.Body) {
+				t.Errorf("%s: %s skips with -short and does not say which test shows the same: call fleettest.Slow", path, function.Name.Name)
+			}
 			if function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") {
 				tests["./"+filepath.ToSlash(folder)+" "+function.Name.Name] = one
 			} else if len(one.slow) > 0 {
@@ -116,4 +120,27 @@ func isSlow(node ast.Node) bool {
 	}
 	from, ok := function.X.(*ast.Ident)
 	return ok && from.Name == "fleettest"
+}
+
+// skipsItself reports whether code skips a test because of testing.Short.
+func skipsItself(body *ast.BlockStmt) (found bool) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		if branch, ok := node.(*ast.IfStmt); ok && calls(branch.Cond, "Short") && calls(branch.Body, "Skip", "Skipf", "SkipNow") {
+			found = true
+		}
+		return true
+	})
+	return found
+}
+
+// calls reports whether there is a call of a method or an imported function with one of these names.
+func calls(within ast.Node, names ...string) (found bool) {
+	ast.Inspect(within, func(node ast.Node) bool {
+		if call, ok := node.(*ast.CallExpr); ok {
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			found = found || ok && slices.Contains(names, function.Sel.Name)
+		}
+		return true
+	})
+	return found
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"os"
 	"os/exec"
@@ -51,11 +52,11 @@ func run(ctx context.Context, cost bool, args []string) (code int, err error) {
 	if len(args) == 0 {
 		return 0, errors.New("name the command to run")
 	}
-	dir, err := os.MkdirTemp("", "clusterfx-pool-")
+	dir, release, err := claimDir()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, release()) }()
 	socket := filepath.Join(dir, "socket")
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -84,6 +85,28 @@ func run(ctx context.Context, cost bool, args []string) (code int, err error) {
 		err = errors.Join(err, costs.print(os.Stdout))
 	}
 	return code, err
+}
+
+// claimDir returns an empty folder for the files of this run. It is the same for all runs in this folder, so that Go finds the
+// results of tests that have read its name again; if another run uses it, it is a new one.
+func claimDir() (dir string, release func() error, err error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", nil, err
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(here))
+	dir = filepath.Join(os.TempDir(), fmt.Sprintf("clusterfx-pool-%x", name.Sum64()))
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		dir, err = os.MkdirTemp("", "clusterfx-pool-")
+		return dir, func() error { return os.RemoveAll(dir) }, errors.Join(err, lock.Close())
+	}
+	err = errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) // A run that was killed has left it.
+	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, err
 }
 
 // command runs a command with further variables in its environment. When ctx ends, it is interrupted, and gets time to end.

@@ -36,8 +36,8 @@ type reply struct {
 // giveBack is the action after which the connection ends; the other actions are fleet's.
 const giveBack = "give back"
 
-// Serve lends the clusters of the pool to other processes until ctx ends. It returns when all connections are closed, and
-// all clusters that were lent have been given back. It calls used with the processor time of each API server while a
+// Serve lends the clusters of the pool to other processes until ctx ends; the caller must end all clusters then. It returns when
+// all connections are closed. It calls used with the processor time of each API server while a
 // borrower had it, and when it was cleaned.
 func (p *Pool) Serve(ctx context.Context, l net.Listener, used func(borrower string, cpu time.Duration)) error {
 	var lending sync.WaitGroup
@@ -82,7 +82,10 @@ func (p *Pool) lend(ctx context.Context, conn net.Conn, used func(string, time.D
 		}
 		err = out.Encode(replyTo(c.Do(ctx, action)))
 	}
-	result := p.GiveBack(context.WithoutCancel(ctx), c)
+	if ctx.Err() != nil {
+		return // The owner of the pool ends all clusters.
+	}
+	result := p.GiveBack(ctx, c)
 	used(o.For, max(0, c.ProcessorTime()-before)) // A server that was killed counts no longer.
 	if err == nil {
 		_ = out.Encode(replyTo(result))
@@ -118,6 +121,7 @@ type loan struct {
 	in   *json.Decoder
 	out  *json.Encoder
 	end  func() // of what the borrower does with the cluster
+	lost error  // why there are no more actions: the reply to one may still come
 }
 
 // Take borrows a cluster. It blocks while the pool starts one.
@@ -172,12 +176,15 @@ func (l *loan) do(ctx context.Context, action string) error {
 	return err
 }
 
-// send sends a message and returns the reply, or its error. It blocks until the reply, or the end of ctx; then the cluster
-// is given back.
+// send sends a message and returns the reply, or its error. It blocks until the reply, or the end of ctx. The connection stays
+// open then, since its end gives the cluster to another test.
 func (l *loan) send(ctx context.Context, message any) (reply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { _ = l.conn.Close() })
+	if l.lost != nil {
+		return reply{}, l.lost
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Now()) })
 	defer stop()
 	var result reply
 	err := l.out.Encode(message)
@@ -185,10 +192,12 @@ func (l *loan) send(ctx context.Context, message any) (reply, error) {
 		err = l.in.Decode(&result)
 	}
 	switch {
-	case ctx.Err() != nil:
-		return reply{}, context.Cause(ctx)
+	case err != nil && ctx.Err() != nil:
+		l.lost = fmt.Errorf("an action on a borrowed cluster did not end in time: %w", context.Cause(ctx))
+		return reply{}, l.lost
 	case err != nil:
-		return reply{}, fmt.Errorf("the process that lends clusters does not respond: %w", err)
+		l.lost = fmt.Errorf("the process that lends clusters does not respond: %w", err)
+		return reply{}, l.lost
 	case result.Error != "":
 		return reply{}, errors.New(result.Error)
 	}

@@ -123,7 +123,10 @@ func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	if !isLent {
 		return fmt.Errorf("the pool has not lent %s", c.Name())
 	}
-	err := s.clean(ctx)
+	err := c.Resume() // A frozen server cannot be cleaned.
+	if err == nil {
+		err = s.clean(ctx)
+	}
 	if err != nil {
 		s.http.CloseIdleConnections()
 		err = errors.Join(err, c.Kill())

@@ -54,6 +54,7 @@ func newServer(ctx context.Context, c *fleet.Cluster, r Role) (*server, error) {
 func (s *server) connect() error {
 	config := s.cluster.Config()
 	config.WarningHandler = rest.NoWarnings{} // It also lists deprecated kinds.
+	config.Timeout = cleanTimeout
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiextensionsv1.AddToScheme)
 	err := builder.AddToScheme(scheme)
