@@ -45,7 +45,9 @@ func NoLeaks(options ...goleak.Option) Check {
 			// klog starts it on import and cannot stop it.
 			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 		if os.Getenv(pool.Socket) != "" { // The servers of the run do not end with the tests of this binary, nor do connections to them.
-			options = append(options, goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+			options = append(options,
+				goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+				goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"))
 		}
 		return goleak.Find(options...)
 	}
