@@ -88,6 +88,13 @@ func TestApplyStatus(t *testing.T) {
 		t.Run(fmt.Sprint("subresource ", subresource), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, nil)
+			var statuses atomic.Int64
+			b.between = func(r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/w/status") {
+					statuses.Add(1)
+				}
+			}
+			b.begin(t, nil)
 			crd := b.definition(subresource, "v1")
 			kind := install(t, b.up, crd.DeepCopy())
 			install(t, b.down, crd.DeepCopy())
@@ -118,6 +125,9 @@ func TestApplyStatus(t *testing.T) {
 			must(t, b.up.Delete(t.Context(), up))
 			waitGone(t, b.down, down)
 			waitGone(t, b.up, up)
+			if n := statuses.Load(); subresource != (n > 1) { // A subresource that does not exist is tried once.
+				t.Errorf("%d requests to the subresource for two statuses", n)
+			}
 		})
 	}
 }

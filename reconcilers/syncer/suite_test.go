@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -45,6 +47,8 @@ type bench struct {
 	pair             *syncer.Pair
 	stop             func()
 	sent             atomic.Int64 // writes of the clients that a benchmark counts
+	// between is asked about each request of the pair and its caches, which it may change; may be nil.
+	between func(*http.Request)
 }
 
 // newBench returns a bench whose manager does not run. change changes the options of the pair.
@@ -61,13 +65,13 @@ func newBench(t *testing.T, change func(*syncer.PairOptions)) *bench {
 func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
-	manager, err := ctrl.NewManager(clusters[0].Config(), ctrl.Options{
+	manager, err := ctrl.NewManager(b.through(clusters[0].Config()), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := cluster.New(clusters[1].Config())
+	other, err := cluster.New(b.through(clusters[1].Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +90,21 @@ func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 		t.Fatal(err)
 	}
 	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
+}
+
+// through returns a configuration whose requests pass between.
+func (b *bench) through(c *rest.Config) *rest.Config {
+	if b.between != nil {
+		c = rest.CopyConfig(c)
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				b.between(r)
+				return next.RoundTrip(r)
+			})
+		})
+	}
+	return c
 }
 
 // run starts the manager, and stops it at the end of the test or with stop.
@@ -151,3 +170,7 @@ func waitGone(t *testing.T, c client.Client, obj client.Object) {
 		return fmt.Errorf("%s exists: %w", obj.GetName(), err)
 	})
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

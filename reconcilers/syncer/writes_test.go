@@ -3,9 +3,12 @@
 package syncer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -330,4 +333,39 @@ func TestSelect_ControlledBy(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A copy that an admission webhook of the downstream cluster changes is written once for each state of its original, and an event
+// names the field.
+func TestContended_ByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	var writes atomic.Int64
+	b.between = func(r *http.Request) {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/"+b.downNS+"/configmaps/a-x-") {
+			return
+		}
+		writes.Add(1)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		body = bytes.ReplaceAll(body, []byte(`"k":"1"`), []byte(`"k":"changed"`))
+		r.Body, r.GetBody, r.ContentLength = io.NopCloser(bytes.NewReader(body)), nil, int64(len(body))
+	}
+	b.begin(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
+	b.run(t)
+	up := b.original("a", map[string]string{"k": "1"})
+	must(t, b.up.Create(t.Context(), up))
+	b.expectEvent(t, "a", syncer.ReasonContended, "data.k")
+	for i := range 3 {
+		value := fmt.Sprint("edit-", i)
+		must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"l":"`+value+`"}}`))))
+		b.wait(t, "a", map[string]string{"k": "changed", "l": value})
+	}
+	b.barrier(t, "after") // Everything that is to be written for the original has been written.
+	if n := writes.Load(); n != 4 {
+		t.Errorf("%d writes of the copy for 4 states of the original", n)
+	}
 }
