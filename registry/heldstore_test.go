@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -173,4 +174,16 @@ func TestDeletes_NextRegistry(t *testing.T) {
 	if n := atOnce(t, 9, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, 21+i)) }); n != 2 {
 		t.Errorf("%d deletes, want the 2 that are allowed", n)
 	}
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	eventually(t, func() error { // The upkeep brings what hub deletes ls shows up to date.
+		var all corev1.ConfigMap
+		if err := hub.Get(t.Context(), key, &all); err != nil {
+			return err
+		}
+		stored, err := holds.Parse(all.Data[id])
+		if err == nil && (stored.Granted != 2 || stored.Spent != 2 || stored.More != 8) {
+			err = fmt.Errorf("the stored hold is %+v", stored)
+		}
+		return err
+	})
 }

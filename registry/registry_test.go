@@ -153,6 +153,65 @@ func TestRegistry_Leases(t *testing.T) {
 			t.Errorf("second Stop: %v, want ErrNotFound", err)
 		}
 	})
+	config.Paused = false
+	t.Run("a callback that does not return holds up nothing", func(t *testing.T) { neverReturns(t, r, config) })
+	t.Run("a callback may end its remote, and the registry", func(t *testing.T) { endFromInside(t, r, config) })
+}
+
+// neverReturns stops a remote, and spawns its name again, while a callback runs, which belongs to its caller and not to the app.
+func neverReturns(t *testing.T, r *registry.Registry, config state.Desired) {
+	t.Helper()
+	inside, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	spawn(t, r, "held", config)
+	go func() {
+		ended <- r.WithClient(t.Context(), "held", func(context.Context, client.Client) error {
+			close(inside)
+			<-release
+			return nil
+		})
+	}()
+	<-inside
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Stop(ctx, "held"); err != nil {
+		t.Errorf("Stop while a callback runs: %v", err)
+	}
+	spawn(t, r, "held", config)
+	if err := r.WithClient(t.Context(), "held", func(context.Context, client.Client) error { return nil }); err != nil {
+		t.Errorf("the remote with the same name: %v", err)
+	}
+	if n := r.Zombies(); n != 0 {
+		t.Errorf("%d zombies, want 0", n)
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Errorf("the callback: %v", err)
+	}
+}
+
+// endFromInside ends remotes, and the registry last, from callbacks. The context of a callback ends with its remote.
+func endFromInside(t *testing.T, r *registry.Registry, config state.Desired) {
+	t.Helper()
+	for _, c := range []struct {
+		self registry.ClusterName
+		end  func(context.Context, registry.ClusterName) error
+	}{
+		{"removes-itself", r.Remove},
+		{"spawns-itself", func(ctx context.Context, self registry.ClusterName) error {
+			return errors.Join(r.Stop(ctx, self), r.Spawn(ctx, self, config))
+		}},
+		{"shuts-down", func(ctx context.Context, _ registry.ClusterName) error { return r.Shutdown(ctx) }},
+	} {
+		spawn(t, r, c.self, config)
+		err := r.WithClient(t.Context(), c.self, func(ctx context.Context, _ client.Client) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+			defer cancel()
+			return c.end(ctx, c.self)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", c.self, err)
+		}
+	}
 }
 
 func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
@@ -256,7 +315,7 @@ func TestRegistry_ShutdownIsFinal(t *testing.T) {
 func TestRegistry_SelectsModules(t *testing.T) {
 	t.Parallel()
 	var c counter
-	idle := registry.NewModule("idle", registry.ModuleOptions{})
+	idle := registry.NewModule("idle", registry.ModuleOptions{Select: registry.Selector{MinVersion: "1.30"}}) // as real servers have
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), idle} })
 	_, config := remote(t, "one")
 	config.Modules = []string{"idle", "inventroy"}
