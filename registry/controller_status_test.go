@@ -143,7 +143,7 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 		o.Modules = []registry.Module{watchingModule("deaf", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
 			return ctrl.NewControllerManagedBy(mgr).Named("patient").For(&corev1.Node{}).
 				WatchesRawSource(deaf{}).Complete(nothing)
-		})}
+		}), registry.NewModule("well", registry.ModuleOptions{})}
 	})
 	_, config := remote(t, "one")
 	config.Probe.Period = 200 * time.Millisecond // Each probe updates the states of the controllers.
@@ -155,6 +155,9 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	info := expectState(t, r, "deaf", state.StateFailed, state.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "patient waits for a source of its own") {
 		t.Errorf("got message %q, want it to name the controller", info.Message)
+	}
+	if m := info.Modules[1]; m.Name != "well" || m.State != state.ModuleStopped {
+		t.Errorf("got %+v while no app runs, want the other module to be Stopped", m)
 	}
 	if left := statesOf(info, "deaf"); len(left) != 0 {
 		t.Errorf("got controllers %q while no app runs, want 0", left)

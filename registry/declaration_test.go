@@ -3,14 +3,18 @@
 package registry
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/rbac"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // The declaration of a module, with which refused requests are compared, has its rules for the server and the rules of
@@ -67,6 +71,38 @@ func TestDeclarationOf(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner, c.configured)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// A permission that follows from the configuration of other remotes is not declared in a remote, whether the module runs there or
+// sends requests to it from its hub part.
+func TestDeclaredIn(t *testing.T) {
+	t.Parallel()
+	type settings struct {
+		Resource string `json:"resource"`
+	}
+	copies := NewModule("copies", ModuleOptions{
+		Config: ConfigOf(func() settings { return settings{Resource: "secrets"} }),
+		RulesOf: RulesOf(func(s settings) ConfigRules {
+			return ConfigRules{Remote: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{s.Resource}, Verbs: []string{"create"}}}}
+		}),
+	})
+	all, err := newCatalog(Options{Modules: []Module{copies}, ModuleConfigs: []moduleconfig.Config{{
+		Name: "copies", Overrides: []moduleconfig.Override{{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"resource":"configmaps"}`),
+		}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tier, want := range map[string]string{"core": "secrets", "edge": "configmaps"} {
+		labels := map[string]string{"tier": tier}
+		for where, run := range map[string][]catalog.Choice{"in its app": all.Select(&state.Desired{Labels: labels}, catalog.Facts{}).Run, "from its hub part": nil} {
+			found, known := declaredIn(all, run, labels)("copies")
+			if i := len(found.Remote) - 1; !known || i < 0 || !cmp.Equal(found.Remote[i].Resources, []string{want}) || i != len(rbac.RemoteRules[Module]()) {
+				t.Errorf("%s, %s: got %+v, want to create %s alone", tier, where, found.Remote, want)
+			}
 		}
 	}
 }

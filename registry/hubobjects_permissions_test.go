@@ -3,6 +3,7 @@
 package registry_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -44,7 +46,11 @@ func TestHubObjects_Refused(t *testing.T) {
 	everywhere := start(credentials, registry.ModuleOptions{HubRules: rules})
 	limited := start(credentials, registry.ModuleOptions{HubRules: rules, HubNamespaces: []string{"default", credentials}})
 	unknown := start("", registry.ModuleOptions{HubRules: rules})
-	label := labels.SelectorFromSet(labels.Set{"of": "refused"})
+	labeled := unique("refused")
+	label := labels.SelectorFromSet(labels.Set{"of": labeled})
+	for _, namespace := range []string{credentials, "default"} {
+		newSecret(t, client.ObjectKey{Namespace: namespace, Name: labeled}, label.String())
+	}
 	without, err := labels.Parse("!of, other!=x, another notin (y)")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +78,7 @@ func TestHubObjects_Refused(t *testing.T) {
 		"Secrets without a label":   {everywhere, hubobjects.Selection{Object: &corev1.Secret{}, Route: name, Labels: without}, []string{"x"}, "Secrets requires Labels"},
 		"Secrets and nothing":       {everywhere, hubobjects.Selection{Object: &corev1.Secret{}, Route: name, Labels: labels.Nothing()}, []string{"x"}, "select nothing"},
 		"nothing":                   {everywhere, hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: name, Labels: labels.Nothing()}, []string{"x"}, "select nothing"},
-		"Secrets with a label":      {everywhere, hubobjects.Selection{Object: &corev1.Secret{}, Route: name, Labels: label}, []string{"x"}, ""},
+		"Secrets with a label":      {everywhere, hubobjects.Selection{Object: &corev1.Secret{}, Route: name, Labels: label}, []string{labeled}, ""},
 		"namespace without a name":  {everywhere, hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: name, Namespaces: []string{""}}, []string{"x"}, "without a name"},
 		"credentials":               {everywhere, hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: name, Namespaces: []string{credentials}}, []string{"x"}, "namespace of the credentials"},
 		"limited":                   {limited, hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: name}, []string{"x"}, ""},
@@ -81,11 +87,37 @@ func TestHubObjects_Refused(t *testing.T) {
 		"unknown credentials":       {unknown, hubobjects.Selection{Object: &corev1.Secret{}, Route: name, Labels: label}, []string{"x"}, "CredentialsNamespace"},
 		"unknown credentials, open": {unknown, hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: name}, []string{"x"}, ""},
 	} {
-		_, err := c.app.HubObjects.Watch(c.of, c.keys...)
+		watched, err := c.app.HubObjects.Watch(c.of, c.keys...)
 		if (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want %q", what, err, c.text)
 		}
+		if what != "Secrets with a label" || err != nil {
+			continue
+		}
+		var all corev1.SecretList
+		if err := watched.List(t.Context(), &all); err != nil || len(all.Items) != 1 || all.Items[0].Namespace != "default" {
+			t.Errorf("%s: got %v, %+v, want the Secret in default alone", what, err, all.Items)
+		}
 	}
+}
+
+// newSecret creates a Secret of the hub with a label, "key=value", until the end of the test.
+func newSecret(t *testing.T, key client.ObjectKey, label string) {
+	t.Helper()
+	parsed, err := labels.ConvertSelectorToLabelsMap(label)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: parsed}}
+	if err := hub.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hub.Delete(context.WithoutCancel(t.Context()), secret); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A hub that lacks a permission which a module declares shows that in the status of the app, which starts when the permission is

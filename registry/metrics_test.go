@@ -106,3 +106,19 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// Aggregated metrics, which are for thousands of remotes, have no series of a single remote.
+func TestMetrics_Aggregated(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "one")
+	all := prometheus.NewRegistry()
+	spawn(t, newRegistry(t, func(o *registry.Options) {
+		o.Metrics, o.Modules, o.AggregateMetrics = all, []registry.Module{watcher()}, true
+	}), "one", config)
+	if found := seriesOf(t, all, "cluster", "one"); len(found) > 0 {
+		t.Errorf("got series of one remote: %v", found)
+	}
+	if got := metric(t, all, "clusterfx_remote_requests_total", map[string]string{"cluster": "", "code": "2xx"}); got < 1 {
+		t.Errorf("got %v requests of all remotes, want 1 or more", got)
+	}
+}

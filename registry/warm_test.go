@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -109,7 +110,7 @@ func (s *standby) expectIdle(t *testing.T, epoch int64, create func() string) {
 }
 
 // A warm app has the objects of its remote and does nothing. The same app works when Warm is cleared, without another list,
-// and ends when the remote is to be warm again.
+// and ends when the remote is to be warm again, with the leases of its client, which a warm app does not lend.
 func TestRegistry_Warm(t *testing.T) {
 	t.Parallel()
 	var s standby
@@ -124,6 +125,11 @@ func TestRegistry_Warm(t *testing.T) {
 	warm := expectWarm(t, r)
 	s.expect(t, &s.cached, before, warm.Epoch)
 	s.expectIdle(t, warm.Epoch, create)
+	var notReady *registry.NotReadyError
+	err := r.WithClient(t.Context(), "a", func(context.Context, client.Client) error { return nil })
+	if !errors.As(err, &notReady) || notReady.State != state.StateWarm {
+		t.Errorf("WithClient while warm: got %v, want a NotReadyError with the state Warm", err)
+	}
 	lists := f.requests.Load()
 
 	s.mayWork.Store(true)
@@ -136,7 +142,14 @@ func TestRegistry_Warm(t *testing.T) {
 		t.Errorf("%d lists after the app was warm, want the %d lists of before", got, lists)
 	}
 
-	ensureWarm(t, r, config, true)
+	err = r.WithClient(t.Context(), "a", func(ctx context.Context, _ client.Client) error {
+		ensureWarm(t, r, config, true)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, registry.ErrStopped) {
+		t.Errorf("the lease ended with %v, want ErrStopped", err)
+	}
 	again := expectWarm(t, r)
 	s.mayWork.Store(false)
 	if again.Epoch <= warm.Epoch {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,7 @@ func TestObserve(t *testing.T) {
 		t.Errorf("the status does not report that the remote is observed: %s", summary(c))
 	}
 	app := <-apps
+	pod := newPod(t, direct)
 
 	for _, observed := range []bool{true, false} {
 		for what, w := range writes() {
@@ -88,6 +90,10 @@ func TestObserve(t *testing.T) {
 				return nil
 			})
 		}
+		h.must(client.IgnoreNotFound(app.Client.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{})))
+		if err := direct.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); (err == nil && pod.DeletionTimestamp.IsZero()) != observed {
+			t.Errorf("after an eviction, observed %t, the Pod is %+v, %v", observed, pod.ObjectMeta, err)
+		}
 		if observed {
 			h.expectObserved(name, "Would DELETE configmaps default/observe-")
 			h.expectObserved(name, "Would DELETE configmaps default/* (a collection)")
@@ -97,6 +103,23 @@ func TestObserve(t *testing.T) {
 	if info := h.info(name); info.Epoch != app.Status.Epoch {
 		t.Errorf("the running app was replaced")
 	}
+}
+
+// newPod creates a Pod that no node has.
+func newPod(t *testing.T, c client.Client) *corev1.Pod {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
+	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), account)); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "none"}}},
+	}
+	if err := c.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
 }
 
 // write changes an existing ConfigMap or creates a new ConfigMap.

@@ -55,4 +55,9 @@ func TestStamp(t *testing.T) {
 	if wantedName(hubcontroller.SecretMetadata()) != "" {
 		t.Error("Secret without the label requests a Cluster")
 	}
+	other := hubcontroller.SecretMetadata()
+	other.Name, other.Labels = "s", map[string]string{hubv1.LabelCluster: "false"}
+	if wantedName(other) != "" {
+		t.Error("Secret with the label, and another value, requests a Cluster")
+	}
 }

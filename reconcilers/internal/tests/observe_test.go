@@ -73,6 +73,7 @@ func TestObserving(t *testing.T) {
 		"the root":                   {method: http.MethodGet, path: "/", sent: true},
 		"a dot":                      {method: http.MethodGet, path: "/api/./v1"},
 		"a review of permissions":    {method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", sent: true, dry: true},
+		"an eviction":                {method: http.MethodPost, path: pods + "/eviction", sent: true, dry: true},
 		"an address beside the path": {method: http.MethodGet, path: pods, opaque: "//elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,8 @@ package contain
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -74,5 +76,23 @@ func TestControllerRunnable_KindsAreKnown(t *testing.T) {
 				t.Errorf("missing kinds: got %+v, want Pod", missing)
 			}
 		})
+	}
+}
+
+// A runnable that ends its goroutine fails its module.
+func TestRunnable_EndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	failed := map[string]error{}
+	app := &App{Context: t.Context(), Gate: NewGate(t.Context()), Fail: func(module string, err error) { failed[module] = err }}
+	app.Gate.Open()
+	one := &runnable{guard: NewGuard(app, "broken", logr.Discard()), Runnable: manager.RunnableFunc(func(context.Context) error {
+		runtime.Goexit()
+		return nil
+	})}
+	var running sync.WaitGroup
+	running.Go(func() { _ = one.Start(t.Context()) })
+	running.Wait()
+	if err := failed["broken"]; !errors.Is(err, ErrGoexit) {
+		t.Errorf("the module failed with %v, want %v", err, ErrGoexit)
 	}
 }

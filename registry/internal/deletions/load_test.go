@@ -86,6 +86,31 @@ func TestGuard_LoadFails(t *testing.T) {
 	})
 }
 
+// Several errors of the Store that are the same are told once, however often it is tried, and so is that they have ended.
+func TestGuard_RunTellsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		store := &slowStore{err: errors.New("the hub is down")}
+		g := New(Options{Store: store, Now: time.Now})
+		var told []error
+		done := make(chan struct{})
+		go func() { defer close(done); g.Run(ctx, time.Minute, func(err error) { told = append(told, err) }) }()
+		time.Sleep(4*time.Hour + 30*time.Minute) // in the bubble: the Store has failed four times
+		synctest.Wait()
+		if len(told) != 1 || !errors.Is(told[0], store.err) || store.reads < 4 {
+			t.Errorf("told %v of %d reads, want the error once", told, store.reads)
+		}
+		store.err = nil
+		time.Sleep(2 * time.Hour)
+		cancel()
+		<-done
+		if len(told) != 2 || told[1] != nil {
+			t.Errorf("told %v, want nil after the last error", told)
+		}
+	})
+}
+
 // Calls for targets that came during a read share the next one: the read may have begun before they had their targets.
 func TestGuard_LoadOfVisits(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
+// A set of modules that cannot be built leaves the app Ready, and the status has the error.
+func TestMachine_ChangeThatCannotBeBuilt(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	ready(t, m, epochZero)
+	change(func(w *Want) { w.Shape = "S2" })(m, epochZero)
+	m.Decide(epochZero)
+	m.applyEnded(AppEnded{Epoch: m.next.Epoch, Why: Failure{Module: "x", Reason: state.ReasonBuildFailed, Message: "no luck"}}, epochZero)
+	m.Decide(epochZero)
+	got := m.Status(epochZero)
+	if got.State != state.StateReady || got.App.Reason != state.ReasonBuildFailed ||
+		!strings.Contains(got.App.Message, "no luck") || !strings.Contains(got.App.Message, "stays in use") {
+		t.Errorf("got %s with the app %+v, want Ready, the error, and that the app stays in use", got.State, got.App)
+	}
+}
+
 // Messages that continue after the failure of a remote are one sentence.
 func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()

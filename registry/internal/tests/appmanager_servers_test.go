@@ -4,16 +4,25 @@ package tests
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // forBoth runs a test with each manager, in real time.
@@ -51,19 +60,8 @@ func TestManager_RunsServers(t *testing.T) {
 		}})
 		end := s.begin(t)
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		get := func() string { // The listener holds the request until the server runs.
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := client.Do(request)
-			if err != nil {
-				return err.Error()
-			}
-			defer func() { _ = response.Body.Close() }()
-			body, _ := io.ReadAll(response.Body)
-			return string(body)
-		}
+		// The listener holds the request until the server runs.
+		get := func() string { return bodyOf(t, client, "http://"+listener.Addr().String()) }
 		if got := get(); got != "served" {
 			t.Errorf("got %q before the caches have synced, want a response", got)
 		}
@@ -97,6 +95,58 @@ func TestManager_RunsItsWebhookServer(t *testing.T) {
 			t.Errorf("Start: got %v, want an error about the certificate", err)
 		}
 	})
+}
+
+// The webhook server of a module ends with its manager, and that of the next manager serves on the same port.
+func TestManager_WebhookServerEnds(t *testing.T) {
+	t.Parallel()
+	for name, newManager := range made() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate, and a client that trusts it
+			defer known.Close()
+			client := known.Client()
+			client.Transport.(*http.Transport).DisableKeepAlives = true
+			address := netip.MustParseAddrPort(fleettest.FreeAddress(t))
+			for life := range 2 {
+				s := newSite(t, newManager)
+				server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: int(address.Port()), TLSOpts: []func(*tls.Config){
+					func(c *tls.Config) {
+						c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &known.TLS.Certificates[0], nil }
+					},
+				}})
+				server.Register("/life", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, life) }))
+				s.add(server)
+				close(s.cache.synced)
+				close(s.cache.release)
+				end := s.begin(t)
+				gomega.NewWithT(t).Eventually(func() string { return bodyOf(t, client, "https://"+address.String()+"/life") }).
+					WithTimeout(time.Minute).Should(gomega.Equal(fmt.Sprint(life)))
+				if err := end(); err != nil {
+					t.Errorf("Start: got %v, want nil", err)
+				}
+				if got := bodyOf(t, client, "https://"+address.String()+"/life"); got != "" {
+					t.Errorf("got %q after the end of life %d, want no response", got, life)
+				}
+			}
+		})
+	}
+}
+
+// bodyOf returns the body of the response to a GET; empty if there is no response.
+func bodyOf(t *testing.T, c *http.Client, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, _ := io.ReadAll(response.Body)
+	return string(body)
 }
 
 // A manager without servers of its own takes what belongs to them, and ignores it.
