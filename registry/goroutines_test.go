@@ -18,7 +18,9 @@ import (
 )
 
 // A remote with a controller has 16 goroutines at most while nothing happens, and each further controller four more:
-// their stacks are a part of what a remote costs.
+// their stacks are a part of what a remote costs. TestManager_HasNoOtherGoroutines shows the share of the manager faster, and
+// TestConnection_NoGoroutines, TestInformer_HandlersHaveNoGoroutineAtRest and TestRegistry_Queues those of the connection, the
+// informers and the queues.
 //
 //nolint:paralleltest // It counts the goroutines of the process.
 func TestRegistry_GoroutinesOfARemote(t *testing.T) {

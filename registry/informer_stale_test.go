@@ -118,7 +118,7 @@ func TestStale_ListsFail(t *testing.T) {
 // An API server that responds to each watch with 410 gets few requests, the app receives new objects from lists, and
 // the status reports the cause.
 func TestStale_WatchesExpire(t *testing.T) {
-	fleettest.Slow(t, "./registry TestStale_WatchesExpireFromTheBeginning")
+	fleettest.Slow(t, "nothing: that requests are few while watches expire, and that objects come from lists, shows only after the waits of client-go")
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc

@@ -104,7 +104,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 // Faults F9 and F10: the hub announces the expiration of credentials, and reports it within a minute.
 func TestCluster_CredentialsExpire(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "./reconcilers/cluster TestJudge")
+	fleettest.Slow(t, "nothing: TestJudge shows when the result changes; that the hub reports it then takes credentials that expire")
 	h := newHub(t, nil)
 	remote := fleettest.Cluster(t, "one")
 	for kind, mint := range map[hubv1.CredentialType]func(testing.TB, *fleet.Cluster, string, time.Duration) []byte{

@@ -148,7 +148,7 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 // A deletion of a copy is propagated, also if the original is reconciled between the cache and the report of the deletion.
 func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "./reconcilers/syncer/internal/tests TestAwaited")
+	fleettest.Slow(t, "nothing: TestAwaited shows how long a report is awaited; the race of the edit with the report takes many real deletions")
 	b := newBench(t, nil)
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{OnDownstreamDeletion: syncer.Propagate})
 	b.run(t)
