@@ -310,7 +310,7 @@ func TestDev_CtrlCDuringStart(t *testing.T) {
 // The clusters of a dev that is killed end with it. The next dev removes its files and works in the same folder, also in the
 // background, until dev down.
 func TestDev_KilledAndInTheBackground(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/dev TestFolder_RemovesItsFilesOnly")
+	fleettest.Slow(t, "nothing: a dev that is killed or runs in the background has clusters of its own, and three are started")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	left := filepath.Join(dir, "fleet", "left")

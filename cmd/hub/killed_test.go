@@ -25,7 +25,7 @@ import (
 // desired state without help, and creates no object twice (F55, F59). It runs undisturbed after every second kill: a
 // third kill in a row, while an app starts, would count against the app, which is not the subject of this test.
 func TestRun_KilledAtRandomMoments(t *testing.T) {
-	fleettest.Slow(t, "./hubtest TestHub")
+	fleettest.Slow(t, "./cmd/hub TestRun_LogAndTracesSayWhatTheyAreAbout")
 	t.Parallel()
 	const pairs = 25
 	k := &killer{t: t, hub: fleettest.Borrow(t, pool.Hub), edge: fleettest.Borrow(t, pool.Remote)}

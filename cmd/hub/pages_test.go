@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -89,6 +90,7 @@ func expectOutput(t *testing.T, dir string, one step) {
 	eventually(t, func() error {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
 		cmd.Dir = dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Env = append(os.Environ(), asHub+"="+asStock, "KUBECONFIG="+filepath.Join(dir, ".hub", "kubeconfig"),
 			"PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()

@@ -88,6 +88,7 @@ func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string)
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // Its servers are lent to others next.
 	change(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,8 +15,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -37,7 +40,7 @@ type talk struct {
 }
 
 // The log of a hub and its traces name the remote and the module of what they tell, and contain no secret, even with
-// --log-level=debug; the traces do not contain the address of a remote either. With --debug-bind-address the hub serves its profiles,
+// --log-level=debug; the traces do not contain the address of a remote either. A hub that was killed goes on when it is started again. With --debug-bind-address the hub serves its profiles,
 // its flags and its status, and only on loopback.
 func TestRun_LogAndTracesSayWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
@@ -45,6 +48,7 @@ func TestRun_LogAndTracesSayWhatTheyAreAbout(t *testing.T) {
 	k.start()
 	waitForCluster(t, k.hub, "one")
 	k.expectReady("true")
+	k.killAndStart()
 	k.expect(&k.stderr, saidByReconciler)
 	k.expect(&k.stderr, "A reconciler panicked")
 	for _, want := range wantedSpans() {
@@ -93,6 +97,31 @@ func (k *talk) start() {
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + k.spans.url, "OTEL_BSP_SCHEDULE_DELAY=50",
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_PROPAGATORS=tracecontext,baggage",
 	}, quiet(k.kubeconfig, "--log-level=debug", "--log-format=json", "--replica-name=replica-7", "--concurrency=7", "--debug-bind-address="+k.pages)...)
+}
+
+// killAndStart kills the hub while the app of its remote runs. The next one goes on with the same Cluster, and takes up what
+// has changed since.
+func (k *talk) killAndStart() {
+	k.t.Helper()
+	c, edge, key := clientFor(k.t, k.hub), clientFor(k.t, k.edge), client.ObjectKey{Name: "one"}
+	var before, after hubv1.Cluster
+	must(k.t, c.Get(k.t.Context(), key, &before))
+	k.signal(syscall.SIGKILL)
+	_ = k.exit()
+	missed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "missed"}}
+	must(k.t, edge.Create(k.t.Context(), missed))
+	k.start()
+	eventually(k.t, func() error {
+		err := edge.Get(k.t.Context(), client.ObjectKeyFromObject(missed), missed)
+		if err == nil && missed.Labels["seen"] == "" {
+			err = errors.New("the hub has not seen an object that was created while it was dead")
+		}
+		return err
+	})
+	must(k.t, c.Get(k.t.Context(), key, &after))
+	if after.UID != before.UID || len(after.Finalizers) != 1 {
+		k.t.Errorf("after the kill the Cluster is %s with the finalizers %v, was %s", after.UID, after.Finalizers, before.UID)
+	}
 }
 
 func (k *talk) expectReady(status string) {

@@ -102,7 +102,7 @@ by all of them together.
 	     registry/liveness TestPulse_Starved
 	F53  cmd/hub TestRun_HubAway
 	F54  cmd/hub/app TestRun_LostLease; cmd/hub/internal/lease TestCandidacy_Silence
-	F55  cmd/hub TestRun_KilledAtRandomMoments; hubtest TestHub
+	F55  cmd/hub TestRun_KilledAtRandomMoments, TestRun_LogAndTracesSayWhatTheyAreAbout
 	F56  cmd/hub/app TestRun_Standby; cmd/hub TestRun_SIGTERMWithManyRemotes
 	F57  cmd/hub TestFreeze_DeposedLeaderWritesNothing
 	F58  not proven: two hubs of different clusters do not know of each other

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +76,7 @@ func command(t *testing.T, args ...string) string {
 	must(t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)
 	cmd.Env = append(os.Environ(), asHub+"=stock")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	printed, err := cmd.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)

@@ -48,6 +48,7 @@ func TestMain_SecondSignal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), self, "run", "--kubeconfig="+kubeconfigOf(t, h.cluster),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=yes"), log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	h.must(err)
 	h.must(cmd.Start())
