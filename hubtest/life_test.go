@@ -42,6 +42,7 @@ func TestHub(t *testing.T) {
 		{"Restart", restart},
 		{"Register and Deregister", registerAndDeregister},
 		{"waits that fail", waitsThatFail},
+		{"RevokeToken", revokeToken},
 		{"mistakes", mistakes},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -187,7 +188,7 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 
 // A remote has each fault until it is repaired, and keeps its data.
 func TestRemote_Faults(t *testing.T) {
-	fleettest.Slow(t, "./hubtest TestHub")
+	fleettest.Slow(t, "nothing: TestHub shows Refuse and RevokeToken; Blackhole, Kill and ExpireCertificate take many seconds each")
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
 	edge := hub.Remote("edge")
@@ -234,6 +235,15 @@ func refuse(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	edge.Repair()
 	edge.WaitReady()
 	expectEcho(t, hub, edge, "after")
+}
+
+func revokeToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
+	t.Helper()
+	edge.RevokeToken()
+	edge.WaitNotReady(hubv1.ReasonUnauthorized)
+	edge.RotateToken()
+	edge.WaitReady()
+	expectEcho(t, hub, edge, "after the token was revoked")
 }
 
 // A fault can also affect the hub's own API server.

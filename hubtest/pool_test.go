@@ -27,13 +27,14 @@ func TestPool_Cleans(t *testing.T) {
 	var direct client.Client
 	clean := t.Run("first", func(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()),
-			hubtest.RemoteCRDs(widgetCRDs), hubtest.Scheme(addWidgets))
+			hubtest.HubCRDs(widgetCRDs), hubtest.RemoteCRDs(widgetCRDs), hubtest.Scheme(addWidgets))
 		edge := hub.Remote("edge")
 		before, direct = edge.Config().Host, edge.Client()
 		litter(edge)
 		held := newWidget("held")
 		held.Finalizers = []string{"example.com/never"}
 		edge.Create(held)
+		hub.Create(newWidget("on-the-hub"))
 		expectEcho(t, hub, edge, "hello")
 	})
 	if err := direct.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}); err == nil {

@@ -24,7 +24,7 @@ import (
 // A process that ends before any of its writes leaves nothing that the next one does not finish. To end before a write is to end after
 // the write before it.
 func TestProcess_EndsBeforeEachWrite(t *testing.T) {
-	fleettest.Slow(t, "./reconcilers/entity TestGone_WhileNoProcessRuns")
+	fleettest.Slow(t, "nothing: an end before each single write takes a process for each of them")
 	t.Parallel()
 	s := newStage(t)
 	for n := range int64(25) {
@@ -108,7 +108,7 @@ func TestProcess_Frozen(t *testing.T) {
 // A process that had the lease is frozen while the server is away, and another one takes over: nothing of the first is written after the
 // server and the first process are back.
 func TestLeader_Frozen(t *testing.T) {
-	fleettest.Slow(t, "./reconcilers/entity/natshub TestGate")
+	fleettest.Slow(t, "nothing: TestGate shows that no write begins without the lease; one that is in flight while its process is frozen takes a process")
 	t.Parallel()
 	s := newStage(t)
 	first := s.process(t, func(of *settings) { of.Ticks = true })

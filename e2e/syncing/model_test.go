@@ -11,7 +11,7 @@ import (
 // A pair keeps two clusters in step whatever people do on both sides, whatever happens to the network, and whenever its process
 // ends; and it writes nothing that is not its own.
 func TestModel(t *testing.T) {
-	fleettest.Slow(t, "./reconcilers/syncer TestDecide_EveryStepHasItsCondition")
+	fleettest.Slow(t, "nothing: TestDecide_... of reconcilers/syncer shows each decision; what many of them make of two clusters takes the clusters")
 	all := clusters(t, "up", "down")
 	begin := func(t *testing.T, id string) *world {
 		t.Helper()
