@@ -103,6 +103,7 @@ func (s *stage) startHubProcess(t *testing.T, limits string, env ...string) *hub
 	p := &hubProcess{cmd: exec.Command("/bin/sh", "-c", limits+` && exec "$0"`, self), ended: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), env...), asHub+"="+file)
 	p.cmd.Stderr = os.Stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, p.cmd.Start())
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	go func() {

@@ -364,6 +364,10 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 		must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"l":"`+value+`"}}`))))
 		b.wait(t, "a", map[string]string{"k": "changed", "l": value})
 	}
+	// Somebody else who writes nothing new is no reason to write either.
+	down := b.copyOf("a")
+	same := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"k":"changed"}}`, down.Name, down.Namespace)
+	must(t, b.down.Patch(t.Context(), down, client.RawPatch(types.ApplyPatchType, []byte(same)), client.FieldOwner("somebody"), client.ForceOwnership))
 	b.barrier(t, "after") // Everything that is to be written for the original has been written.
 	if n := writes.Load(); n != 4 {
 		t.Errorf("%d writes of the copy for 4 states of the original", n)
