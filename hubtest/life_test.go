@@ -43,6 +43,7 @@ func TestHub(t *testing.T) {
 		{"Register and Deregister", registerAndDeregister},
 		{"waits that fail", waitsThatFail},
 		{"RevokeToken", revokeToken},
+		{"ExpireCertificate", expireCertificate},
 		{"mistakes", mistakes},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -188,7 +189,7 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 
 // A remote has each fault until it is repaired, and keeps its data.
 func TestRemote_Faults(t *testing.T) {
-	fleettest.Slow(t, "nothing: TestHub shows Refuse and RevokeToken; Blackhole, Kill and ExpireCertificate take many seconds each")
+	fleettest.Slow(t, "nothing: TestHub shows Refuse, RevokeToken and ExpireCertificate; Blackhole, Break and Kill take many seconds")
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
 	edge := hub.Remote("edge")
@@ -235,6 +236,15 @@ func refuse(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	edge.Repair()
 	edge.WaitReady()
 	expectEcho(t, hub, edge, "after")
+}
+
+func expireCertificate(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
+	t.Helper()
+	edge.ExpireCertificate()
+	edge.WaitNotReady(hubv1.ReasonExpired)
+	edge.RotateToken()
+	edge.WaitReady()
+	expectEcho(t, hub, edge, "after the certificate has expired")
 }
 
 func revokeToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {

@@ -22,11 +22,12 @@ import (
 // The tests in this file run before the parallel tests, so that a test knows which API server the next test receives.
 
 // An API server is reused after a test, without the objects that the test left in it.
+// Kinds of CRDs exist in the hub and in the remote, and the hub learns of them from its module.
 func TestPool_Cleans(t *testing.T) {
 	var before string
 	var direct client.Client
 	clean := t.Run("first", func(t *testing.T) {
-		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()),
+		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo(), polish()),
 			hubtest.HubCRDs(widgetCRDs), hubtest.RemoteCRDs(widgetCRDs), hubtest.Scheme(addWidgets))
 		edge := hub.Remote("edge")
 		before, direct = edge.Config().Host, edge.Client()
@@ -34,6 +35,7 @@ func TestPool_Cleans(t *testing.T) {
 		held := newWidget("held")
 		held.Finalizers = []string{"example.com/never"}
 		edge.Create(held)
+		edge.WaitFor(held, func() error { return equal(held.Labels["polished"], "yes") })
 		hub.Create(newWidget("on-the-hub"))
 		expectEcho(t, hub, edge, "hello")
 	})
