@@ -19,9 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // echo is a remote that echoes the credentials of a request to its sender, for the requests of its script. Otherwise it

@@ -4,7 +4,6 @@ package regression_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,20 +62,6 @@ func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c stat
 	if err := r.Spawn(ctx, name, c); err != nil {
 		t.Fatalf("Spawn: %v", err)
 	}
-}
-
-// expectState waits until a remote is in a state for a reason.
-func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
-	t.Helper()
-	var info registry.Status
-	eventually(t, func() error {
-		info, _ = r.Status(name)
-		if info.State != want || info.Reason != reason {
-			return fmt.Errorf("want %s/%s, got %s/%s: %s", want, reason, info.State, info.Reason, info.Message)
-		}
-		return nil
-	})
-	return info
 }
 
 func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {

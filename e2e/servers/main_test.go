@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // borrow prints the server that it has borrowed, and what others have left in it.
 func borrow(how string) {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // This process is no test.
 	lender := pool.Borrow(os.Getenv(pool.Socket), "test")
 	c, err := lender.Take(ctx, pool.Remote)
 	if err != nil {

@@ -74,14 +74,6 @@ func (s *stage) holders() (map[int]string, error) {
 	return holders, err
 }
 
-// expectOneWriter fails the test if a write of an earlier permission came after one of a later permission.
-func (s *stage) expectOneWriter(v verdict) {
-	s.t.Helper()
-	for _, late := range v.late {
-		s.t.Error(late)
-	}
-}
-
 // A Cluster whose app ends its process does so three times at most, wherever it lands.
 func TestSharding_Poison(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/sharing TestFleet_Suspects")

@@ -104,6 +104,7 @@ func TestRecord_SomebodyElses(t *testing.T) {
 
 // stories are what happens to a record of the name.
 func stories(t *testing.T) map[string]func(s *site, name string) {
+	t.Helper()
 	return map[string]func(s *site, name string){
 		"becomes-free": func(s *site, name string) {
 			s.server.add(name + "." + zoneName + " 60 IN A 192.0.2.99")

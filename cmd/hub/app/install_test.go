@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
-	"github.com/clusterfx/clusterfx/modules"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/modules"
 )
 
 // install runs "hub install" against the hub's cluster and returns its exit status and its output.

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // installation is a namespace in which a test installs hubs.

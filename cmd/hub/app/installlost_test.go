@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 const emptyConfig = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"

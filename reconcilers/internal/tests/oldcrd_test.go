@@ -63,11 +63,11 @@ func TestWriter_LeavesOutWhatIsRefused(t *testing.T) {
 			}
 			return to.sent[len(to.sent)-1], err
 		}
-		last, err := apply(".status.modules.controllers", ".status.id")
+		_, err := apply(".status.modules.controllers", ".status.id")
 		if err == nil || err.Error() != another || len(to.sent) != 3 {
 			t.Errorf("got error %v after %d requests, want that of another refusal after 3", err, len(to.sent))
 		}
-		last, err = apply()
+		last, err := apply()
 		if err != nil || len(to.sent) != 4 || strings.Contains(last, "controllers") || strings.Contains(last, `"id"`) || !strings.Contains(last, "v1") {
 			t.Errorf("got error %v, %d requests, the last is %s", err, len(to.sent), last)
 		}

@@ -96,13 +96,13 @@ func TestGuard_RunTellsOnce(t *testing.T) {
 		var told []error
 		done := make(chan struct{})
 		go func() { defer close(done); g.Run(ctx, time.Minute, func(err error) { told = append(told, err) }) }()
-		time.Sleep(4*time.Hour + 30*time.Minute) // in the bubble: the Store has failed four times
+		<-time.After(4*time.Hour + 30*time.Minute) // in the bubble: the Store has failed four times
 		synctest.Wait()
 		if len(told) != 1 || !errors.Is(told[0], store.err) || store.reads < 4 {
 			t.Errorf("told %v of %d reads, want the error once", told, store.reads)
 		}
 		store.err = nil
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		cancel()
 		<-done
 		if len(told) != 2 || told[1] != nil {
