@@ -25,7 +25,7 @@ import (
 )
 
 // A hub that cannot start logs the reason, with advice, in the format of its log. Wrong variables of traces are not the reason:
-// the hub logs them without the value, which may be secret, and goes on.
+// the hub logs them without the value, which may be secret, and runs.
 func TestRun_RefusesToStart(t *testing.T) {
 	t.Parallel()
 	edge := fleettest.Cluster(t, "bare") // It has no CRD.

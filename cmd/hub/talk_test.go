@@ -40,7 +40,7 @@ type talk struct {
 }
 
 // The log of a hub and its traces name the remote and the module of what they tell, and contain no secret, even with
-// --log-level=debug; the traces do not contain the address of a remote either. A hub that was killed goes on when it is started again. With --debug-bind-address the hub serves its profiles,
+// --log-level=debug; the traces do not contain the address of a remote either. A hub that was killed continues when it is started again. With --debug-bind-address the hub serves its profiles,
 // its flags and its status, and only on loopback.
 func TestRun_LogAndTracesSayWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func (k *talk) start() {
 	}, quiet(k.kubeconfig, "--log-level=debug", "--log-format=json", "--replica-name=replica-7", "--concurrency=7", "--debug-bind-address="+k.pages)...)
 }
 
-// killAndStart kills the hub while the app of its remote runs. The next one goes on with the same Cluster, and takes up what
+// killAndStart kills the hub while the app of its remote runs. The next one continues with the same Cluster, and takes up what
 // has changed since.
 func (k *talk) killAndStart() {
 	k.t.Helper()

@@ -29,7 +29,7 @@ type costs struct {
 	borrowed map[string]time.Duration
 }
 
-// tests is the program in a line of the file that stands for a test binary with all processes that it has ended.
+// tests is the program in a line of the file that is a test binary with all processes that it has ended.
 const tests = "tests"
 
 // execName is the name of this program as the -exec of go test, which measures a test binary.

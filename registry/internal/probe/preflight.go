@@ -33,7 +33,7 @@ const (
 	freeChanges       = 3
 )
 
-// Pauses are the intervals of preflights that tests shorten. The zero value stands for those of NewPauses, which a hub has.
+// Pauses are the intervals of preflights that tests shorten. The zero value means those of NewPauses, which a hub has.
 type Pauses struct {
 	Retry    time.Duration // after a preflight that found something missing
 	Interval time.Duration // after a complete preflight
