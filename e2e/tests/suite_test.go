@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tests shows that faults and hostile servers are what they say.
+// Package tests shows that the means of the tests are what they say: faults, hostile servers, the API servers that are lent.
 package tests
 
 import (
@@ -18,7 +18,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+func TestMain(m *testing.M) {
+	if how := os.Getenv(asBorrower); how != "" {
+		borrow(how)
+	}
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
 
 // patience is the timeout for events that take milliseconds; moment is the time in which a test checks that an event
 // does not happen.

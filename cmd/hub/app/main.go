@@ -11,7 +11,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/collector"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -27,7 +26,7 @@ import (
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	ctx, signals, stop := signals.Notify(context.Background())
+	ctx, signals, stop := command.Notify(context.Background())
 	defer stop()
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -24,8 +23,8 @@ type Program struct {
 	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
 	// Collector is called before the hub runs, and returns Starting of process.Options; may be nil.
 	Collector func() (starting func(remotes int))
-	Signals   *signals.Signals // may be nil
-	Stock     bool             // this is the stock hub
+	Signals   *Signals // may be nil
+	Stock     bool     // this is the stock hub
 }
 
 // Execute runs the command that the arguments name, prints its error, and returns the exit status.

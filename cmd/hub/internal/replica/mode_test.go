@@ -82,7 +82,7 @@ func (m *modeSwitch) turnOff() {
 	m.end()
 }
 
-// observe returns the names that an Observer finds running, or an error in their place: on a busy machine a response is late.
+// observe returns the names that an Observer finds running, or an error in their place.
 func (w *world) observe(o *Observer) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
@@ -94,10 +94,17 @@ func (w *world) observe(o *Observer) []string {
 
 func (w *world) observer() *Observer {
 	w.t.Helper()
-	o, err := NewObserver(w.cluster.Config(), w.namespace, quick())
+	o, err := NewObserver(w.cluster.Config(), w.namespace, patient())
 	must(w.t, err)
 	w.t.Cleanup(o.Close)
 	return o
+}
+
+// patient is the timing of an Observer that waits for a response as long as a test does: an error is none of a busy machine.
+func patient() shards.Timing {
+	timing := quick()
+	timing.Deadline = patience
+	return timing
 }
 
 // A replica writes nothing before the mode permits it, and opens no gate before it has confirmed the mode after its claim. When the
@@ -185,11 +192,15 @@ func TestObserver_DeletedLease(t *testing.T) {
 	if names := w.observe(o); !slices.Equal(names, []string{"a"}) {
 		t.Errorf("%v run right after the Lease of a was deleted, want a", names)
 	}
-	eventually(t, "only b runs", func() bool { return slices.Equal(w.observe(o), []string{"b"}) })
+	var asked time.Time
+	eventually(t, "only b runs", func() bool {
+		asked = time.Now()
+		return slices.Equal(w.observe(o), []string{"b"})
+	})
 	if took := time.Since(began); took < quick().Duration {
 		t.Errorf("a counts as ended after %s, want %s at least", took, quick().Duration)
 	}
-	began = time.Now()
+	began = asked
 	eventually(t, "none runs", func() bool { return len(w.observe(o)) == 0 })
 	if took := time.Since(began); took < quick().Duration/2 {
 		t.Errorf("b counts as ended after %s", took)
@@ -205,7 +216,7 @@ func TestObserver_NoContact(t *testing.T) {
 	proxy, err := fault.New(w.cluster.Server())
 	must(t, err)
 	t.Cleanup(proxy.Close)
-	o, err := NewObserver(w.through(proxy), w.namespace, quick())
+	o, err := NewObserver(w.through(proxy), w.namespace, patient())
 	must(t, err)
 	t.Cleanup(o.Close)
 	w.observe(o)

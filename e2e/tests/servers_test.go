@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tests
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,22 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // asBorrower is the variable that makes the test binary a process that borrows a cluster, leaves a Namespace in it, and ends
 // as the value says.
 const asBorrower = "CLUSTERFX_TEST_AS_BORROWER"
-
-func TestMain(m *testing.M) {
-	if how := os.Getenv(asBorrower); how != "" {
-		borrow(how)
-	}
-	// The pool of the run must not lend to the processes of these tests, which start one of their own.
-	_ = os.Unsetenv(pool.Socket)
-	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
-}
 
 // borrow prints the server that it has borrowed, and what others have left in it.
 func borrow(how string) {
@@ -76,11 +67,12 @@ func TestServers_Lend(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "servers")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../servers").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
 	script := asBorrower + "=killed " + self + "; " + asBorrower + "=restarted " + self + "; " + asBorrower + "=ended " + self
 	command := exec.CommandContext(t.Context(), program, "sh", "-c", script)
+	command.Env = slices.DeleteFunc(os.Environ(), func(one string) bool { return strings.HasPrefix(one, pool.Socket+"=") })
 	var output bytes.Buffer
 	command.Stderr = &output
 	_ = command.Run()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signals
+package command
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 )
 
 // Signals ends the program: the first SIGINT or SIGTERM ends a context, the second one ends the process as the signal
-// does by default, after the last words.
+// does by default, after the last words. A hub that receives the first one releases its Lease and stops its apps, which takes
+// seconds; who presses Ctrl-C again does not wait for that.
 type Signals struct {
 	received  chan os.Signal
 	raise     func(os.Signal)

@@ -1,31 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redact
+package tests
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// While a goroutine reads the credential, the others do not wait for it.
+// While a goroutine reads the credential, from a file that gives none, the others do not wait for it.
 func TestHub_WhileItIsRead(t *testing.T) {
 	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(&rest.Config{BearerToken: "tOk9zQ7xWv4kJ2pL8mN3rT6y"}, &kubeconfig.Redactor{})
+		must(os.WriteFile(file, []byte("tOk9zQ7xWv4kJ2pL8mN3rT6y"), 0o600))
+		h := redact.NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
 		first := h.Credential()
-		<-time.After(longAge)
-		h.mu.Lock() // as a goroutine that reads it
-		defer h.mu.Unlock()
+		<-time.After(30 * time.Second)
+		must(errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)))
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			h.Credential()
+		}()
+		pipe, err := os.OpenFile(file, os.O_WRONLY, 0) // returns when the goroutine has opened it
+		must(err)
 		if got := h.Credential(); got != first {
 			t.Errorf("got %v, want the credential that is known", got)
 		}
+		must(pipe.Close())
+		<-read
 	})
 }
 
@@ -43,7 +62,7 @@ func TestHub_Redact(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
+		h := redact.NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
 		expect := func(want string) {
 			t.Helper()
 			if got := h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote); got != want {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleettest_test
+package tests
 
 import (
 	"bytes"
@@ -12,11 +12,7 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
-
-func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 
 // failing is the environment variable that makes TestFails fail.
 const failing = "CLUSTERFX_TEST_FAILING"
@@ -54,7 +50,7 @@ func TestMain_LeavesNoFailFile(t *testing.T) {
 // Every package that uses rapid runs its tests with Main.
 func TestMain_IsThatOfAllPackagesWithRapid(t *testing.T) {
 	t.Parallel()
-	const root = "../../.."
+	const root = "../.."
 	with, without := map[string]bool{}, map[string]bool{}
 	for _, file := range filesIn(t, root, "_test.go") {
 		text, err := os.ReadFile(file)
