@@ -17,10 +17,17 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -142,4 +149,50 @@ func failure(code int, reason metav1.StatusReason) string {
 func expire(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"type":"ERROR","object":`+failure(http.StatusGone, metav1.StatusReasonExpired)+"}\n")
+}
+
+// A server on the way that responds with 404, as a proxy does whose agent is away, makes the remote unreachable with a reason of its
+// own. To the app nothing is missing.
+func TestFrontProxy_AgentAway(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"text": http.NotFound,
+		"JSON": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"message":"no agent is connected"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			apps := make(chan registry.Remote, 1)
+			r := newRegistry(t, func(o *registry.Options) {
+				o.Modules = []registry.Module{registry.NewModule("reader", registry.ModuleOptions{
+					Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+				})}
+			})
+			c, _ := remote(t, "one")
+			f, config := newFront(t, c)
+			spawn(t, r, "one", config)
+			app := <-apps
+			f.set(func(*http.Request) bool { return true }, answer)
+			for what, err := range map[string]error{
+				"a read":     app.APIReader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}),
+				"a delete":   app.Client.Delete(t.Context(), configMap("default", 1)),
+				"a new kind": app.APIReader.List(t.Context(), &policyv1.PodDisruptionBudgetList{}),
+			} {
+				if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			eventually(t, func() error {
+				if info, _ := r.Status("one"); info.Reachable.Reason != "NotForwarded" {
+					return fmt.Errorf("Reachable is %+v", info.Reachable)
+				}
+				return nil
+			})
+			f.set(nil, nil)
+			expectState(t, r, "one", state.StateReady, state.ReasonReady)
+		})
+	}
 }

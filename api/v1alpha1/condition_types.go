@@ -169,6 +169,10 @@ const (
 	// ReasonNotHealthy, with False: the remote responds, but reports that it is not ready, or does not respond like a
 	// Kubernetes API server.
 	ReasonNotHealthy = "NotHealthy"
+
+	// ReasonNotForwarded, with False: a server on the way, such as a proxy whose agent is away, responds with 404 in place of the
+	// remote. That is no statement about any object.
+	ReasonNotForwarded = "NotForwarded"
 )
 
 // Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and
@@ -225,9 +229,9 @@ const (
 	// kind.
 	ReasonStale = "Stale"
 
-	// ReasonQuarantined, with False: the hub crashed three times in a row while the app was being
-	// started, so the app is left alone: for ten minutes, and twice as long after each further crash,
-	// up to a day. A change of the spec, the Secret or AnnotationRetry ends it earlier.
+	// ReasonQuarantined, with False: the app ended a process of the hub, so it is left alone: for a minute, and twice as long after
+	// each further crash, up to a day. The message has the time, the evidence and the command that ends it earlier, as a change
+	// of the spec does.
 	ReasonQuarantined = "Quarantined"
 
 	// ReasonWaiting, with False: a module of a starting app watches a kind that the remote does not serve or does not

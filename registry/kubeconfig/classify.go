@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +23,10 @@ import (
 
 // ErrNotKubernetes means that the response does not come from a Kubernetes API server.
 var ErrNotKubernetes = servertext.ErrNotKubernetes
+
+// ErrNotForwarded means that the response says that something does not exist, and does not come from an API server, as that of a proxy
+// whose agent is away. It wraps ErrNotKubernetes.
+var ErrNotForwarded = fmt.Errorf("a server on the way responds with 404 in place of the API server: %w", ErrNotKubernetes)
 
 // StatusError is a response with an unexpected status. It has nothing of the body, which the server controls.
 type StatusError struct {
@@ -42,6 +47,7 @@ const (
 	unauthorized = "Unauthorized"
 	forbidden    = "Forbidden"
 	notHealthy   = "NotHealthy"
+	notForwarded = "NotForwarded"
 )
 
 // NotHealthyError is an error of a request with its own message: the server responds, but not as the hub requires.
@@ -62,7 +68,7 @@ func (e *notHealthyError) Error() string      { return e.text }
 func (e *notHealthyError) NotHealthy() string { return e.message }
 
 // Classify returns why a request to a remote failed: one of a fixed set of reasons, and a message that names the
-// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or the Reason of an
+// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, NotForwarded, or the Reason of an
 // *Error, of which a dial returns AddressNotAllowed. The message has at most 512 bytes and stays the same while the
 // problem is the same. Nothing in it comes from the server, so that users who register remotes learn little about the
 // network around the hub. Both results are empty for a nil error. Unknown errors are Unreachable.
@@ -78,6 +84,9 @@ func Classify(err error) (reason, message string) {
 		return string(refused.Reason), refused.Error()
 	case code != 0:
 		return classifyStatus(code)
+	case errors.Is(err, ErrNotForwarded):
+		return notForwarded, "A server on the way responds with 404 in place of the API server; " +
+			"check that the proxy or tunnel to the remote has a connection, and the path of the server's URL."
 	case errors.Is(err, ErrNotKubernetes):
 		return notHealthy, "The server responds, but not like a Kubernetes API server; " +
 			"check that the server's URL and its path lead to the Kubernetes API."

@@ -20,7 +20,7 @@ import (
 // certificate names its subjects, and the error of a malformed response quotes the response. They still match the
 // errors that they wrap. In a response that accepts a request, an unknown media type is replaced, and a Status of
 // failure or a kind that is not a valid name is an error. The Status of an ERROR event of a watch is replaced like the
-// Status of a refusal. Three exceptions remain: a decoder quotes a value that it cannot decode, YAML is not judged if
+// Status of a refusal. A response with code 404 that is of no API server is an error, too: it says nothing about an object. Three exceptions remain: a decoder quotes a value that it cannot decode, YAML is not judged if
 // the request asks for it, and the response of a server behind a proxy of the remote is data. credentials are the
 // credentials that the server may echo, in addition to the token of the request. A Transport includes Discreet.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
@@ -42,16 +42,20 @@ func (d discreet) RoundTrip(r *http.Request) (*http.Response, error) {
 	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found { // of a plugin, perhaps
 		credentials = append(credentials[:len(credentials):len(credentials)], newCredential(&secret{kind: Token, token: token}))
 	}
-	return withoutText(r, response, credentials...), nil
+	return withoutText(r, response, credentials...)
 }
 
-// withoutText replaces the text of a response. credentials are the credentials that its body may have echoed.
-func withoutText(r *http.Request, response *http.Response, credentials ...Credential) *http.Response {
+// withoutText replaces the text of a response, or refuses one with code 404 that is of no API server. credentials are the credentials that its body may have echoed.
+func withoutText(r *http.Request, response *http.Response, credentials ...Credential) (*http.Response, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols || response.Body == nil { // The body is a connection.
-		return response
+		return response, nil
+	}
+	if servertext.IsFromProxy(response) {
+		response.Body.Close()
+		return nil, worded(ErrNotForwarded)
 	}
 	response.Body = &wordedBody{response.Body}
-	return servertext.Replace(r, response, func(text string) string { return Redact(text, credentials...) })
+	return servertext.Replace(r, response, func(text string) string { return Redact(text, credentials...) }), nil
 }
 
 // wordedError is an error of a connection with a text of our own.

@@ -133,12 +133,13 @@ func TestDiscreet_Tokens(t *testing.T) {
 	}
 }
 
-// A refusal that is not a Status is classified by its code, and its text is not repeated.
+// A refusal that is not a Status is classified by its code, and its text is not repeated. One with code 404 says nothing about an
+// object.
 func TestDiscreet_NoStatus(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("SPOKEN ", 1<<18)
 	for code, is := range map[int]func(error) bool{
-		404: apierrors.IsNotFound, 403: apierrors.IsForbidden, 401: apierrors.IsUnauthorized, 409: apierrors.IsAlreadyExists,
+		404: func(err error) bool { return errors.Is(err, kubeconfig.ErrNotForwarded) && !apierrors.IsNotFound(err) }, 403: apierrors.IsForbidden, 401: apierrors.IsUnauthorized, 409: apierrors.IsAlreadyExists,
 		500: apierrors.IsInternalError, 503: apierrors.IsServiceUnavailable, 504: apierrors.IsTimeout, 429: apierrors.IsTooManyRequests,
 		422: apierrors.IsInvalid, 400: apierrors.IsBadRequest, 410: apierrors.IsResourceExpired,
 	} {
@@ -151,7 +152,7 @@ func TestDiscreet_NoStatus(t *testing.T) {
 			if !is(err) && code != 410 || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "SPOKEN") {
 				t.Errorf("%d %s: got %v, want an error of this code without text of the server", code, form, err)
 			}
-			if !apierrors.IsUnexpectedServerError(err) {
+			if code != 404 && !apierrors.IsUnexpectedServerError(err) {
 				t.Errorf("%d %s: got %v, want an unexpected server error", code, form, err)
 			}
 		}

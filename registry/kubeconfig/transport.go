@@ -99,7 +99,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, worded(t.wiring.blame(err))
 	}
 	response.Request = r // the one without the credential
-	return withoutText(r, response, s.credential), nil
+	return withoutText(r, response, s.credential)
 }
 
 // Redact replaces each part of the credential in a text, as the function Redact does.

@@ -57,6 +57,25 @@ func Replace(r *http.Request, response *http.Response, redact func(text string) 
 	return response
 }
 
+// IsFromProxy reports whether a response says that something does not exist, and is of no API server: each of them answers with a
+// Status, or names the request in the header Audit-Id. It reads the body if it has to, and puts it back.
+func IsFromProxy(response *http.Response) bool {
+	if response.StatusCode != http.StatusNotFound || response.Header.Get("Audit-Id") != "" || response.Body == nil {
+		return false
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	rest := response.Body
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if err != nil {
+		return false // The reader of the body gets the error again.
+	}
+	said, err := decodeStatus(response.Header.Get("Content-Type"), body)
+	return err != nil || said.Kind != statusKind
+}
+
 // refusal is the body of a response that refuses a request. It is read as a whole when it is first read.
 type refusal struct {
 	io.ReadCloser
