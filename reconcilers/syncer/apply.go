@@ -40,6 +40,9 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err != nil {
 		return err
 	}
+	if s.renewing {
+		return s.renewWith(ctx, fields)
+	}
 	if s.facts.down == present {
 		path, inStep, err := s.compare(ctx, fields)
 		if err != nil || inStep {
@@ -57,7 +60,7 @@ func (s *Session[T]) mayWrite() error {
 	switch {
 	case s.name.Name == "":
 		return fmt.Errorf("%s %s has no name that its copy could have", s.of.kind.Kind, s.key)
-	case s.facts.imported, s.facts.down != absent && s.facts.ownership != Ours, s.facts.up != present:
+	case s.facts.imported, s.facts.down != absent && s.facts.ownership != Ours && !s.renewing, s.facts.up != present:
 		return fmt.Errorf("write downstream %s %s: %w", s.of.kind.Kind, s.name, ErrForeign)
 	}
 	return nil

@@ -34,6 +34,7 @@ const (
 	stepSyncUp          // make the upstream object
 	stepConflict        // report that the name belongs to somebody else
 	stepWait            // wait until the copy has gone
+	stepRenew           // mark the copy of an earlier object anew, or delete it
 	stepDeleteDown      // delete the copy
 	stepDeleteUp        // delete the original
 	stepRelease         // remove the finalizer from the original
@@ -57,7 +58,7 @@ func decide(f facts) step {
 	case f.down == terminating:
 		return stepWait
 	case f.down == present && f.ownership == Stale:
-		return stepDeleteDown
+		return stepRenew
 	case f.down == present:
 		return stepSync
 	case f.lost && f.propagates:

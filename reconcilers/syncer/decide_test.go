@@ -56,8 +56,11 @@ func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 			return f.up == absent && f.down == present && f.theirs() && f.upSyncer && !f.imported
 		},
 		stepConflict: func(f facts) bool { return f.wanted() && f.theirs() && !f.imported },
+		stepRenew: func(f facts) bool {
+			return f.down == present && f.ownership == Stale && !f.imported && f.wanted()
+		},
 		stepDeleteDown: func(f facts) bool {
-			return f.down == present && f.copied() && !f.imported && (!f.wanted() || f.ownership == Stale)
+			return f.down == present && f.copied() && !f.imported && !f.wanted()
 		},
 		stepDeleteUp: func(f facts) bool {
 			ended := f.down == absent && f.lost || f.down == terminating && f.ownership == Ours && f.byOthers
@@ -77,7 +80,7 @@ func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 // No step that writes the downstream object is taken for an object of somebody else, and an imported object is only compared.
 func TestDecide_ObjectsOfOthersAreNotWritten(t *testing.T) {
 	t.Parallel()
-	writes := []step{stepSyncDown, stepSync, stepDeleteDown}
+	writes := []step{stepSyncDown, stepSync, stepRenew, stepDeleteDown}
 	for _, f := range allFacts() {
 		next := decide(f)
 		if f.theirs() && !f.imported && slices.Contains(writes, next) {
@@ -122,7 +125,7 @@ func TestDecide_Table(t *testing.T) {
 	}{
 		{facts{up: present, selected: true}, stepSyncDown},
 		{facts{up: present, selected: true, down: present, ownership: Ours}, stepSync},
-		{facts{up: present, selected: true, down: present, ownership: Stale}, stepDeleteDown},
+		{facts{up: present, selected: true, down: present, ownership: Stale}, stepRenew},
 		{facts{up: present, selected: true, down: present, ownership: Foreign}, stepConflict},
 		{facts{up: present, selected: true, down: present, ownership: Copied}, stepConflict},
 		{facts{up: present, selected: true, down: terminating, ownership: Ours}, stepWait},

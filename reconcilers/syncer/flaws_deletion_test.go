@@ -17,9 +17,20 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// The copy of an original that is deleted and made again while no process watches is replaced.
-func TestD4_ARecreatedOriginalGetsANewCopy(t *testing.T) {
+// The copy of an original that is deleted and made again while no process watches is replaced if the content differs, and marked anew
+// with one write if it does not, as in a hub that was restored.
+func TestD4_ARecreatedOriginal(t *testing.T) {
 	t.Parallel()
+	for name, content := range map[string]string{"other content": "2", "the same content": "1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recreated(t, content)
+		})
+	}
+}
+
+func recreated(t *testing.T, content string) {
+	t.Helper()
 	b := newBench(t, nil)
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
 	b.run(t)
@@ -31,17 +42,24 @@ func TestD4_ARecreatedOriginalGetsANewCopy(t *testing.T) {
 
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	must(t, b.up.Delete(t.Context(), up))
-	again := b.original("a", map[string]string{"k": "2"})
+	again := b.original("a", map[string]string{"k": content})
 	must(t, b.up.Create(t.Context(), again))
 	b.begin(t, nil)
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
 	b.run(t)
-	after := b.wait(t, "a", map[string]string{"k": "2"})
-	if after.UID == before.UID {
-		t.Error("the copy of the earlier object is kept")
+	var after corev1.ConfigMap
+	eventually(t, func() error {
+		err := b.down.Get(t.Context(), client.ObjectKeyFromObject(before), &after)
+		if got := after.Annotations[b.pair.Identity().Keys().ObjectUID]; err == nil && got != string(again.UID) {
+			err = fmt.Errorf("the copy has the mark of %s, want %s", got, again.UID)
+		}
+		return err
+	})
+	if isKept := after.UID == before.UID; isKept != (content == "1") || after.Data["k"] != content {
+		t.Errorf("the copy is kept: %t, with %v", isKept, after.Data)
 	}
-	if got := after.Annotations[b.pair.Identity().Keys().ObjectUID]; got != string(again.UID) {
-		t.Errorf("the copy has the mark of %s, want %s", got, again.UID)
+	if isKept := after.Labels["theirs"] == "1"; isKept != (content == "1") {
+		t.Errorf("the label of others is kept: %t", isKept)
 	}
 }
 

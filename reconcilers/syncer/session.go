@@ -25,6 +25,8 @@ type Session[T client.Object] struct {
 	upstream, downstream Access
 	facts                facts
 	awaited              time.Duration // for how long to wait for the report why the copy is absent
+	renewing             bool          // the copy is that of an earlier object
+	renewed              bool          // it was marked anew, or deleted
 }
 
 // Key returns the name of the upstream object, and Target the name of its copy.
@@ -53,7 +55,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	if s.facts.up == present && s.facts.selected && r.pair.options.OneToOne && !s.facts.finalizer && !s.facts.imported {
 		// Before the copy, so that no deletion is missed.
-		if next := decide(s.facts); next == stepSyncDown || next == stepSync {
+		if next := decide(s.facts); next == stepSyncDown || next == stepSync || next == stepRenew {
 			if err := s.hold(ctx); err != nil {
 				return reconcile.Result{}, err
 			}
@@ -75,6 +77,8 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:
 		return s.conflict(ctx)
+	case stepRenew:
+		return s.renew(ctx)
 	case stepDeleteDown:
 		return reconcile.Result{}, s.deleteDown(ctx)
 	case stepDeleteUp:
@@ -90,6 +94,35 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, s.releaseUnseen(ctx)
 	}
 	return reconcile.Result{}, nil
+}
+
+// renew marks the copy of an earlier object of the same name anew, with one write, if it has the content that the present object gives:
+// the hub was restored, or its objects were made again. Otherwise it deletes the copy.
+func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
+	s.renewing = true
+	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
+	if err != nil || s.renewed {
+		return result, err
+	}
+	return reconcile.Result{}, s.deleteDown(ctx)
+}
+
+// renewWith is Apply and Create of a renewal.
+func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error {
+	s.renewed = true
+	if fields != nil {
+		notes, _ := fields["metadata"].(map[string]any)["annotations"].(map[string]any)
+		uid := notes[s.of.keys.ObjectUID]
+		notes[s.of.keys.ObjectUID] = s.down.GetAnnotations()[s.of.keys.ObjectUID]
+		_, inStep, err := s.compare(ctx, fields)
+		if err != nil {
+			return err
+		}
+		if notes[s.of.keys.ObjectUID] = uid; inStep {
+			return s.apply(ctx, fields)
+		}
+	}
+	return s.deleteDown(ctx)
 }
 
 // revision returns the revision of the copy as it was read.

@@ -59,6 +59,9 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 	if err := s.mayWrite(); err != nil {
 		return err
 	}
+	if s.renewing {
+		return s.renewWith(ctx, nil)
+	}
 	if exists := s.facts.down != absent; exists == (v == verbCreate) {
 		return fmt.Errorf("%s downstream %s %s: %w", v, r.kind.Kind, s.name,
 			apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
