@@ -94,14 +94,14 @@ func (w *world) observe(o *Observer) []string {
 
 func (w *world) observer() *Observer {
 	w.t.Helper()
-	o, err := NewObserver(w.cluster.Config(), w.namespace, patient())
+	o, err := NewObserver(w.cluster.Config(), w.namespace, inNoHurry())
 	must(w.t, err)
 	w.t.Cleanup(o.Close)
 	return o
 }
 
-// patient is the timing of an Observer that waits for a response as long as a test does: an error is none of a busy machine.
-func patient() shards.Timing {
+// inNoHurry is the timing of an Observer that waits for a response as long as a test does: an error is none of a busy machine.
+func inNoHurry() shards.Timing {
 	timing := quick()
 	timing.Deadline = patience
 	return timing
@@ -216,7 +216,7 @@ func TestObserver_NoContact(t *testing.T) {
 	proxy, err := fault.New(w.cluster.Server())
 	must(t, err)
 	t.Cleanup(proxy.Close)
-	o, err := NewObserver(w.through(proxy), w.namespace, patient())
+	o, err := NewObserver(w.through(proxy), w.namespace, inNoHurry())
 	must(t, err)
 	t.Cleanup(o.Close)
 	w.observe(o)
