@@ -100,7 +100,11 @@ func (r *Registry) keepHolds() {
 
 // logged returns what log lines say about a hold. Its names are texts of a remote.
 func logged(h ledger.Hold) []any {
-	return []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
+	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
+	if h.Cause != "" {
+		about = append(about, "cause", h.Cause)
+	}
+	return about
 }
 
 // holdStore returns the store of holds.
@@ -176,7 +180,7 @@ func (r *Registry) countedHolds() []telemetry.Hold {
 
 func publicHold(h ledger.Hold) deletes.Hold {
 	return deletes.Hold{
-		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Since: h.Since,
+		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Cause: h.Cause, Since: h.Since,
 		Deleted: h.Done, More: h.More, Names: h.Names, Allowed: h.Granted,
 	}
 }

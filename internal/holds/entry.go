@@ -10,6 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// AllCauses is the Cause of a hold of deletes that any thing asks for.
+const AllCauses = "all causes"
+
+// For returns a cause as a phrase after a space; "" for none.
+func For(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return " for " + cause
+}
+
 // Entry is one hold. Its key in the ConfigMap is the id of the hold.
 type Entry struct {
 	Module   string `json:"module"`
@@ -18,6 +29,8 @@ type Entry struct {
 	// Cluster is the remote; empty for the hub. Fleet says that the hold is in force in all clusters.
 	Cluster string `json:"cluster,omitempty"`
 	Fleet   bool   `json:"fleet,omitempty"`
+	// Cause is the thing that asks for the deletes; empty for none, and AllCauses for any.
+	Cause string `json:"cause,omitempty"`
 	// Replica is the replica whose limit was exceeded, for a hold of the hub or of all clusters in a hub whose replicas share
 	// the Clusters.
 	Replica string      `json:"replica,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,4 +153,24 @@ func Owning(ctx context.Context, objects int) context.Context {
 func OwnedIn(ctx context.Context) int {
 	n, _ := ctx.Value(owningKey{}).(int)
 	return n
+}
+
+type causeKey struct{}
+
+// maxCause is the length of a cause in bytes. Causes that begin with the same bytes count together.
+const maxCause = 128
+
+// CausedBy returns a context for the deletes and creates that one of many things asks for, such as an entity, a rule or a Cluster. Each
+// cause has the limits for itself, and a hold of one holds no other; all causes together have five times the limits. The cause must
+// exist and have been read: an entity whose revision no longer wants the object, a rule that no longer selects its source. A delete that
+// is decided from an absence has no cause, or else a source that looks empty would have as many limits as it had things. A cause is
+// shown to operators, so it has no texts of a remote. An empty cause is none.
+func CausedBy(ctx context.Context, cause string) context.Context {
+	return context.WithValue(ctx, causeKey{}, strings.ToValidUTF8(cause[:min(len(cause), maxCause)], ""))
+}
+
+// CauseIn returns the cause that CausedBy was called with, or "".
+func CauseIn(ctx context.Context) string {
+	cause, _ := ctx.Value(causeKey{}).(string)
+	return cause
 }

@@ -13,6 +13,7 @@ A module that deletes more than that for a reason declares it:
   - OnPurpose, with Evidence that the object is to be deleted. Such a delete is not limited.
   - Owning, with the number of objects that the module owns, so that a module with twelve objects does not lose
     all of them at once.
+  - CausedBy, with the thing that asks for the delete, so that what one thing deletes holds nothing of another.
   - Limits, in the ModuleOptions, for a module that deletes many objects in its normal work.
 
 A delete that is held returns an error that wraps ErrHeld. A supervised reconciler only returns it: the request is repeated

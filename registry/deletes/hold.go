@@ -18,7 +18,9 @@ type Hold struct {
 	// was exceeded, so that the deletes are held in all of them.
 	Cluster string
 	Fleet   bool
-	Since   time.Time
+	// Cause is what CausedBy names; empty for deletes without a cause, and "all causes" for those with any. Others are not held.
+	Cause string
+	Since time.Time
 	// Deleted is how many objects were deleted within ten minutes before the hold, More how many refused deletes are known.
 	Deleted, More int
 	// Names are up to ten of the objects whose deletes are refused, sorted. They are texts of the cluster.

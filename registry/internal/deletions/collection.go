@@ -29,9 +29,7 @@ func (c *call) deleteAll(r *http.Request, all *ledger.Ledger, ask ledger.Request
 	if options == nil {
 		return transport.Refuse(r, c.held(deletes.LimitExceeded, errOptions))
 	}
-	if r.Body != nil {
-		r.Body.Close() // Its options are sent again.
-	}
+	closeBody(r) // Its options are sent again.
 	left := max(all.Left(ask, c.guard.options.Now()), 0)
 	found, refusal, err := c.count(r, options, left)
 	if err != nil || refusal != nil {

@@ -21,7 +21,8 @@ whole if it would delete more.
 A delete that is held is sent as a dry run, and the module gets the response if the API server refuses it: a module that
 does not know that an object is gone would ask for its delete without end, and its hold would never end.
 
-The Guard reads no response except those of its own dry runs.
+A delete by name that repeats one of an object which may still be there is sent as a dry run, too: that tells the UID of the object.
+The Guard reads no response except those of its own dry runs and of deletes by name.
 
 # Processes that share the targets
 

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
@@ -136,7 +135,9 @@ func (g *Guard) RoundTrip(target Target, r *http.Request, send Send) (*http.Resp
 	one := call{
 		guard: g, send: send, what: what, info: info,
 		target: target,
-		key:    ledger.Key{Module: g.options.Module(r.Context()), Resource: resource, Target: target.Name},
+		key: ledger.Key{
+			Module: g.options.Module(r.Context()), Resource: resource, Target: target.Name, Cause: deletes.CauseIn(r.Context()),
+		},
 	}
 	if what == createsOne || what == mayCreate {
 		return one.create(r)
@@ -206,10 +207,8 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	if options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
 		ask.UID = *options.Preconditions.UID
 	}
-	if c.what == deletesOne && options != nil && all.Left(ask, c.guard.options.Now()) <= 0 {
-		if refusal := c.refusal(r, options); refusal != nil {
-			return refusal, nil
-		}
+	if c.what == deletesOne && options != nil {
+		return c.deleteOne(r, all, ask, options)
 	}
 	return c.sendCounted(r, ask)
 }
@@ -223,28 +222,6 @@ func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
 		ask.Replica = c.guard.options.Replica
 	}
 	return ask
-}
-
-// refusal returns the response of the API server to a delete that would be held anyway, if the object does not exist or is
-// another one than the module has read; nil otherwise. Without it, a module that deletes objects by their names, and
-// does not know that they are gone, would ask for held deletes without end.
-func (c *call) refusal(r *http.Request, options *metav1.DeleteOptions) *http.Response {
-	dry, err := dryRun(r, options)
-	if err != nil {
-		return nil
-	}
-	response, err := c.send(dry)
-	if err != nil {
-		return nil
-	}
-	if response.StatusCode != http.StatusNotFound && response.StatusCode != http.StatusConflict {
-		response.Body.Close()
-		return nil
-	}
-	if r.Body != nil {
-		r.Body.Close()
-	}
-	return response
 }
 
 var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
@@ -301,11 +278,16 @@ func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response,
 		return transport.Refuse(r, err)
 	}
 	response, err := c.send(r)
+	if err == nil && isSuccess(response) {
+		o.Counted(c.key.Module, c.key.Target, "", max(ask.Objects, 1))
+	}
 	switch {
 	case transport.IsUnsent(err), err == nil && response.StatusCode >= 400 && response.StatusCode < 500:
 		ticket.Refund(o.Now())
-	case err == nil && isSuccess(response):
-		o.Counted(c.key.Module, c.key.Target, "", max(ask.Objects, 1))
+	case c.what == deletesOne && ask.UID == "":
+		if uid, isLeft := objectIn(response); ticket.Answered(uid, isLeft, o.Now()) {
+			ticket.Refund(o.Now())
+		}
 	}
 	return response, err
 }

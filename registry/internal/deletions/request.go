@@ -146,6 +146,12 @@ type readCloser struct {
 	io.Closer
 }
 
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+}
+
 // isDryRun reports whether options or a query ask for a dry run.
 func isDryRun(dryRun []string) bool { return slices.Contains(dryRun, metav1.DryRunAll) }
 

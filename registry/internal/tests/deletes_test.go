@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,17 @@ func TestEvidence(t *testing.T) {
 	} {
 		if got := c.evidence.Err == nil; got != c.holds {
 			t.Errorf("%s: %v", name, c.evidence.Err)
+		}
+	}
+}
+
+func TestCausedBy(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[string]string{
+		"": "", "tenant-a": "tenant-a", "a\xffb": "ab", strings.Repeat("x", 127) + "é": strings.Repeat("x", 127),
+	} {
+		if got := deletes.CauseIn(deletes.CausedBy(deletes.CausedBy(t.Context(), "before"), cause)); got != want {
+			t.Errorf("%q is %q, want %q", cause, got, want)
 		}
 	}
 }

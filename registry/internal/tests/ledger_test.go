@@ -128,6 +128,39 @@ func TestLedger_RepeatedDelete(t *testing.T) {
 	}
 }
 
+// A delete by name counts once if its answer has a UID that counts already, and only a name that may be left repeats.
+func TestTicket_Answered(t *testing.T) {
+	t.Parallel()
+	l, r := ledger.New(), in("edge", configMaps)
+	r.Limits, r.Name = ledger.LimitsFor(configMaps), "one"
+	for i := range 30 {
+		ticket, _, err := l.Admit(r, start)
+		if err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+		isRepeated := ticket.Answered("u-1", i > 0, start)
+		if isRepeated {
+			ticket.Refund(start)
+		}
+		if isRepeated != (i > 0) || l.Repeats(r, start) != (i > 0) {
+			t.Errorf("delete %d: repeated: %t, may be left: %t", i, isRepeated, l.Repeats(r, start))
+		}
+	}
+	later := start.Add(2 * ledger.Window)
+	if l.Repeats(r, later) {
+		t.Error("a name stays known after the window")
+	}
+	for range 20 { // Without a UID each counts.
+		ticket, _, err := l.Admit(r, later)
+		if err != nil || ticket.Answered("", true, later) {
+			t.Fatal("an unknown object is repeated", err)
+		}
+	}
+	if _, _, err := l.Admit(r, later); err == nil {
+		t.Error("deletes of unknown objects do not count")
+	}
+}
+
 // The limit of the fleet holds all targets, also those in which nothing was deleted.
 func TestLedger_Fleet(t *testing.T) {
 	t.Parallel()
@@ -162,6 +195,83 @@ func TestLedger_Replace(t *testing.T) {
 	now = now.Add(ledger.Window + ledger.Window/10)
 	if got := remove(l, in("edge", configMaps), 50, now); got != 20 {
 		t.Errorf("%d deletes later, want 20", got)
+	}
+}
+
+// What is created pays for nothing whose content is lost, in one target and in all.
+func TestLedger_CreatesPayNothing(t *testing.T) {
+	t.Parallel()
+	for resource, want := range map[schema.GroupResource]int{
+		{Resource: "namespaces"}: 3, {Resource: "persistentvolumes"}: 3, {Resource: "persistentvolumeclaims"}: 3,
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: 3, {Group: "clusterfx.dev", Resource: "clusters"}: 3,
+		{Group: "apps", Resource: "statefulsets"}: 20, {Resource: "secrets"}: 20, // A Secret of the hub may register a Cluster.
+		{Group: "apps", Resource: "deployments"}: 40, {Group: "example.dev", Resource: "secrets"}: 40,
+	} {
+		l, r := ledger.New(), in("", resource)
+		for range 40 {
+			l.Created(r.Key, start)
+		}
+		if got := remove(l, r, 40, start); got != want {
+			t.Errorf("%s: %d deletes after as many creates, want %d", resource, got, want)
+		}
+	}
+}
+
+// of returns the request with a cause.
+func of(r ledger.Request, cause string) ledger.Request {
+	r.Cause = cause
+	return r
+}
+
+// Each cause has the limits for itself, also after a restart; all together have five times as much; and deletes without a cause have
+// the limits that they have without causes.
+func TestLedger_Causes(t *testing.T) {
+	t.Parallel()
+	l, r := ledger.New(), in("edge", configMaps)
+	for i, want := range []int{20, 20, 20, 20, 20, 0} {
+		if got := remove(l, of(r, fmt.Sprint("tenant-", i)), 30, start); got != want {
+			t.Errorf("%d deletes of cause %d, want %d", got, i, want)
+		}
+	}
+	if got := remove(l, r, 30, start); got != 20 {
+		t.Errorf("%d deletes without a cause, want 20", got)
+	}
+	causes := map[string]bool{}
+	for _, h := range l.Holds() {
+		causes[h.Cause] = true
+	}
+	if len(causes) != 7 || !causes[""] || !causes["all causes"] || causes["tenant-5"] {
+		t.Errorf("the causes of the holds are %v, want five tenants, none, and all together", causes)
+	}
+	l, sum := ledger.New(), 0
+	for i := range 600 {
+		sum += remove(l, of(in(state.ClusterName(fmt.Sprint("edge-", i%50)), configMaps), fmt.Sprint("tenant-", i)), 1, start)
+	}
+	if sum != 500 {
+		t.Errorf("600 causes deleted %d objects, want 500", sum)
+	}
+	l = ledger.New()
+	remove(l, of(r, "one"), 30, start)
+	stored := l.Holds()
+	l = ledger.New()
+	l.Restore(stored, start)
+	if remove(l, of(r, "one"), 1, start) != 0 || remove(l, of(r, "two"), 1, start) != 1 || remove(l, r, 1, start) != 1 {
+		t.Error("after a restart, the hold of a cause does not hold that cause alone")
+	}
+}
+
+// What is created for any cause pays for what is deleted for another: replacing objects costs nothing.
+func TestLedger_CausesReplace(t *testing.T) {
+	t.Parallel()
+	l, r := ledger.New(), in("edge", configMaps)
+	for range 300 {
+		l.Created(of(r, "new").Key, start)
+	}
+	if got := remove(l, of(r, "old"), 400, start); got != 320 {
+		t.Errorf("%d deletes after 300 creates, want 320", got)
+	}
+	if got := remove(l, r, 30, start); got != 20 {
+		t.Errorf("%d deletes without a cause, want 20", got)
 	}
 }
 

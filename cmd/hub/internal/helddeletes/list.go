@@ -41,9 +41,9 @@ type Hold struct {
 	holds.Entry
 }
 
-// What returns the resource whose deletes are held.
+// What returns the resource whose deletes are held, with their cause.
 func (h *Hold) What() string {
-	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String()
+	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String() + holds.For(h.Cause)
 }
 
 // Where returns the clusters in which the deletes are held.
@@ -130,7 +130,7 @@ func objectOf(h *Hold) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Hold", "metadata": map[string]any{"name": h.ID},
-		"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet,
+		"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
 		"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": names,
 		"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
 	}}

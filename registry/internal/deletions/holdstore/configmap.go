@@ -37,21 +37,25 @@ const timeout = 5 * time.Second
 func entryOf(h ledger.Hold) *holds.Entry {
 	return &holds.Entry{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
-		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h.Names),
+		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
+		Cause:   h.Cause,
 		Granted: h.Granted, Spent: h.Spent, Used: h.Used,
 	}
 }
 
-// maxNames is the size of the names of a hold in the ConfigMap, in bytes of JSON. With it, 1000 holds of the longest names
-// of everything else are smaller than an object may be. Where there are more, the hold is not stored, but the deletes are
+// maxNames is the size of the cause and the names of a hold in the ConfigMap, in bytes of JSON. With it, 1000 holds of the longest
+// names of everything else are smaller than an object may be. Where there are more, the hold is not stored, but the deletes are
 // refused.
 const maxNames = 256
 
-// short returns the names that fit.
-func short(names []string) []string {
+// short returns the names of a hold that fit.
+func short(h ledger.Hold) []string {
 	var fit []string
 	left := maxNames
-	for _, name := range names {
+	if h.Cause != "" {
+		left -= len(`"cause":"",`) + len(h.Cause)
+	}
+	for _, name := range h.Names {
 		text, err := json.Marshal(name)
 		if size := len(text) + len(","); err == nil && size <= left {
 			fit, left = append(fit, name), left-size
@@ -63,7 +67,7 @@ func short(names []string) []string {
 func holdOf(id string, e *holds.Entry) ledger.Hold {
 	return ledger.Hold{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
-		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
+		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
 		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -33,6 +34,8 @@ type Hold struct {
 	// limit of the fleet was exceeded in Target.
 	Target state.ClusterName
 	Fleet  bool
+	// Cause is the cause whose deletes are held; empty for deletes without a cause, and holds.AllCauses for those with any.
+	Cause string
 	// Replica is the process whose limit was exceeded, for a Hold of the hub or of the fleet in a hub whose processes share the
 	// targets. It is empty for others.
 	Replica string
@@ -125,5 +128,5 @@ func (h *Hold) String() string {
 
 // done describes the deletes before the Hold.
 func (h *Hold) done() string {
-	return fmt.Sprintf("module %s has deleted %d %s %s within ten minutes", h.Module, h.Done, h.Resource, h.Where())
+	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Done, h.Resource, h.Where(), holds.For(h.Cause))
 }

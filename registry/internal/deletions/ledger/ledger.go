@@ -3,8 +3,10 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -22,7 +25,22 @@ type Key struct {
 	Resource schema.GroupResource
 	// Target is the remote; empty for the hub.
 	Target state.ClusterName
+	// Cause is the thing that asks for the deletes, or empty.
+	Cause string
 }
+
+// ofAll returns the key of the deletes of all causes; the same key if there is no cause.
+func (k Key) ofAll() Key {
+	if k.Cause != "" {
+		k.Cause = holds.AllCauses
+	}
+	return k
+}
+
+// places returns the keys that a delete counts for.
+func (k Key) places() []Key { return slices.Compact([]Key{k, k.ofAll()}) }
+
+func (k Key) owner() owner { return owner{k.Module, k.Resource, k.Cause} }
 
 // Request is a delete that a module is about to send.
 type Request struct {
@@ -65,10 +83,11 @@ type Ledger struct {
 	forces map[force]*hold  // the same Holds
 }
 
-// owner is a module and a resource that it deletes.
+// owner is a module, a resource that it deletes, and the cause.
 type owner struct {
 	module   string
 	resource schema.GroupResource
+	cause    string
 }
 
 // force is where a Hold is in force: in one target, or in all of them.
@@ -79,7 +98,7 @@ type force struct {
 }
 
 func forceOf(h *Hold) force {
-	f := force{owner: owner{h.Module, h.Resource}, fleet: h.Fleet}
+	f := force{owner: owner{h.Module, h.Resource, h.Cause}, fleet: h.Fleet}
 	if !h.Fleet {
 		f.target = h.Target
 	}
@@ -122,7 +141,8 @@ func (l *Ledger) remove(h *hold) {
 type Ticket struct {
 	ledger *Ledger
 	key    Key
-	uid    types.UID
+	name   string
+	uid    types.UID // "" while it is not known
 	slot   int64
 	count  int   // 0 for an object whose delete counts already
 	hold   *hold // whose allowance it uses; nil for none
@@ -134,10 +154,9 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Objects = max(r.Objects, 1)
-	f := l.fleet(r.Key)
-	w := f.in(string(r.Target), l.slotOf(now))
-	owned := w.owns(r.Owned)
-	if w.isGone(r.UID) {
+	_, w := l.at(r.Key, now)
+	w.owns(r.Owned)
+	if w.isGone(string(r.UID)) {
 		return &Ticket{ledger: l}, nil, nil
 	}
 	if h := l.holdFor(r.Key); h != nil {
@@ -150,26 +169,16 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 			after := h.Hold
 			store = &after
 		}
-		return l.count(f, w, r, h), store, nil
+		return l.count(r, h, now), store, nil
 	}
-	loss := w.loss()
-	overFleet := f.sum+r.Objects > r.Limits.PerFleet
-	if loss+r.Objects <= r.Limits.target(owned) && !overFleet {
-		return l.count(f, w, r, nil), nil, nil
+	for _, b := range l.bounds(r, now) {
+		if h := b.begin(r, now); h != nil {
+			l.add(h)
+			after := h.Hold
+			return nil, &after, &HeldError{after}
+		}
 	}
-	h := &hold{asked: map[string]int{}, Hold: Hold{
-		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Since: now, Done: loss,
-	}}
-	if overFleet {
-		h.Fleet, h.Done = true, f.sum
-	}
-	if !h.IsOfTarget() {
-		h.Replica = r.Replica
-	}
-	h.ask(r.Name, r.Objects, now)
-	l.add(h)
-	after := h.Hold
-	return nil, &after, &HeldError{after}
+	return l.count(r, nil, now), nil, nil
 }
 
 // Left returns how many objects Admit would admit now. It is 0 while a Hold is in force whose allowance is used.
@@ -179,32 +188,63 @@ func (l *Ledger) Left(r Request, now time.Time) int {
 	if h := l.holdFor(r.Key); h != nil {
 		return h.Granted - h.Spent
 	}
-	f := l.fleet(r.Key)
-	w := f.in(string(r.Target), l.slotOf(now))
-	loss := w.loss()
-	return max(min(r.Limits.target(w.owns(r.Owned))-loss, r.Limits.PerFleet-f.sum), 0)
+	left := math.MaxInt
+	for _, b := range l.bounds(r, now) {
+		left = min(left, b.left())
+	}
+	return max(left, 0)
 }
 
-func (l *Ledger) count(f *fleet, w *window, r Request, h *hold) *Ticket {
-	f.change(w, func(i int) { w.deleted[i] += r.Objects })
-	w.note(r.UID)
-	return &Ticket{ledger: l, key: r.Key, uid: r.UID, slot: w.latest, count: r.Objects, hold: h}
+// Repeats reports whether a delete of an object of this name counts already that may still be there.
+func (l *Ledger) Repeats(r Request, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, w := l.at(r.Key, now)
+	return w.isGone(nameKey(r.Name))
 }
 
-// Refund takes the delete back, because it was not sent, the API server has refused it or the object did not exist.
+func (l *Ledger) count(r Request, h *hold, now time.Time) *Ticket {
+	for _, k := range r.places() {
+		f, w := l.at(k, now)
+		f.change(w, func(i int) { w.deleted[i] += r.Objects })
+	}
+	_, w := l.at(r.Key, now)
+	w.note(string(r.UID))
+	return &Ticket{ledger: l, key: r.Key, name: r.Name, uid: r.UID, slot: w.latest, count: r.Objects, hold: h}
+}
+
+// Answered notes what the answer tells of an object whose UID was not known: its UID, or "", and whether it may still be there. It
+// reports whether a delete of the object counts already, so that the caller takes this one back.
+func (t *Ticket) Answered(uid types.UID, isLeft bool, now time.Time) (isRepeated bool) {
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	_, w := t.ledger.at(t.key, now)
+	if isLeft {
+		w.note(nameKey(t.name))
+	}
+	if w.isGone(string(uid)) {
+		return true
+	}
+	w.note(string(uid))
+	t.uid = uid
+	return false
+}
+
+// Refund takes the delete back, because it was not sent, the API server has refused it, the object did not exist, or its delete
+// counts already.
 func (t *Ticket) Refund(now time.Time) {
 	if t.count == 0 {
 		return
 	}
-	l := t.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f := l.fleet(t.key)
-	w := f.in(string(t.key.Target), l.slotOf(now))
-	delete(w.gone, t.uid)
-	if w.latest-t.slot <= slots {
-		i := t.slot % (slots + 1)
-		f.change(w, func(int) { w.deleted[i] = max(w.deleted[i]-t.count, 0) })
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	for _, k := range t.key.places() {
+		f, w := t.ledger.at(k, now)
+		delete(w.gone, string(t.uid))
+		if w.latest-t.slot <= slots {
+			i := t.slot % (slots + 1)
+			f.change(w, func(int) { w.deleted[i] = max(w.deleted[i]-t.count, 0) })
+		}
 	}
 	if t.hold != nil {
 		t.hold.Spent -= t.count
@@ -222,12 +262,15 @@ func (t *Ticket) Unstored(now time.Time) {
 	}
 }
 
-// Created counts an object that a module has created.
+// Created counts an object that a module has created. It pays for deletes of any cause if it has one, and for those without a cause
+// otherwise. No object pays for one whose content is lost.
 func (l *Ledger) Created(k Key, now time.Time) {
+	if hasContent(k) {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.fleet(k)
-	w := f.in(string(k.Target), l.slotOf(now))
+	f, w := l.at(k.ofAll(), now)
 	f.change(w, func(i int) { w.created[i]++ })
 }
 
@@ -325,21 +368,19 @@ func (l *Ledger) Holds() []Hold {
 	return all
 }
 
-func (l *Ledger) fleet(k Key) *fleet {
-	of := owner{k.Module, k.Resource}
-	f := l.fleets[of]
+// at returns the window of a key now, and its fleet.
+func (l *Ledger) at(k Key, now time.Time) (*fleet, *window) {
+	f := l.fleets[k.owner()]
 	if f == nil {
 		f = &fleet{windows: map[string]*window{}}
-		l.fleets[of] = f
+		l.fleets[k.owner()] = f
 	}
-	return f
+	return f, f.in(string(k.Target), l.slotOf(now))
 }
 
 func (l *Ledger) holdFor(k Key) *hold {
-	f := force{owner: owner{k.Module, k.Resource}, fleet: true}
-	if h := l.forces[f]; h != nil {
-		return h
+	in := func(k Key) *hold {
+		return cmp.Or(l.forces[force{owner: k.owner(), fleet: true}], l.forces[force{owner: k.owner(), target: k.Target}])
 	}
-	f.fleet, f.target = false, k.Target
-	return l.forces[f]
+	return cmp.Or(in(k.ofAll()), in(k))
 }

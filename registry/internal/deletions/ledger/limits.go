@@ -24,10 +24,23 @@ func LimitsFor(resource schema.GroupResource) Limits {
 	switch resource {
 	case schema.GroupResource{Resource: "namespaces"}, schema.GroupResource{Resource: "persistentvolumes"},
 		schema.GroupResource{Resource: "persistentvolumeclaims"},
-		schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}:
+		schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+		schema.GroupResource{Group: "clusterfx.dev", Resource: "clusters"}:
 		return Limits{PerTarget: 3, PerFleet: 10}
 	}
 	return Limits{PerTarget: 20, PerFleet: 100}
+}
+
+// hasContent reports whether objects are kept for what is in them, so that a new one does not replace an old one. In the hub, these
+// are also the Secrets: some of them register Clusters, and the path of a request does not tell which.
+func hasContent(k Key) bool {
+	switch k.Resource {
+	case schema.GroupResource{Group: "apps", Resource: "statefulsets"}:
+		return true
+	case schema.GroupResource{Resource: "secrets"}:
+		return k.Target == ""
+	}
+	return LimitsFor(k.Resource) != LimitsFor(schema.GroupResource{})
 }
 
 // target returns the limit of a target. If the module knows how many objects it owns there, or owned before its deletes, the
@@ -37,4 +50,50 @@ func (l Limits) target(owned int) int {
 		return l.PerTarget
 	}
 	return min(l.PerTarget, max(owned/2, 1))
+}
+
+// causes is how many times the limits of one cause all causes together have.
+const causes = 5
+
+// bound is what is lost, and how much may be, of one cause or of all causes together.
+type bound struct {
+	cause      string
+	lost, most Limits
+}
+
+// bounds returns the bounds of a delete. A cause has lost no more than all causes together: what is created for any of them pays.
+func (l *Ledger) bounds(r Request, now time.Time) []bound {
+	f, w := l.at(r.Key, now)
+	own := bound{r.Cause, Limits{w.loss(), f.sum}, Limits{r.Limits.target(w.owns(r.Owned)), r.Limits.PerFleet}}
+	if r.Cause == "" {
+		return []bound{own}
+	}
+	f, w = l.at(r.ofAll(), now)
+	all := bound{r.ofAll().Cause, Limits{w.loss(), f.sum}, Limits{causes * r.Limits.PerTarget, causes * r.Limits.PerFleet}}
+	own.lost = Limits{min(own.lost.PerTarget, all.lost.PerTarget), min(own.lost.PerFleet, all.lost.PerFleet)}
+	return []bound{own, all}
+}
+
+// left returns how many objects may be deleted.
+func (b *bound) left() int {
+	return min(b.most.PerTarget-b.lost.PerTarget, b.most.PerFleet-b.lost.PerFleet)
+}
+
+// begin returns the Hold of a delete beyond the bound, or nil.
+func (b *bound) begin(r Request, now time.Time) *hold {
+	if r.Objects <= b.left() {
+		return nil
+	}
+	h := &hold{asked: map[string]int{}, Hold: Hold{
+		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Cause: b.cause, Since: now,
+		Done: b.lost.PerTarget,
+	}}
+	if b.lost.PerFleet+r.Objects > b.most.PerFleet {
+		h.Fleet, h.Done = true, b.lost.PerFleet
+	}
+	if !h.IsOfTarget() {
+		h.Replica = r.Replica
+	}
+	h.ask(r.Name, r.Objects, now)
+	return h
 }

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // slots is into how many parts a Window is divided.
@@ -31,33 +29,38 @@ type window struct {
 	latest           int64 // the number of the latest slot
 	deleted, created [slots + 1]int
 	owned            [slots + 1]int // the largest number of objects that the module has said it owns
-	// gone has the slots in which deletes of objects were counted, by UID.
-	gone map[types.UID]int64
+	// gone has the slots in which deletes of objects were counted, by UID, and by nameKey of those that may still be there.
+	gone  map[string]int64
+	swept int64 // the slot in which gone was last full and forgot what counts no longer
 }
 
-// maxGone is the number of UIDs that a window knows. Deletes of other objects count each time.
+// maxGone is the number of UIDs and names that a window knows. Deletes of other objects count each time.
 const maxGone = 1000
+
+// nameKey returns the key of a name.
+func nameKey(name string) string { return "name " + name }
 
 // isGone reports whether a delete of this object counts already. A module may delete an object again and again while its
 // finalizers keep it.
-func (w *window) isGone(uid types.UID) bool {
-	at, ok := w.gone[uid]
+func (w *window) isGone(key string) bool {
+	at, ok := w.gone[key]
 	return ok && w.latest-at <= slots
 }
 
 // note notes that the delete of an object counts.
-func (w *window) note(uid types.UID) {
-	if uid == "" {
+func (w *window) note(key string) {
+	if key == "" {
 		return
 	}
-	if len(w.gone) >= maxGone {
-		maps.DeleteFunc(w.gone, func(_ types.UID, at int64) bool { return w.latest-at > slots })
+	if len(w.gone) >= maxGone && w.swept != w.latest {
+		w.swept = w.latest
+		maps.DeleteFunc(w.gone, func(_ string, at int64) bool { return w.latest-at > slots })
 	}
 	if len(w.gone) < maxGone {
 		if w.gone == nil {
-			w.gone = map[types.UID]int64{}
+			w.gone = map[string]int64{}
 		}
-		w.gone[uid] = w.latest
+		w.gone[key] = w.latest
 	}
 }
 
@@ -100,7 +103,7 @@ func (w *window) isEmpty() bool {
 	return w.deleted == [slots + 1]int{} && w.created == [slots + 1]int{}
 }
 
-// fleet has the windows of one module and resource, by target, and the sum of their losses.
+// fleet has the windows of one module, resource and cause, by target, and the sum of their losses.
 type fleet struct {
 	latest  int64 // the slot for which sum was calculated
 	sum     int
