@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
@@ -34,9 +35,20 @@ const upkeepEvery = 5 * time.Second
 
 // newDeletes returns what decides about the deletes of modules. It sends no request.
 func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Guard, error) {
-	store, err := holdStore(o, r.hubTransport)
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("build the scheme of the store of holds: %w", err)
+	}
+	hub, err := client.New(rest.CopyConfig(o.Hub), client.Options{
+		HTTPClient: &http.Client{Transport: r.hubTransport}, Scheme: scheme, Mapper: o.HubMapper,
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build the client of the store of holds: %w", err)
+	}
+	r.remotes.Apps.HubPlace = evidence.Place{Reader: hub, Mapper: o.HubMapper}
+	var store deletions.Store = holdstore.Memory{}
+	if o.Holds.Name != "" {
+		store = &holdstore.ConfigMap{Client: hub, Key: o.Holds}
 	}
 	now := o.Now
 	if now == nil {
@@ -107,24 +119,6 @@ func logged(h ledger.Hold) []any {
 	return about
 }
 
-// holdStore returns the store of holds.
-func holdStore(o Options, transport http.RoundTripper) (deletions.Store, error) {
-	if o.Holds.Name == "" {
-		return holdstore.Memory{}, nil
-	}
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("build the scheme of the store of holds: %w", err)
-	}
-	c, err := client.New(rest.CopyConfig(o.Hub), client.Options{
-		HTTPClient: &http.Client{Transport: transport}, Scheme: scheme, Mapper: o.HubMapper,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("build the client of the store of holds: %w", err)
-	}
-	return &holdstore.ConfigMap{Client: c, Key: o.Holds}, nil
-}
-
 // withHeld returns the status with the holds of deletes in the remote.
 func (r *Registry) withHeld(s Status) Status {
 	shown := r.remotes.Apps.Deletes.Shown(s.Name)
@@ -183,6 +177,16 @@ func publicHold(h ledger.Hold) deletes.Hold {
 		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Cause: h.Cause, Since: h.Since,
 		Deleted: h.Done, More: h.More, Names: h.Names, Allowed: h.Granted,
 	}
+}
+
+// Removal is the removal of a Cluster.
+type Removal = deletions.Removal
+
+// AdmitRemoval returns nil if a Cluster may be removed, which runs the cleanup of its modules. Of all Clusters 3, or a twentieth, are
+// removed within ten minutes; for others it returns an error that wraps deletes.ErrHeld, and the hold is one of the hub. It waits for
+// requests to the hub.
+func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
+	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, hubModule, one)
 }
 
 // AllowDeletes allows held deletes in a remote, as the value of the annotation clusterfx.dev/allow-deletes of its Cluster

@@ -188,8 +188,7 @@ func TestDeletes_OnPurpose(t *testing.T) {
 			t.Errorf("evidence %d: %v", i, err)
 		}
 	}
-	now := metav1.Now()
-	parent.DeletionTimestamp = &now
+	parent = terminating(t, outside, namespace)
 	ctx := deletes.OnPurpose(t.Context(), deletes.Terminating(parent))
 	for i := range 40 {
 		if err := app.Client.Delete(ctx, configMap(namespace, i)); err != nil {
@@ -198,6 +197,89 @@ func TestDeletes_OnPurpose(t *testing.T) {
 	}
 	if err := app.Client.Delete(t.Context(), configMap(namespace, 40)); err != nil {
 		t.Errorf("declared deletes count: %v", err)
+	}
+}
+
+// terminating creates a ConfigMap in a namespace, and deletes it. A finalizer keeps it.
+func terminating(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	parent := configMap(namespace, 999)
+	parent.Finalizers = []string{"example.com/keep"}
+	key := client.ObjectKeyFromObject(parent)
+	if err := errors.Join(c.Create(t.Context(), parent), c.Delete(t.Context(), parent), c.Get(t.Context(), key, parent)); err != nil {
+		t.Fatal(err)
+	}
+	return parent
+}
+
+// A parent that is being deleted with its Namespace, in the remote or in the hub, is no evidence: the module loses 20 objects, and the
+// hold says why. Neither is one that no API server has.
+func TestDeletes_ParentsOfANamespace(t *testing.T) {
+	t.Parallel()
+	r, app, outside := appOf(t, nil)
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	children := objectsOf(t, outside, 150)
+	parents := objectsOf(t, hub, 0)
+	parent := terminating(t, hub, parents)
+	gone := configMap(parents, 998)
+	gone.UID, gone.DeletionTimestamp = "gone", parent.DeletionTimestamp
+	if err := hub.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: parents}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []*corev1.ConfigMap{parent, gone} {
+		ctx := deletes.OnPurpose(t.Context(), deletes.Terminating(one))
+		for i := range 150 {
+			if err := client.IgnoreNotFound(app.Client.Delete(ctx, configMap(children, i))); err != nil && !deletes.IsHeld(err) {
+				t.Fatal(err)
+			}
+		}
+		if got := left(t, outside, children); got != 130 {
+			t.Errorf("%d objects are left, want 130", got)
+		}
+	}
+	info, _ := r.Status("one")
+	if !strings.Contains(info.DeletesHeld.Message, "Their parents go with a definition or Namespace") {
+		t.Errorf("the condition says %q", info.DeletesHeld.Message)
+	}
+}
+
+// A cleanup step deletes any number of objects in the remote that is removed. In the hub it loses as many as any other code: the end of
+// one remote says nothing about objects there.
+func TestDeletes_CleanupInTheHub(t *testing.T) {
+	t.Parallel()
+	hub, outside := clientFor(t, fleettest.Cluster(t, "hub")), clientFor(t, fleettest.Cluster(t, "one"))
+	inHub, inRemote := objectsOf(t, hub, 150), objectsOf(t, outside, 30)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("tidy", registry.ModuleOptions{
+			Remote: fx.Provide(registry.AsCleanup(func(p registry.Remote) registry.CleanupStep {
+				return registry.CleanupStep{Name: "tidy/all", Run: func(ctx context.Context) error {
+					for i := range 150 {
+						if err := p.HubClient.Delete(ctx, configMap(inHub, i)); err != nil && !deletes.IsHeld(err) {
+							return err
+						}
+					}
+					for i := range 30 {
+						if err := p.Client.Delete(ctx, configMap(inRemote, i)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}}
+			})),
+		})}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Remove(ctx, "one"); err != nil {
+		t.Error(err)
+	}
+	if got := left(t, hub, inHub); got != 130 {
+		t.Errorf("%d objects are left in the hub, want 130", got)
+	}
+	if got := left(t, outside, inRemote); got != 0 {
+		t.Errorf("%d objects are left in the remote, want none", got)
 	}
 }
 

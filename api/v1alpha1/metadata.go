@@ -72,6 +72,10 @@ const (
 	// long.
 	AnnotationRetry = "clusterfx.dev/retry"
 
+	// AnnotationCrashes says how often and when the app of the Cluster ended a process of the hub, and how that is known. The hub
+	// writes it, starts the app later, and removes it when the app has been Ready for a while.
+	AnnotationCrashes = "clusterfx.dev/crashes"
+
 	// AnnotationObserve, with any value but AnnotationObserveOff, is written by an operator to see the changes that
 	// modules would make to a remote before they may make them. Every write to the remote becomes a dry run, and an
 	// event of the Cluster describes the write. The annotation and its removal take effect with the next request of
@@ -96,6 +100,14 @@ const (
 	// AnnotationSecretName is the name of the Secret from which the hub made the Cluster. Only the
 	// hub writes it, together with AnnotationSecretUID.
 	AnnotationSecretName = "clusterfx.dev/secret-name"
+
+	// AnnotationSecretNamespace is the namespace of that Secret. A hub with another credentials namespace leaves the Cluster as it is.
+	// Only the hub writes it, together with AnnotationSecretUID.
+	AnnotationSecretNamespace = "clusterfx.dev/secret-namespace"
+
+	// AnnotationDeregister, with the UID of the Cluster as its value, says that a person removes this Cluster: its removal does not
+	// count towards the limit of the fleet. "hub deregister" writes it before it deletes the Cluster.
+	AnnotationDeregister = "clusterfx.dev/deregister"
 
 	// AnnotationSecretMissingSince is the time, in RFC 3339, at which the hub first saw that the Secret from which it
 	// made the Cluster is gone or no longer has the label. The hub removes it when the Secret comes back, and deletes

@@ -10,14 +10,18 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func hasFinalizer(cluster *hubv1.Cluster) bool {
@@ -45,6 +49,12 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if r.removals.isStopping(cluster.Name) { // The Cluster had vanished. The end of the stop triggers the next reconcile.
 		return ctrl.Result{}, nil
 	}
+	if !r.removals.has(cluster.Name) {
+		result, may, err := r.mayRemove(ctx, cluster)
+		if err != nil || !may {
+			return result, err
+		}
+	}
 	if err := r.takeUp(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -65,18 +75,60 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		r.removals.forget(cluster.Name) // The retry is a new removal.
 		return ctrl.Result{}, err
 	}
+	logAbandoned(ctx, removing)
+	return ctrl.Result{}, r.release(ctx, cluster, end)
+}
+
+// heldRetry is how often the removal of a Cluster is tried again that is held.
+const heldRetry = 10 * time.Second
+
+// mayRemove reports whether the remote of a Cluster may be removed. A Cluster that went with the definition of its kind has vanished: its
+// app stops without a cleanup step, and the finalizer is removed. A Cluster whose removal is held keeps its app.
+func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (result ctrl.Result, may bool, err error) {
+	err = r.place.OnPurpose(ctx, hubv1.GroupVersion.WithKind("Cluster"), cluster)
+	if errors.Is(err, evidence.ErrNone) {
+		if removing := r.removals.stop(ctx, cluster.Name); removing != nil {
+			return result, false, nil // Its end triggers the next reconcile.
+		}
+		log.FromContext(ctx).Info("A Cluster is deleted with the definition of its kind: no cleanup step runs", "reason", err.Error())
+		return result, false, r.release(ctx, cluster, hubcontroller.Warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteDefinition)))
+	}
+	if err != nil {
+		return result, false, fmt.Errorf("judge the deletion of the Cluster: %w", err)
+	}
+	if cluster.Annotations[hubv1.AnnotationDeregister] == string(cluster.UID) {
+		return result, true, nil
+	}
+	all, err := r.cachedClusters(ctx)
+	if err != nil {
+		return result, false, err
+	}
+	held := r.remotes.AdmitRemoval(ctx, registry.Removal{Name: cluster.Name, UID: cluster.UID, Fleet: len(all)})
+	if !deletes.IsHeld(held) {
+		return result, held == nil, held
+	}
+	if err := r.takeUp(ctx, cluster); err != nil {
+		return result, false, err
+	}
+	info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
+	info.DeletesHeld = state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonLimitExceeded, Message: held.Error()}
+	again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info))
+	return ctrl.Result{RequeueAfter: sooner(again, heldRetry)}, false, err
+}
+
+// release removes the finalizer of a Cluster that is being deleted.
+func (r *reconciler) release(ctx context.Context, cluster *hubv1.Cluster, end hubcontroller.Event) error {
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
-	err = hubcontroller.Patch(ctx, r.Client, before, cluster)
-	switch {
-	case apierrors.IsNotFound(err): // The Cluster is gone; the cache is stale.
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
-	default:
-		logAbandoned(ctx, removing)
-		r.events.Record(cluster, end)
+	err := hubcontroller.Patch(ctx, r.Client, before, cluster)
+	if apierrors.IsNotFound(err) { // The Cluster is gone; the cache is stale.
+		return nil
 	}
-	return ctrl.Result{}, nil // The reconcile of the deletion event forgets it.
+	if err != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	r.events.Record(cluster, end)
+	return nil // The reconcile of the deletion event forgets it.
 }
 
 // takeUp posts the desired state of a Cluster whose removal an earlier process of the hub has not finished: without an
@@ -130,6 +182,7 @@ const (
 	noteAbandoned    = "Cluster removed with incomplete cleanup: %s"
 	noteRestarted    = "the removal began again, because the hub restarted or could not write to the remote, and the Cluster " +
 		"is paused or its credentials cannot be used, so no cleanup step ran in the remote"
+	noteDefinition  = "it was deleted with the definition of its kind, so no cleanup step ran and its objects stay in the remote"
 	noteStillEnding = "the app is fenced and sends no more requests, but it has not ended in time"
 )
 

@@ -36,6 +36,8 @@ func (s *slow) Status(registry.ClusterName) (registry.Status, bool) { return s.i
 
 func (s *slow) Relabel(registry.ClusterName, map[string]string, map[string]string) error { return nil }
 
+func (s *slow) AdmitRemoval(context.Context, registry.Removal) error { return nil }
+
 func (s *slow) AllowDeletes(context.Context, registry.ClusterName, string) error { return nil }
 
 func (s *slow) takeUp() { s.info.Revision = s.posted[len(s.posted)-1].Revision }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
@@ -24,6 +25,7 @@ import (
 // remotes is the part of the registry that the reconciler uses.
 type remotes interface {
 	ender
+	AdmitRemoval(ctx context.Context, one registry.Removal) error
 	AllowDeletes(ctx context.Context, name registry.ClusterName, value string) error
 	Ensure(name registry.ClusterName, config state.Desired) error
 	Relabel(name registry.ClusterName, labels, annotations map[string]string) error
@@ -34,6 +36,8 @@ type remotes interface {
 //
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
@@ -42,6 +46,7 @@ type reconciler struct {
 	client.Client               // of the hub; it reads Clusters from the cache
 	secrets       client.Reader // reads Secrets from the API server
 	remotes       remotes
+	place         evidence.Place // the hub
 	share         Share
 	suspects      suspects
 	events        hubcontroller.Recorder
@@ -159,8 +164,9 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	again = sooner(again, outranked)
-	return ctrl.Result{RequeueAfter: sooner(again, sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now)))}, nil
+	proven, err := r.weigh(ctx, cluster, runs.suspicion, info, now)
+	again = sooner(sooner(again, proven), sooner(outranked, found.changesIn(now)))
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
 // sooner returns the shorter of two durations. Zero means never.
@@ -186,9 +192,9 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
 		info, _ := r.remotes.Status(name)
-		return remote{info: r.remarkOn(info, state.CrashRecord{}), current: true}, nil
+		return remote{info: r.remarkOn(info, cluster), current: true}, nil
 	}
-	suspicion, err := r.suspects.Suspicion(ctx, cluster.Name, r.attemptOf(cluster, found))
+	suspicion, err := r.crashRecordOf(ctx, cluster, role)
 	if err != nil {
 		return remote{}, err
 	}
@@ -215,7 +221,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		return remote{}, fmt.Errorf("post the desired state: %w", err)
 	}
 	info, _ := r.remotes.Status(name)
-	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
+	return remote{r.remarkOn(info, cluster), shows(info, config), suspicion}, nil
 }
 
 // inUse returns the credentials and the snapshot to report. They differ from the desired ones while the last good ones
@@ -241,8 +247,8 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 }
 
 // remarkOn adds the quarantine and the mark of the hub's own cluster, which the registry does not know, to a snapshot.
-func (r *reconciler) remarkOn(info registry.Status, s state.CrashRecord) registry.Status {
-	info.App = describeQuarantine(info.App, s)
+func (r *reconciler) remarkOn(info registry.Status, cluster *hubv1.Cluster) registry.Status {
+	info.App = describeQuarantine(info.App, cluster)
 	info.Identity = r.markHub(info)
 	return info
 }

@@ -34,11 +34,9 @@ func (e *ended) Stop(context.Context, registry.ClusterName) error {
 	return nil
 }
 
-// Only a Cluster with a deletionTimestamp is removed, with its cleanup steps. The remote of a Cluster that has vanished, or
-// that has another UID since its hub was restored, is stopped and keeps its objects.
+// The remote of a Cluster that has vanished, or that has another UID since its hub was restored, is stopped and keeps its objects.
 func TestRemovals_OfVanishedClusters(t *testing.T) {
 	t.Parallel()
-	now := metav1.Now()
 	for what, tc := range map[string]struct {
 		end  func(*reconciler)
 		want string
@@ -47,14 +45,6 @@ func TestRemovals_OfVanishedClusters(t *testing.T) {
 		"another UID": {func(r *reconciler) {
 			r.isClear(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "second"}})
 		}, "stopped"},
-		"deleted": {func(r *reconciler) {
-			_, err := r.finish(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
-				Name: "a", UID: "first", DeletionTimestamp: &now, Finalizers: []string{hubv1.FinalizerCluster},
-			}})
-			if err != nil {
-				t.Error(err)
-			}
-		}, "removed"},
 	} {
 		e := &ended{slow: slow{info: registry.Status{Revision: "first/1"}}}
 		r := &reconciler{share: everything{}, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	verbGet    = "get"
 	verbPatch  = "patch"
 	configMaps = "configmaps"
 )
@@ -21,6 +22,9 @@ func Rules() []rbacv1.PolicyRule {
 			Verbs: []string{"get", "list", "watch", "create", verbPatch, "delete"},
 		},
 		{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{verbPatch}},
+		// What went with a definition or a Namespace was not deleted on purpose. The id of the hub is that of a Namespace, too.
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{verbGet}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{verbGet}},
 	}
 }
 
@@ -36,11 +40,6 @@ func CredentialsRules() []rbacv1.PolicyRule {
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: JournalNames(),
 			Verbs: []string{"get", "update"},
-		},
-		{
-			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{JournalName},
-			// The leader before an upgrade writes its end there, so that its starts do not count as crashes.
-			Verbs: []string{"get", "update", "delete"},
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{HoldsName},

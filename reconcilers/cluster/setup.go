@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -35,6 +36,7 @@ func setup(p Params, remotes remotes) error {
 		Client:   p.Manager.GetClient(),
 		secrets:  p.Manager.GetAPIReader(),
 		remotes:  remotes,
+		place:    evidence.Place{Reader: p.Manager.GetAPIReader(), Mapper: p.Manager.GetRESTMapper()},
 		share:    everything{},
 		suspects: noSuspects{},
 		events:   events,

@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -64,7 +65,8 @@ type hub struct {
 	t                testing.TB
 	options          hubOptions
 	cluster          *fleet.Cluster
-	namespace        string // of the credentials, and the value of testLabel
+	config           *rest.Config // of a user with the permissions of a hub only
+	namespace        string       // of the credentials, and the value of testLabel
 	registry         *registry.Registry
 	metrics          *prometheus.Registry
 	stop             func() // ends the process
@@ -76,6 +78,7 @@ type hubOptions struct {
 	registry     registry.Options
 	modules      []registry.Module
 	share        cluster.Share
+	role         string // of the hub's API server, if it is not that of most tests
 	// wrap wraps the transport to the hub's API server, and remotes wraps the registry.
 	wrap    func(http.RoundTripper) http.RoundTripper
 	remotes func(cluster.Remotes) cluster.Remotes
@@ -93,12 +96,15 @@ func newHub(t testing.TB, change func(*hubOptions)) *hub {
 // newIdleHub returns a hub that is not started.
 func newIdleHub(t testing.TB, change func(*hubOptions)) *hub {
 	t.Helper()
-	h := &hub{t: t, cluster: fleettest.Cluster(t, "hub"), options: defaultOptions()}
+	h := &hub{t: t, options: defaultOptions()}
 	if change != nil {
 		change(&h.options)
 	}
+	h.cluster = fleettest.Cluster(t, cmp.Or(h.options.role, "hub"))
 	h.WithWatch = clientFor(t, h.cluster)
-	h.must(prepare(t.Context(), h.cluster))
+	var err error
+	h.config, err = prepare(t.Context(), h.cluster)
+	h.must(err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}}
 	h.must(h.Create(t.Context(), namespace))
 	h.namespace = namespace.Name
@@ -116,14 +122,15 @@ func defaultOptions() hubOptions {
 // start starts a new process of the hub.
 func (h *hub) start() {
 	h.t.Helper()
-	h.run(prepared.config)
+	h.run(h.config)
 }
 
 // run starts a process that uses a configuration to connect to its API server.
 func (h *hub) run(config *rest.Config) {
 	h.t.Helper()
 	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
-	options := cluster.ManagerOptions(h.namespace)
+	credentials := cmp.Or(h.options.registration.Namespace, h.namespace)
+	options := cluster.ManagerOptions(credentials)
 	options.Cache.ByObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
 	options.Scheme, options.Logger, options.Metrics.BindAddress = scheme(h.t), logr.Discard(), "0"
 	config = rest.CopyConfig(config)
@@ -133,7 +140,7 @@ func (h *hub) run(config *rest.Config) {
 	mgr, err := ctrl.NewManager(config, options)
 	h.must(err)
 	settings, registration := h.options.settings, h.options.registration
-	settings.Namespace, registration.Namespace = h.namespace, h.namespace
+	settings.Namespace, registration.Namespace = credentials, credentials
 	h.metrics = prometheus.NewRegistry()
 	parts := []fx.Option{
 		fx.NopLogger,
@@ -318,29 +325,34 @@ func summary(c *hubv1.Cluster) string {
 	return text
 }
 
-// prepared is the result of preparing the hubs' API server, which the tests share.
+// prepared are the configurations of a user with the permissions of a hub only, by the API server that is prepared for it.
 var prepared struct {
-	once   sync.Once
-	config *rest.Config // of a user with the permissions of a hub only
-	err    error
+	mu      sync.Mutex
+	configs map[*fleet.Cluster]*rest.Config
 }
 
-// prepare prepares a hub's API server, as an administrator does.
-func prepare(ctx context.Context, c *fleet.Cluster) error {
-	prepared.once.Do(func() {
-		_, prepared.err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: time.Minute,
-		})
-		if prepared.err != nil {
-			return
-		}
-		var user *fleet.Credential
-		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights()})
-		if prepared.err == nil {
-			prepared.config = user.Config()
-		}
+// prepare prepares a hub's API server once, as an administrator does. The tests share it.
+func prepare(ctx context.Context, c *fleet.Cluster) (*rest.Config, error) {
+	prepared.mu.Lock()
+	defer prepared.mu.Unlock()
+	if known := prepared.configs[c]; known != nil {
+		return known, nil
+	}
+	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
+		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: time.Minute,
 	})
-	return prepared.err
+	if err != nil {
+		return nil, err
+	}
+	user, err := c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights()})
+	if err != nil {
+		return nil, err
+	}
+	if prepared.configs == nil {
+		prepared.configs = map[*fleet.Cluster]*rest.Config{}
+	}
+	prepared.configs[c] = user.Config()
+	return user.Config(), nil
 }
 
 // rights returns the documented permissions of the package, and no others.

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
@@ -15,6 +16,8 @@ type Params struct {
 
 	// Manager is the hub's. It must have been made with cluster.ManagerOptions.
 	Manager ctrl.Manager
+	// Registry limits how many Clusters are removed.
+	Registry *registry.Registry
 	// Heartbeats watches the workers of the controller. Default: no heartbeats.
 	Heartbeats *liveness.Monitor `optional:"true"`
 	// Settings configure the controller. Default: the zero value.

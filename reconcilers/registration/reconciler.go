@@ -4,6 +4,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,13 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // reconciler creates Clusters from labelled Secrets, and deletes them when their Secret is gone.
 type reconciler struct {
 	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
 	live          client.Reader // reads from the API server
+	place         evidence.Place
+	admit         func(context.Context, registry.Removal) error
 	events        hubcontroller.Recorder
 	settings      Settings
 	requests      requests
@@ -34,11 +40,16 @@ const (
 	eventLabelsRefused  = "LabelsRefused"
 	eventSecretMissing  = "SecretMissing"
 	eventSecretReturned = "SecretReturned"
+	eventOtherNamespace = "OtherNamespace"
+	eventRemovalHeld    = "RemovalHeld"
 
 	noteNotAdopted = "Cluster %s exists and was not made from this Secret, so the hub does not change it; " +
 		"delete it, remove the label " + hubv1.LabelCluster + ", or choose another name with the annotation " +
 		hubv1.AnnotationClusterName
 	noteSecretMissing  = "Secret %s is gone or no longer asks for this Cluster; the Cluster will be deleted in %s unless it does again"
+	noteOtherNamespace = "Cluster was made from Secret %s of the namespace %s, which is not the credentials namespace of this hub, so the hub " +
+		"does not delete it: start the hub with --credentials-namespace=%[2]s, or delete the Cluster"
+	noteNamespaceGone  = "Secret %s is gone with its namespace, so the hub does not delete the Cluster: %v"
 	noteSecretReturned = "Secret %s asks for this Cluster again, so it stays"
 )
 
@@ -63,15 +74,19 @@ func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.
 		return ctrl.Result{}, err
 	}
 	made := madeFrom(cluster, request.Secret)
+	isOurs := made && cluster.Annotations[hubv1.AnnotationSecretNamespace] == m.settings.Namespace
 	switch {
 	case cluster != nil && !cluster.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // Its deletion event triggers the next reconcile.
 	case wanted && cluster == nil:
 		return m.create(ctx, request, secret)
-	case wanted && made:
+	case wanted && isOurs:
 		return ctrl.Result{}, m.follow(ctx, cluster, secret)
 	case wanted:
 		m.warn(secret, eventNotAdopted, fmt.Sprintf(noteNotAdopted, request.Cluster))
+		return ctrl.Result{RequeueAfter: adoptionRetry}, nil
+	case made && !isOurs:
+		m.warn(cluster, eventOtherNamespace, fmt.Sprintf(noteOtherNamespace, request.Secret, cluster.Annotations[hubv1.AnnotationSecretNamespace]))
 		return ctrl.Result{RequeueAfter: adoptionRetry}, nil
 	case made:
 		return m.deregister(ctx, request, cluster)
@@ -164,11 +179,42 @@ func (m *reconciler) deregister(ctx context.Context, request registration, clust
 	if wantedName(secret) == request.Cluster {
 		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
 	}
+	if mayDelete, err := m.mayDelete(ctx, request, cluster); !mayDelete {
+		return ctrl.Result{RequeueAfter: heldRetry}, err
+	}
 	err = m.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("delete Cluster %s: %w", request.Cluster, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// heldRetry is how often the deletion of a Cluster is tried again that is held, or whose Secret went with its namespace.
+const heldRetry = 30 * time.Second
+
+// mayDelete reports whether the Secret of a Cluster is gone by itself, and the limit of removals admits another one. The Cluster is
+// older than its deletion, and no older than the Secret was.
+func (m *reconciler) mayDelete(ctx context.Context, request registration, cluster *hubv1.Cluster) (bool, error) {
+	secret := hubcontroller.SecretMetadata()
+	secret.Name, secret.Namespace, secret.CreationTimestamp = request.Secret, m.settings.Namespace, cluster.CreationTimestamp
+	err := m.place.OnPurpose(ctx, secret.GroupVersionKind(), secret)
+	if errors.Is(err, evidence.ErrNone) {
+		m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteNamespaceGone, request.Secret, err))
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("judge the deletion of Secret %s: %w", request.Secret, err)
+	}
+	var all hubv1.ClusterList
+	if err := m.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("count the Clusters: %w", err)
+	}
+	err = m.admit(ctx, registry.Removal{Name: cluster.Name, UID: cluster.UID, Fleet: len(all.Items)})
+	if deletes.IsHeld(err) {
+		m.warn(cluster, eventRemovalHeld, err.Error())
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (m *reconciler) noteMissing(ctx context.Context, request registration, cluster *hubv1.Cluster) (ctrl.Result, error) {

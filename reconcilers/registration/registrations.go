@@ -111,6 +111,7 @@ func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) (refuse
 	}
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretName, secret.Name)
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretUID, string(secret.UID))
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretNamespace, secret.Namespace)
 	delete(cluster.Annotations, hubv1.AnnotationSecretMissingSince)
 	cluster.Spec.KubeconfigSecretRef.Name = secret.Name
 	return refused, err

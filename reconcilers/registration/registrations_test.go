@@ -17,7 +17,7 @@ func TestStamp(t *testing.T) {
 	t.Parallel()
 	secret := func(labels string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: "s", UID: "u", Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels},
+			Name: "s", Namespace: "n", UID: "u", Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels},
 		}}
 	}
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
@@ -45,7 +45,7 @@ func TestStamp(t *testing.T) {
 			t.Errorf("%q: got annotations %v, want them unchanged", step.labels, cluster.Annotations)
 		}
 	}
-	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u"}
+	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u", hubv1.AnnotationSecretNamespace: "n"}
 	if diff := cmp.Diff(want, cluster.Annotations); diff != "" {
 		t.Error(diff)
 	}

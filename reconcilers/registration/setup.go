@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -22,6 +23,8 @@ func Setup(p Params) error {
 	m := &reconciler{
 		Client:   p.Manager.GetClient(),
 		live:     p.Manager.GetAPIReader(),
+		place:    evidence.Place{Reader: p.Manager.GetAPIReader(), Mapper: p.Manager.GetRESTMapper()},
+		admit:    p.Registry.AdmitRemoval,
 		events:   hubcontroller.NewRecorder(p.Manager),
 		settings: p.Settings.withDefaults(),
 	}

@@ -75,6 +75,8 @@ type Evidence struct {
 	Kind EvidenceKind
 	// Err says why the evidence does not hold; nil if it does.
 	Err error
+	// Parent is the parent of Terminating; nil for others.
+	Parent client.Object
 }
 
 // EvidenceKind is a kind of evidence.
@@ -96,9 +98,11 @@ var (
 )
 
 // Terminating is the evidence of an object that exists for a parent which is being deleted: parent, as it was read, has a
-// deletionTimestamp.
+// deletionTimestamp. The hub reads the parent again, in the cluster of the delete or in its own, with its
+// CustomResourceDefinition and its Namespace: the parent of a definition or Namespace that is being deleted is no evidence, and the
+// deletes count towards the limits.
 func Terminating(parent client.Object) Evidence {
-	e := Evidence{Kind: KindTerminating}
+	e := Evidence{Kind: KindTerminating, Parent: parent}
 	switch {
 	case parent == nil, reflect.ValueOf(parent).Kind() == reflect.Pointer && reflect.ValueOf(parent).IsNil():
 		e.Err = errNoParent

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Module has the permissions that a module declares. A registry.Module is one; registry.ModuleOptions describes them.
@@ -38,8 +37,9 @@ func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + 
 // system:basic-user.
 func RemoteRules[M Module](modules ...M) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
-		// The id of the cluster.
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
+		// The id of the cluster, and whether the parent of an object that is to be deleted goes with its Namespace or definition.
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get"}},
 		// The events that the modules record with Remote.EventRecorder.
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
@@ -81,14 +82,24 @@ func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	}
 }
 
-// deletesIn returns the layer that decides about the deletes of the app in a target. Deletes of cleanup steps are declared,
-// with whatever context the steps send them.
+// deletesIn returns the layer that decides about the deletes of the app in a target. Deletes of cleanup steps in the remote are
+// declared, with whatever context the steps send them. The end of one Cluster is no evidence about objects in the hub.
 func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
+	target.Judge = &e.parents
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-		if e.cleaning.Load() {
+		if e.cleaning.Load() && target.Name != "" {
 			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
 		}
 		return e.Deletes.RoundTrip(target, r, send)
+	}
+}
+
+// homes are the API servers that may have the parent of an object that the app deletes.
+func (e *Epoch) homes() []evidence.Home {
+	remote := e.values.Manager.GetAPIReader()
+	return []evidence.Home{
+		{Objects: remote, Place: evidence.Place{Reader: remote, Mapper: e.mapper}},
+		{Objects: e.values.HubClient, Place: e.HubPlace},
 	}
 }
 

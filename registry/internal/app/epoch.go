@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
@@ -48,6 +49,7 @@ type Epoch struct {
 	traffic *transport.Traffic
 	judges  Judges
 	values  Values
+	parents evidence.Judge
 
 	leftBehind atomic.Bool             // it is a zombie, or was one
 	cleaning   atomic.Bool             // the cleanup steps run, or have run
@@ -107,6 +109,7 @@ func New(host *Host, o Options) *Epoch {
 	e := &Epoch{
 		options: o, traffic: host.Metrics.Traffic(string(o.Name)), lists: prefetch.NewLists(o.Desired.Endpoint.Fingerprint()),
 	}
+	e.parents = evidence.Judge{Scheme: host.Scheme, Homes: e.homes, Timeout: hubTimeout}
 	e.init(host, LifeOptions{
 		Name: o.Name, Number: o.Number, Log: o.Log, ModuleNames: o.Modules,
 		Timeout:    o.Desired.Client.Timeout,
@@ -164,6 +167,7 @@ func (e *Epoch) Run(ready func(), ended func(error)) {
 	if err = panics.Catch(func() error { return e.startTraced(record) }); err != nil {
 		return
 	}
+	e.Log.Info("The app is Ready", "warm", e.options.Desired.Warm)
 	ready()
 	record.closeAfter(provenAfter)
 	e.OnFailure(finish) // An app that runs needs no goroutine that waits for its end.
@@ -180,6 +184,10 @@ func (e *Epoch) startTraced(r *record) (err error) {
 // initial objects. ctx is e.ctx, with the span of the start.
 func (e *Epoch) start(ctx context.Context, r *record) error {
 	var release func()
+	alone := e.options.Rank == startqueue.RankSuspect
+	if alone {
+		e.Log.Info("The app is a suspect and waits to start alone: processes of the hub have ended while it started")
+	}
 	err := e.stage(ctx, "app.turn", func(context.Context) (err error) {
 		release, err = e.Starts.Acquire(e.ctx, e.options.Rank)
 		return err
@@ -188,9 +196,10 @@ func (e *Epoch) start(ctx context.Context, r *record) error {
 		return err
 	}
 	began := time.Now()
+	e.Log.Info("The app starts", "alone", alone)
 	defer e.beginAhead(e.ctx)()
-	end := e.Journal.begin(e.ctx, e.Name, e.Log)
-	if e.options.Rank == startqueue.RankSuspect {
+	end := e.Journal.begin(e.ctx, e.Name, alone, e.Log)
+	if alone {
 		// It starts alone until it has proven itself.
 		r.open(func() { end(); release() })
 	} else {

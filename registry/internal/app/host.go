@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
@@ -55,8 +56,9 @@ type Host struct {
 	Gate func(state.ClusterName) (term int64, err error)
 	// Writes counts these requests while they are in flight; nil without a Gate.
 	Writes *inflight.Writes
-	// Deletes decides about the deletes of modules.
-	Deletes *deletions.Guard
+	// Deletes decides about the deletes of modules, and HubPlace reads from the hub, as the hub, what their evidence depends on.
+	Deletes  *deletions.Guard
+	HubPlace evidence.Place
 	// Journal records which apps are being started.
 	Journal *Journal
 	// Starts is the queue of the starts of apps.

@@ -14,7 +14,7 @@ import (
 
 // entries is a registry.Journal, whose contract says what these methods do.
 type entries interface {
-	Begin(ctx context.Context, name state.ClusterName) error
+	Begin(ctx context.Context, name state.ClusterName, alone bool) error
 	End(name state.ClusterName)
 }
 
@@ -34,7 +34,7 @@ func NewJournal(inner entries) *Journal {
 
 // begin notes that an app is about to start. The caller calls end when it has proven itself or has
 // ended; calling it twice does no harm.
-func (j *Journal) begin(ctx context.Context, name state.ClusterName, log logr.Logger) (end func()) {
+func (j *Journal) begin(ctx context.Context, name state.ClusterName, alone bool, log logr.Logger) (end func()) {
 	if j.inner == nil {
 		return func() {}
 	}
@@ -43,7 +43,7 @@ func (j *Journal) begin(ctx context.Context, name state.ClusterName, log logr.Lo
 	j.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
-	if err := j.inner.Begin(ctx, name); err != nil {
+	if err := j.inner.Begin(ctx, name, alone); err != nil {
 		// V(1): a journal that cannot be written logs its error once, and each start gets the same error.
 		log.V(1).Info("The app starts without an entry in the journal", "error", err.Error())
 	}

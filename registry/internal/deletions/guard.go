@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
@@ -43,6 +45,9 @@ type Store interface {
 	Save(ctx context.Context, h ledger.Hold) error
 	// Remove removes a Hold. It is no error if there is none.
 	Remove(ctx context.Context, id string) error
+	// Claim records the removal of a Cluster, unless limit others were recorded within a time. It reports whether the removal is
+	// recorded, also by an earlier call, and how many others are.
+	Claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error)
 	// Replace removes a Hold and stores another, if that is not nil, in one write, if the version of the Store is still
 	// this one. It returns the next version; empty if the version has changed.
 	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)
@@ -119,6 +124,8 @@ type Target struct {
 	Blind func(module string) string
 	// Term is that of Options for this target; nil for the hub, and in a process that has all targets.
 	Term func() (term int64, closed error)
+	// Judge judges the parents of declared deletes.
+	Judge *evidence.Judge
 }
 
 // RoundTrip sends a request to a target, or refuses it with a *deletes.HeldError.
@@ -178,15 +185,16 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	if err == nil && isDryRun(options.DryRun) {
 		return c.send(r)
 	}
-	if evidence, declared := deletes.EvidenceOf(r.Context()); declared {
-		if err := check(evidence); err != nil {
+	note := ""
+	if declared, isDeclared := deletes.EvidenceOf(r.Context()); isDeclared {
+		err := c.check(r.Context(), declared)
+		if err == nil {
+			return c.sendDeclared(r, declared.Kind)
+		}
+		if !errors.Is(err, evidence.ErrNone) {
 			return transport.Refuse(r, c.held(deletes.NoEvidence, fmt.Errorf("the evidence for the delete does not hold: %w", err)))
 		}
-		response, err := c.send(r)
-		if err == nil && isSuccess(response) {
-			c.guard.options.Counted(c.key.Module, c.key.Target, evidence.Kind, 1)
-		}
-		return response, err
+		note = noteParents
 	}
 	limits := c.guard.options.Limits(c.key.Module, c.target.Labels)
 	if slices.Contains(limits.Exempt, c.key.Resource) {
@@ -201,6 +209,9 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 		return transport.Refuse(r, err)
 	}
 	ask := c.ask(r, limits)
+	if ask.Note = note; note != "" {
+		ask.Cause = "" // What goes with its parents is asked for by nothing that exists.
+	}
 	if c.what == deletesMany {
 		return c.deleteAll(r, all, ask, options)
 	}
@@ -226,13 +237,31 @@ func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
 
 var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
 
-// check returns why evidence does not hold, or nil.
-func check(e deletes.Evidence) error {
+// noteParents is the note of a Hold of deletes whose evidence is none.
+const noteParents = "Their parents go with a definition or Namespace, which finalizers keep until the deletes are allowed"
+
+// check returns why evidence does not hold, or nil. The error wraps evidence.ErrNone if the delete counts like any other.
+func (c *call) check(ctx context.Context, e deletes.Evidence) error {
 	switch e.Kind {
-	case deletes.KindTerminating, deletes.KindTombstone, deletes.KindConfirmed, deletes.KindCleanup:
+	case deletes.KindTerminating:
+		if e.Err != nil {
+			return e.Err
+		}
+		ctx, _ = transport.WithExchange(ctx) // The requests of the judge are not those of the module.
+		return c.target.Judge.Terminating(ctx, e.Parent)
+	case deletes.KindTombstone, deletes.KindConfirmed, deletes.KindCleanup:
 		return e.Err
 	}
 	return cmp.Or(e.Err, errNoKind)
+}
+
+// sendDeclared sends a delete that is not limited.
+func (c *call) sendDeclared(r *http.Request, kind deletes.EvidenceKind) (*http.Response, error) {
+	response, err := c.send(r)
+	if err == nil && isSuccess(response) {
+		c.guard.options.Counted(c.key.Module, c.key.Target, kind, 1)
+	}
+	return response, err
 }
 
 // blind returns a kind that the module watches and has no current objects of, or "".

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -35,6 +36,7 @@ type Life struct {
 	OwnScheme *runtime.Scheme
 	part      *part
 	hooks     Callbacks
+	parents   evidence.Judge
 
 	manager ctrl.Manager    // set when the App is built
 	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
@@ -56,6 +58,7 @@ func newLife(p *part) *Life {
 		Collectors: app.NewRegisterer(host.Registerer),
 		Changed:    p.changed, Missed: l.askAgain, ControllerAdded: l.watchProgress,
 	}, "hubpart", name)
+	l.parents = evidence.Judge{Scheme: l.OwnScheme, Homes: l.homes, Timeout: l.Timeout}
 	l.halted, l.halt = context.WithCancel(l.Context())
 	l.hooks = p.module.Begin(l)
 	return l
@@ -121,7 +124,12 @@ func (l *Life) config() *rest.Config {
 
 // decideDeletes sends a request of the module to the hub, unless it is a delete that is held.
 func (l *Life) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return l.Deletes.RoundTrip(deletions.Target{}, r, send)
+	return l.Deletes.RoundTrip(deletions.Target{Judge: &l.parents}, r, send)
+}
+
+// homes is the hub: a hub part deletes objects there only.
+func (l *Life) homes() []evidence.Home {
+	return []evidence.Home{{Objects: l.HubPlace.Reader, Place: l.HubPlace}}
 }
 
 // clusterOptions sets the options of the hub as the part's manager sees it.

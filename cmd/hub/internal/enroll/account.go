@@ -44,7 +44,7 @@ type Account struct {
 
 // Words of RBAC.
 const (
-	verbGet, verbCreate, verbUpdate, verbDelete = "get", "create", "update", "delete"
+	verbGet, verbCreate, verbUpdate, verbPatch, verbDelete = "get", "create", "update", "patch", "delete"
 	clusterRoles, clusterRoleBindings           = "clusterroles", "clusterrolebindings"
 )
 

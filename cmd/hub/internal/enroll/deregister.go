@@ -93,7 +93,7 @@ func sameCluster(cluster *hubv1.Cluster, what, id string) error {
 
 // RequireRights returns an error that names the missing permissions of the user, in the hub or in the remote.
 func (d *Deregistration) RequireRights(ctx context.Context) error {
-	err := d.Hub.Require(ctx, hubRights(d.Namespace, verbGet, verbDelete))
+	err := d.Hub.Require(ctx, hubRights(d.Namespace, verbGet, verbPatch, verbDelete))
 	if d.Remote == nil {
 		return err
 	}
@@ -168,7 +168,13 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 		return nil
 	}
 	uid := d.cluster.UID
-	err := d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
+	before := d.cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&d.cluster.ObjectMeta, hubv1.AnnotationDeregister, string(uid))
+	err := client.IgnoreNotFound(d.Hub.Patch(ctx, d.cluster, client.MergeFrom(before)))
+	if err != nil {
+		return d.Hub.Explain(wrap("annotate Cluster "+d.Name, err))
+	}
+	err = d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
 		return d.Hub.Explain(wrap("delete Cluster "+d.Name, err))
 	}

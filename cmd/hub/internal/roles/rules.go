@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -63,11 +62,9 @@ func ownRules() []rbacv1.PolicyRule {
 // OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
 func OfHub(modules []registry.Module, lease string) *Rules {
 	rules := &Rules{
-		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is distinguished from its remotes
-			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
-		}),
-		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
-		Events: cluster.EventRules(),
+		Everywhere: cluster.Rules(),
+		Own:        merged(slices.Concat(ownRules(), leaseRules(lease))),
+		Events:     cluster.EventRules(),
 
 		Sharding: slices.Concat(shardingRules(), leaderRules(lease)),
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/holds"
@@ -39,7 +40,7 @@ func entryOf(h ledger.Hold) *holds.Entry {
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
 		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
 		Cause:   h.Cause,
-		Granted: h.Granted, Spent: h.Spent, Used: h.Used,
+		Granted: h.Granted, Spent: h.Spent, Used: h.Used, Note: h.Note,
 	}
 }
 
@@ -68,7 +69,7 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	return ledger.Hold{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
 		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
-		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used,
+		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used, Note: e.Note,
 	}
 }
 
@@ -160,6 +161,61 @@ func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.
 		return "", fmt.Errorf("replace the hold %s in the ConfigMap %s: %w", id, s.Key, err)
 	}
 	return all.ResourceVersion, nil
+}
+
+// annotationRemovals has the UIDs of the Clusters whose removal was admitted, with the times in seconds.
+const annotationRemovals = "clusterfx.dev/removals"
+
+// Claim records the removal of a Cluster, unless as many others were recorded within a time as the limit allows. It reports whether
+// the removal is recorded, also by an earlier call, and how many others are. Of hubs and replicas that share the ConfigMap, one at a
+// time records.
+func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
+		claimed, others, err = s.claim(ctx, uid, limit, now, within)
+		return err
+	})
+	if err != nil {
+		return false, others, fmt.Errorf("record a removal in the ConfigMap %s: %w", s.Key, err)
+	}
+	return claimed, others, nil
+}
+
+func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error) {
+	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
+	missing := s.Client.Get(ctx, s.Key, all)
+	if client.IgnoreNotFound(missing) != nil {
+		return false, 0, missing
+	}
+	removals := map[types.UID]int64{}
+	if text := all.Annotations[annotationRemovals]; text != "" {
+		if err := json.Unmarshal([]byte(text), &removals); err != nil {
+			return false, 0, fmt.Errorf("read the annotation %s: %w; remove it", annotationRemovals, err)
+		}
+	}
+	maps.DeleteFunc(removals, func(_ types.UID, at int64) bool { return now.Sub(time.Unix(at, 0)) > within })
+	_, claimed = removals[uid]
+	others = len(removals)
+	if claimed || others >= limit {
+		return claimed, others, nil
+	}
+	removals[uid] = now.Unix()
+	text, err := json.Marshal(removals)
+	if err != nil {
+		return false, others, err
+	}
+	if missing != nil {
+		metav1.SetMetaDataAnnotation(&all.ObjectMeta, annotationRemovals, string(text))
+		return true, others, s.Client.Create(ctx, all)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": all.ResourceVersion, "annotations": map[string]string{annotationRemovals: string(text)},
+	}})
+	if err != nil {
+		return false, others, err
+	}
+	return true, others, s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
 }
 
 // values are the values of keys; nil to remove a key.

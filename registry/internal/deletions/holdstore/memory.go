@@ -4,6 +4,9 @@ package holdstore
 
 import (
 	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
@@ -19,6 +22,11 @@ func (Memory) Save(context.Context, ledger.Hold) error { return nil }
 
 // Remove does nothing.
 func (Memory) Remove(context.Context, string) error { return nil }
+
+// Claim records nothing: without a store, removals have no limit.
+func (Memory) Claim(context.Context, types.UID, int, time.Time, time.Duration) (claimed bool, others int, err error) {
+	return true, 0, nil
+}
 
 // Replace does nothing.
 func (Memory) Replace(context.Context, string, string, *ledger.Hold) (next string, err error) {

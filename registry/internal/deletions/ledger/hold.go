@@ -43,8 +43,9 @@ type Hold struct {
 	Since, Asked time.Time
 	// Done is how many objects were deleted within a Window before the Hold, More how many refused objects are known.
 	Done, More int
-	// Names are up to ten of the refused objects, sorted.
+	// Names are up to ten of the refused objects, sorted. Note is what an operator has to know besides, in words of this program.
 	Names []string
+	Note  string
 	// Granted is how many deletes an operator has allowed, Spent how many of them were sent, and Used how many of them a
 	// Store must count as sent. Used grows in steps, ahead of the deletes, so that a restart does not refill the allowance.
 	Granted, Spent, Used int
@@ -123,7 +124,11 @@ func (h *hold) spend(name string, objects int) (allowed, grown bool) {
 
 // String describes the Hold in a sentence without its names, which are texts of a remote.
 func (h *Hold) String() string {
-	return fmt.Sprintf("%s and asks for at least %d more", h.done(), h.More)
+	text := fmt.Sprintf("%s and asks for at least %d more", h.done(), h.More)
+	if h.Note != "" {
+		text += ". " + h.Note
+	}
+	return text
 }
 
 // done describes the deletes before the Hold.

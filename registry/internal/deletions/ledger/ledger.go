@@ -56,8 +56,11 @@ type Request struct {
 	// Owned is how many objects of the resource the module owns in the target, before this delete or before the first of
 	// many, or 0 if it does not know.
 	Owned int
-	// Replica is the Replica of a Hold of the hub or of the fleet that begins with the request.
+	// Replica is the Replica of a Hold of the hub or of the fleet that begins with the request, Counted how many deletes before it are
+	// counted elsewhere, and Note its Note.
 	Replica string
+	Counted int
+	Note    string
 }
 
 // HeldError refuses a delete.
@@ -179,6 +182,13 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 		}
 	}
 	return l.count(r, nil, now), nil, nil
+}
+
+// IsHeld reports whether a Hold is in force for a key.
+func (l *Ledger) IsHeld(k Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holdFor(k) != nil
 }
 
 // Left returns how many objects Admit would admit now. It is 0 while a Hold is in force whose allowance is used.

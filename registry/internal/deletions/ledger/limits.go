@@ -86,7 +86,7 @@ func (b *bound) begin(r Request, now time.Time) *hold {
 	}
 	h := &hold{asked: map[string]int{}, Hold: Hold{
 		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Cause: b.cause, Since: now,
-		Done: b.lost.PerTarget,
+		Done: b.lost.PerTarget + r.Counted, Note: r.Note,
 	}}
 	if b.lost.PerFleet+r.Objects > b.most.PerFleet {
 		h.Fleet, h.Done = true, b.lost.PerFleet

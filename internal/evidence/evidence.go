@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// ErrNone is wrapped by the errors that say why the deletion of an object is no evidence.
+var ErrNone = errors.New("its deletion is no evidence")
+
+// Place is an API server that has, or had, an object.
+type Place struct {
+	// Reader reads from the API server, never from a cache. It must be allowed to get Namespaces and CustomResourceDefinitions.
+	Reader client.Reader
+	Mapper meta.RESTMapper
+}
+
+// OnPurpose returns nil if an object that is being deleted, or has gone, was deleted by itself. last is the object, or its last
+// known state, of a kind. The error wraps ErrNone and names what went away instead; without ErrNone the API server does not tell.
+// It waits for up to two requests, and sends them with ctx.
+func (p Place) OnPurpose(ctx context.Context, kind schema.GroupVersionKind, last client.Object) error {
+	if err := p.isDefined(ctx, kind, last); err != nil {
+		return err
+	}
+	namespace := last.GetNamespace()
+	if namespace == "" {
+		return nil
+	}
+	return p.outlives(ctx, last, "Namespace", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespace)
+}
+
+// isDefined returns nil for the groups of Kubernetes itself. The kinds of every other group need a CustomResourceDefinition.
+func (p Place) isDefined(ctx context.Context, kind schema.GroupVersionKind, last client.Object) error {
+	if clientgoscheme.Scheme.IsGroupRegistered(kind.Group) {
+		return nil
+	}
+	mapping, err := p.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: the API server does not serve its kind", ErrNone)
+	}
+	if err != nil {
+		return fmt.Errorf("find the definition of its kind: %w", err)
+	}
+	crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	return p.outlives(ctx, last, crd.Kind, crd, mapping.Resource.GroupResource().String())
+}
+
+// outlives returns nil if the owner of an object, whose deletion deletes it, is there, is older, and was not deleted before it. Times
+// have seconds: of the same second is no evidence.
+func (p Place) outlives(ctx context.Context, last client.Object, what string, kind schema.GroupVersionKind, name string) error {
+	owner := &metav1.PartialObjectMetadata{}
+	owner.SetGroupVersionKind(kind)
+	err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, owner)
+	created, deleted := last.GetCreationTimestamp(), last.GetDeletionTimestamp()
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return fmt.Errorf("%w: its %s %s is gone", ErrNone, what, name)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the hub may not see whether its %[1]s %[2]s is being deleted, grant get on it: %[3]w", what, name, err)
+	case err != nil:
+		return fmt.Errorf("read its %s %s: %w", what, name, err)
+	case created.Before(&owner.CreationTimestamp):
+		return fmt.Errorf("%w: its %s %s was made again after it", ErrNone, what, name)
+	case owner.DeletionTimestamp != nil && (deleted == nil || !deleted.Before(owner.DeletionTimestamp)):
+		return fmt.Errorf("%w: its %s %s is being deleted", ErrNone, what, name)
+	}
+	return nil
+}
+
+// IsNotServed reports whether an error says that the API server does not serve a kind, or that the response is not of an API server:
+// neither says that an object does not exist.
+func IsNotServed(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Home is a Place with a reader of its objects, which may act as somebody else.
+type Home struct {
+	Place
+	// Objects reads objects from the API server, never from a cache.
+	Objects client.Reader
+}
+
+// maxProven is how many objects a Judge remembers.
+const maxProven = 1000
+
+// Judge judges the parents of declared deletes. Its methods may be called from any goroutine.
+type Judge struct {
+	// Scheme has the types of the parents.
+	Scheme *runtime.Scheme
+	// Homes are the API servers that may have a parent, in the order in which they are asked.
+	Homes func() []Home
+	// Timeout limits the requests for one parent.
+	Timeout time.Duration
+
+	mu     sync.Mutex // protects proven; held for map operations only
+	proven map[types.UID]struct{}
+}
+
+// Terminating returns nil if a parent is being deleted on purpose; see Place.OnPurpose for the errors. It reads the parent in the
+// first of the Homes that has it with its UID. A parent that was deleted on purpose stays so, and is judged once.
+func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
+	uid := parent.GetUID()
+	if j.isProven(uid) {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(parent, j.Scheme)
+	if err != nil {
+		return fmt.Errorf("%w: its kind is not known: %w", ErrNone, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
+	defer cancel()
+	for _, home := range j.Homes() {
+		now := &metav1.PartialObjectMetadata{}
+		now.SetGroupVersionKind(kind)
+		err := home.Objects.Get(ctx, client.ObjectKeyFromObject(parent), now)
+		switch {
+		case IsNotServed(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && now.GetUID() != uid:
+			continue
+		case err != nil:
+			return fmt.Errorf("read the parent: %w", err)
+		case now.DeletionTimestamp == nil:
+			return fmt.Errorf("%w: it is not being deleted", ErrNone)
+		}
+		err = home.OnPurpose(ctx, kind, now)
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w: %w", ErrNone, err)
+		}
+		if err != nil {
+			return err
+		}
+		j.prove(uid)
+		return nil
+	}
+	return fmt.Errorf("%w: no API server has it", ErrNone)
+}
+
+func (j *Judge) isProven(uid types.UID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, proven := j.proven[uid]
+	return proven
+}
+
+func (j *Judge) prove(uid types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.proven == nil || len(j.proven) >= maxProven {
+		j.proven = map[types.UID]struct{}{}
+	}
+	j.proven[uid] = struct{}{}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"context"
+	"math"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+)
+
+// Removal is the removal of a Cluster from the hub, which has all modules clean up in its remote.
+type Removal struct {
+	Name string
+	UID  types.UID
+	// Fleet is how many Clusters there are.
+	Fleet int
+}
+
+// limit is how many Clusters are removed within a Window: 3, or a twentieth of the fleet.
+func (r Removal) limit() int { return max(ledger.LimitsFor(clusters()).PerTarget, r.Fleet/20) }
+
+// clusters is the resource of Clusters.
+func clusters() schema.GroupResource {
+	return schema.GroupResource{Group: "clusterfx.dev", Resource: "clusters"}
+}
+
+// AdmitRemoval returns nil if a Cluster may be removed, or a *deletes.HeldError. The Store counts the removals, so the limit is that
+// of all processes together, also after a restart. A removal that was admitted stays so.
+func (g *Guard) AdmitRemoval(ctx context.Context, hub string, r Removal) error {
+	one := call{guard: g, key: ledger.Key{Module: hub, Resource: clusters()}}
+	all, err := one.know(ctx)
+	if err != nil {
+		return err
+	}
+	limit := r.limit()
+	if all.IsHeld(one.key) {
+		limit = 0 // Nothing but what was admitted before.
+	}
+	claimed, others, err := g.options.Store.Claim(ctx, r.UID, limit, g.options.Now(), ledger.Window)
+	switch {
+	case err != nil:
+		return one.held(deletes.StoreUnavailable, err)
+	case claimed:
+		return nil
+	}
+	// Without a limit of its own, the ledger admits what a Hold allows.
+	ask := ledger.Request{
+		Key: one.key, Name: r.Name, UID: r.UID, Counted: others, Limits: ledger.Limits{PerFleet: math.MaxInt}, Note: noteRemoval,
+	}
+	if g.isShared() {
+		ask.Replica = g.options.Replica
+	}
+	decided := g.admit(one.visit, ask)
+	if err := one.save(ctx, decided.store, decided.held); err != nil {
+		if decided.ticket != nil {
+			decided.ticket.Unstored(g.options.Now())
+		}
+		return err
+	}
+	if _, _, err := g.options.Store.Claim(ctx, r.UID, math.MaxInt, g.options.Now(), ledger.Window); err != nil {
+		return one.held(deletes.StoreUnavailable, err)
+	}
+	return nil
+}
+
+// noteRemoval is the note of a Hold of removals.
+const noteRemoval = "Their apps run until the removal is allowed; without its finalizer a Cluster goes without cleanup"

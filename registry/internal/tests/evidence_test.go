@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/evidence"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// going is the kind of parents in an API server whose definition and Namespaces a test deletes.
+type going struct {
+	client.Client
+	t    *testing.T
+	kind schema.GroupVersionKind
+	crd  *apiextensionsv1.CustomResourceDefinition
+}
+
+func newGoing(t *testing.T) *going {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
+	c, err := client.New(fleettest.Cluster(t, "going").Config(), client.Options{Scheme: scheme})
+	must(t, err)
+	g := &going{Client: c, t: t, kind: schema.GroupVersionKind{Group: "evidence.example.com", Version: "v1", Kind: "Parent"}}
+	g.crd = &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "parents.evidence.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: g.kind.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "parents", Singular: "parent", Kind: g.kind.Kind, ListKind: "ParentList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}
+	must(t, c.Create(t.Context(), g.crd))
+	return g
+}
+
+// parent creates a parent that finalizers keep, in a Namespace.
+func (g *going) parent(namespace, name string) *unstructured.Unstructured {
+	g.t.Helper()
+	must(g.t, client.IgnoreAlreadyExists(g.Create(g.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
+	p := &unstructured.Unstructured{}
+	p.SetGroupVersionKind(g.kind)
+	p.SetNamespace(namespace)
+	p.SetName(name)
+	p.SetFinalizers([]string{"example.com/keep"})
+	g.until(func(ctx context.Context) error { return g.Create(ctx, p) }) // The API server serves a new kind after a moment.
+	return p
+}
+
+// deleted deletes an object, and returns it as it is then.
+func (g *going) deleted(object client.Object) client.Object {
+	g.t.Helper()
+	must(g.t, g.Delete(g.t.Context(), object))
+	g.until(func(ctx context.Context) error {
+		err := g.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil && object.GetDeletionTimestamp() == nil {
+			err = errors.New("it is not being deleted")
+		}
+		return err
+	})
+	return object
+}
+
+func (g *going) until(f func(context.Context) error) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for err := f(ctx); err != nil; err = f(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// A deletion is evidence unless what the object depends on is gone, younger than the object, or was deleted before the object or in the
+// same second.
+func TestPlace_OnPurpose(t *testing.T) {
+	t.Parallel()
+	g := newGoing(t)
+	place := evidence.Place{Reader: g, Mapper: g.RESTMapper()}
+	expect := func(what string, object client.Object, want bool) {
+		t.Helper()
+		err := place.OnPurpose(t.Context(), g.kind, object)
+		if isNone := errors.Is(err, evidence.ErrNone); err != nil && !isNone || isNone == want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	before := g.deleted(g.parent("stays", "before"))
+	expect("an object that is deleted", before, true)
+	old := before.DeepCopyObject().(client.Object)
+	old.SetCreationTimestamp(metav1.NewTime(g.crd.CreationTimestamp.Add(-time.Second)))
+	expect("an object that is older than its definition", old, false)
+	expect("an object whose Namespace is gone", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "none", CreationTimestamp: before.GetCreationTimestamp(),
+	}}, false)
+	unknown := before.DeepCopyObject().(client.Object)
+	if err := place.OnPurpose(t.Context(), schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Parent"}, unknown); !errors.Is(err, evidence.ErrNone) {
+		t.Errorf("an object of a kind that is not served: %v", err)
+	}
+
+	with := g.parent("goes", "with")
+	earlier := g.deleted(g.parent("goes", "earlier"))
+	// The timestamps of Kubernetes have seconds.
+	g.until(func(context.Context) error {
+		if time.Since(earlier.GetDeletionTimestamp().Time) < 2*time.Second {
+			return errors.New("the second has not ended")
+		}
+		return nil
+	})
+	g.deleted(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "goes"}})
+	expect("an object whose Namespace is being deleted", with, false)
+	expect("an object that is deleted after its Namespace", g.deleted(with), false)
+	expect("an object that was deleted before its Namespace", earlier, true)
+
+	stays := g.parent("stays", "stays")
+	g.deleted(g.crd)
+	g.until(func(ctx context.Context) error { // The API server deletes all objects of the kind.
+		if err := g.Get(ctx, client.ObjectKeyFromObject(stays), stays); err != nil || stays.GetDeletionTimestamp() != nil {
+			return err
+		}
+		return fmt.Errorf("%s is not being deleted", stays.GetName())
+	})
+	expect("an object that is deleted with its definition", stays, false)
+	expect("an object that was deleted before its definition", before, true)
+}
