@@ -217,6 +217,9 @@ func (m Module) HubRules() []rbacv1.PolicyRule { return m.inner.HubRules }
 // them.
 func (m Module) HubNamespaces() []string { return m.inner.HubNamespaces }
 
+// IsOnRequest reports whether only remotes whose spec.modules names the module run it; see Selector.OnRequest.
+func (m Module) IsOnRequest() bool { return m.inner.Select.OnRequest }
+
 // Option returns the option that adds the module to the hub's App: to the group of modules whose remote parts and hub
 // parts the registry runs.
 func (m Module) Option() fx.Option {

@@ -32,7 +32,7 @@ type Flags struct {
 	overrides  clientcmd.ConfigOverrides
 }
 
-// Bind adds the flags to a set.
+// Bind adds the flags to a set, but for those that the set has already.
 func (f *Flags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else the kubeconfig of a dev that runs in .hub and has the context, else ~/.kube/config")
 	all := clientcmd.RecommendedConfigOverrideFlags("")
@@ -45,7 +45,9 @@ func (f *Flags) Bind(set *pflag.FlagSet) {
 		if !flag.Hidden {
 			flag.Usage = usages()[flag.Name]
 		}
-		set.AddFlag(flag)
+		if set.Lookup(flag.Name) == nil {
+			set.AddFlag(flag)
+		}
 	})
 }
 

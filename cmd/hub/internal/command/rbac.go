@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,18 +49,22 @@ type rbacFlags struct {
 	side, format string
 	config       string
 	modules      []string
+	cluster      string
 	hub          roles.Hub
 	mode         hubconfig.Mode
 }
 
 func newRBAC(p Program) *cobra.Command {
 	var f rbacFlags
+	var s *session
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the roles that the hub and its modules need",
 		Long: "Print the roles that this hub needs in its own cluster and in every remote: the permissions of the hub\n" +
 			"itself, and the permissions that its modules declare. Bind them to the hub's ServiceAccount, and to the\n" +
-			"user of the kubeconfigs. It reads no cluster.\n\n" +
+			"user of the kubeconfigs. The role in the remote is for the modules that select remotes by themselves:\n" +
+			"--modules adds those on request, such as tenants, whose account is cluster-admin of the remote, and --cluster reads\n" +
+			"from the hub what one Cluster runs. Without it no cluster is read.\n\n" +
 			"The permissions of a module may follow from its configuration. --config names the configuration file of the hub:\n" +
 			"the roles then have the permissions for all remotes, with and without each override, and the flags in the file\n" +
 			"apply, too. register grants the permissions for one remote.\n\n" +
@@ -80,7 +85,7 @@ func newRBAC(p Program) *cobra.Command {
 			if f.side == "nats" {
 				return f.printNATS(p)
 			}
-			roles, err := f.roles(modules)
+			roles, err := f.roles(cmd.Context(), s, modules)
 			if err != nil {
 				return err
 			}
@@ -93,13 +98,16 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" of the hub, as run --config reads it. Default: none, the defaults of the modules")
-	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
+	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: in the hub all, in a remote those that select remotes by themselves")
+	flags.StringVar(&f.cluster, "cluster", "", "In the remote, for the modules that this Cluster runs. Default: none")
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
 	flags.StringVar(&f.hub.Lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	f.mode.Bind(flags, "For a hub that runs with the flag of the same name: Leader or Sharded")
+	s = p.newSession(cmd)
+	s.bind(flags)
 	return cmd
 }
 
@@ -131,7 +139,26 @@ func (f *rbacFlags) warn(p Program) {
 	}
 }
 
-func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
+// inRemote returns the modules whose permissions the role in the remote has.
+func (f *rbacFlags) inRemote(ctx context.Context, s *session, modules []registry.Module) ([]registry.Module, error) {
+	switch {
+	case f.cluster == "" && len(f.modules) > 0:
+		return modules, nil
+	case f.cluster == "":
+		return slices.DeleteFunc(slices.Clone(modules), registry.Module.IsOnRequest), nil
+	}
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return nil, err
+	}
+	var one hubv1.Cluster
+	if err := hub.Get(ctx, client.ObjectKey{Name: f.cluster}, &one); err != nil {
+		return nil, hub.Explain(fmt.Errorf("read the Cluster %s: %w", f.cluster, err))
+	}
+	return registry.SelectModules(modules, one.Labels, one.Spec.Modules), nil
+}
+
+func (f *rbacFlags) roles(ctx context.Context, s *session, all []registry.Module) ([]client.Object, error) {
 	modules, err := pick(all, f.modules)
 	if err != nil {
 		return nil, err
@@ -143,13 +170,17 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 		return nil, err
 	}
 	f.hub.Sharded = f.mode == hubconfig.ModeSharded
-	switch f.side {
-	case "":
-		return append(f.hub.Roles(modules), roles.OfRemote(modules)), nil
-	case "hub":
+	if f.side == "hub" {
 		return f.hub.Roles(modules), nil
-	case "remote":
-		return []client.Object{roles.OfRemote(modules)}, nil
+	}
+	inRemote, err := f.inRemote(ctx, s, modules)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.side == "":
+		return append(f.hub.Roles(modules), roles.OfRemote(inRemote)), nil
+	case f.side == "remote":
+		return []client.Object{roles.OfRemote(inRemote)}, nil
 	}
 	return nil, fmt.Errorf("--in=%q: use hub, remote or nats", f.side)
 }
