@@ -5,6 +5,7 @@ package modules_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -109,7 +111,7 @@ func TestTenants(t *testing.T) {
 		}
 		return err
 	})
-	paris.WaitGone(binding)
+	s.expectAdmins(paris, "acme")
 	s.expectStatus("acme", `"reason":"Suspended"`)
 
 	s.put("acme", `{"clusters":{"matchLabels":{"region":"north"}}}`)
@@ -132,6 +134,71 @@ func TestTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitTerminating(t, oslo)
+}
+
+// expectAdmins waits until the RoleBinding of a tenant has these users.
+func (s *tenancy) expectAdmins(r *hubtest.Remote, tenant string, want ...string) {
+	s.t.Helper()
+	r.Eventually(func() error {
+		var binding rbacv1.RoleBinding
+		err := r.Client().Get(s.t.Context(), client.ObjectKey{Namespace: "tenant-" + tenant, Name: "tenant"}, &binding)
+		var got []string
+		for _, subject := range binding.Subjects {
+			got = append(got, subject.Name)
+		}
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("the admins of %s are %q, want %q", tenant, got, want)
+		}
+		return err
+	})
+}
+
+// Five revocations within ten minutes are done at once: they are writes, which no limit of deletes holds. That an admin has applied
+// himself, or copied the marks of his RoleBinding to thirty others, neither keeps him nor another one, and deletes nothing.
+func TestTenants_Revocations(t *testing.T) {
+	t.Parallel()
+	s := newTenancy(t)
+	paris := s.remote("paris", "eu")
+	const tenants = 5
+	for i := range tenants {
+		s.put(fmt.Sprint("t", i), `{"clusters":{},"admins":["jane"]}`)
+		s.expectAdmins(paris, fmt.Sprint("t", i), "jane")
+	}
+	var made rbacv1.RoleBinding
+	if err := paris.Client().Get(t.Context(), client.ObjectKey{Namespace: "tenant-t0", Name: "tenant"}, &made); err != nil {
+		t.Fatal(err)
+	}
+	applied := rbacv1ac.RoleBinding("tenant", "tenant-t0").WithSubjects(
+		rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.UserKind).WithName("jane"))
+	if err := paris.Client().Apply(t.Context(), applied, client.FieldOwner("jane")); err != nil {
+		t.Fatal(err)
+	}
+	const forged = 30
+	for i := range forged {
+		one := &rbacv1.RoleBinding{RoleRef: made.RoleRef, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "tenant-t0", Name: fmt.Sprint("forged-", i), Labels: made.Labels, Annotations: made.Annotations,
+		}}
+		if err := paris.Client().Create(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range tenants {
+		s.put(fmt.Sprint("t", i), `{"clusters":{}}`)
+		s.expectAdmins(paris, fmt.Sprint("t", i))
+		s.expectStatus(fmt.Sprint("t", i), `"reason":"Made"`)
+	}
+	s.put("t0", `{"clusters":{},"admins":["joe"]}`) // It is reconciled again, with all that was forged.
+	s.expectAdmins(paris, "t0", "joe")
+	s.put("t0", `{"clusters":{},"admins":["jim"]}`)
+	s.expectAdmins(paris, "t0", "jim")
+	var all rbacv1.RoleBindingList
+	if err := paris.Client().List(t.Context(), &all, client.InNamespace("tenant-t0")); err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Items) != forged+1 {
+		t.Errorf("%d RoleBindings are left, want %d", len(all.Items), forged+1)
+	}
+	s.expectStatus("t0", `"reason":"Made"`) // and not DeletesHeld
 }
 
 // waitTerminating waits until the namespace of the tenant is gone, or would be if its controller ran: an API server alone does not

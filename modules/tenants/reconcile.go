@@ -14,6 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // Bucket is the name of the bucket with the tenants.
@@ -88,7 +89,8 @@ func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s 
 		return entity.Report{}, err // Validate has checked it.
 	}
 	if !selector.Matches(r.labels) {
-		return entity.Report{Omit: true}, s.DeleteOthers(ctx)
+		// The labels of the Cluster decide as well, and may be gone by mistake: the tenant is not the cause.
+		return entity.Report{Omit: true}, s.DeleteOthers(deletes.CausedBy(ctx, ""))
 	}
 	wanted := t.Value.objects(t.Key)
 	for _, obj := range wanted {

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -72,24 +73,30 @@ func kinds() []client.Object {
 // objects returns the objects of a tenant, in the order in which they are made.
 func (t Tenant) objects(key string) []client.Object {
 	in := metav1.ObjectMeta{Namespace: namespaceOf(key), Name: objectName}
-	all := []client.Object{
+	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(key)}},
 		&corev1.ResourceQuota{ObjectMeta: in, Spec: corev1.ResourceQuotaSpec{Hard: t.hard()}},
 		&networkingv1.NetworkPolicy{ObjectMeta: in, Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{}, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}},
 		}},
+		t.binding(key),
 	}
-	if len(t.Admins) > 0 {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
-		}
-		for _, admin := range t.Admins {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: admin})
-		}
-		all = append(all, binding)
+}
+
+// binding returns the RoleBinding of the admins. It is there without any, too: to revoke the last one is a write, which waits for no limit
+// of deletes. A RoleBinding of Go would leave an empty list out, and an apply then keeps what another client has applied.
+func (t Tenant) binding(key string) client.Object {
+	subjects := []any{}
+	for _, admin := range t.Admins {
+		subjects = append(subjects, map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": admin})
 	}
-	return all
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding",
+		"metadata": map[string]any{"namespace": namespaceOf(key), "name": objectName},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "admin"},
+		"subjects": subjects,
+	}}
 }
 
 // hard returns the limits of the quota.

@@ -225,11 +225,11 @@ func (c *Controller[T]) reconcile(ctx context.Context, r Request) (reconcile.Res
 	if e.Err != nil { // It is present, so its secondaries stay.
 		return reconcile.Result{}, c.report(ctx, e, Report{Reason: ReasonUndecodable, Message: e.Err.Error()})
 	}
-	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: r.Key, Life: e.Life})
+	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: r.Key, Life: e.Life}, e.Revision)
 	if left, err := c.deleteEarlier(ctx, s, entry); err != nil || left {
 		return reconcile.Result{RequeueAfter: going}, c.failed(ctx, e, err)
 	}
-	report, err := c.reconciler.Reconcile(ctx, e, s)
+	report, err := c.reconciler.Reconcile(deletes.CausedBy(ctx, c.options.Marks.Kind+" "+r.Key), e, s)
 	if err != nil {
 		return reconcile.Result{}, c.failed(ctx, e, err)
 	}
@@ -282,18 +282,25 @@ func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence
 }
 
 // gone deletes the secondaries of a key that has no entity: those that were there before a marker because of the marker, and all
-// others because the complete bucket lacks the key. A bucket that was restored may have a marker that is older than a secondary.
+// others because the complete bucket lacks the key, and their marks do not contradict that. A bucket that was restored may have a marker
+// that is older than a secondary.
 func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
-	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key})
+	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key}, 0)
 	marker, isMarked := c.store.bucket.Marker(key)
 	if isMarked {
-		proven := func(life bucket.Life) bool { return !life.IsAfter(marker) }
+		proven := func(life bucket.Life) bool { return life.Revision <= marker.Revision }
 		if left, err := c.collect(deletes.OnPurpose(ctx, c.tombstone(key, marker)), s, true, proven); err != nil || left {
 			return reconcile.Result{RequeueAfter: going}, err
 		}
 	}
-	if !isMarked || s.hasAny() {
-		if err := c.store.bucket.Absent(key); err != nil {
+	if lives := s.lives(); !isMarked || len(lives) > 0 {
+		err := c.store.bucket.Absent(key)
+		for life := range lives {
+			if err == nil {
+				err = c.store.bucket.Check(ctx, life)
+			}
+		}
+		if err != nil {
 			c.log.V(1).Info("Did not collect the secondaries of a key", "key", key, "reason", err.Error())
 			return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 		}
@@ -301,6 +308,7 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 			return reconcile.Result{RequeueAfter: going}, err
 		}
 	}
+	c.store.bucket.Remember()
 	if g, ok := c.reconciler.(Gone); ok {
 		if err := g.Gone(ctx, key); err != nil {
 			return reconcile.Result{}, err
@@ -309,16 +317,18 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 	return reconcile.Result{}, c.options.Status.remove(ctx, key, c.options.Cluster)
 }
 
-func (c *Controller[T]) secondaries(o Owner) *Secondaries {
+// secondaries returns the secondaries of an entity, whose value has a revision.
+func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
+	isBefore := func(life bucket.Life) bool { return c.store.bucket.IsOfBefore(life, at) }
 	s := &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
 		live: c.options.Manager.GetAPIReader(), objects: c.objects, event: c.record(o),
-		entities: c.entities, cluster: c.options.Cluster,
+		entities: c.entities, cluster: c.options.Cluster, isBefore: isBefore,
 	}
 	if hub := c.options.Hub; hub != nil {
 		s.hub = &Secondaries{
 			owner: o, marks: c.hubMarks(), manager: c.options.Name, client: hub.Client, live: hub.Client,
-			objects: c.inHub, cluster: c.options.Cluster,
+			objects: c.inHub, cluster: c.options.Cluster, isBefore: isBefore,
 			event: func(_ client.Object, e event) { c.tell(o.Key, nil, e) }, // An app records events in its remote only.
 		}
 	}

@@ -27,7 +27,7 @@ reconcile compares the bucket with the cluster:
 	a value                    of an earlier life are deleted; Reconciler.Reconcile makes the others
 	a value, undecodable       stay as they are; the status says why
 	a marker                   are deleted: the marker is evidence (registry/deletes)
-	nothing, and is complete   are deleted, within the limits of the module
+	nothing, and is complete   are deleted, within the limits of the module, unless a mark proves that the bucket is Changed
 	nothing, and is lost       stay
 	nothing, and is Changed    stay, until an operator accepts the bucket
 
@@ -41,10 +41,14 @@ controllers of all remotes write there. Options.Reads adds what a reconciler onl
 
 # Marks
 
-An entity is no owner that Kubernetes knows. Secondaries have marks instead: labels with hashes of the hub, the kind and the key,
-and annotations with the key itself and the life of the entity. An object without them, or with marks that contradict each other, is
-foreign: it is never written or deleted, and an Apply of its name returns ErrResourceExists. A write carries the UID and the
-resourceVersion of the object whose marks were read.
+An entity is no owner that Kubernetes knows. Secondaries have marks instead: a label of the kind, and annotations with the key, the
+life of the entity, and a hash of both and of the name of the object that needs the id of the hub. An object without them, or with
+marks that were changed or copied from another object, is foreign: it is never written or deleted, and an Apply of its name returns
+ErrResourceExists. A write carries the UID and the resourceVersion of the object whose marks were read.
+
+# Causes
+
+What a Reconciler deletes has the entity as its cause (deletes.CausedBy); what is collected because the bucket lacks an entity has none.
 
 # Status
 

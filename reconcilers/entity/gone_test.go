@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
@@ -58,16 +62,275 @@ func TestD4_ACompactedDeletion(t *testing.T) {
 	s.process(t)
 	s.waitGone(t, "a.x")
 	s.wait(t, "a.stays", "1")
-	if n := s.owned.Load(); n != 2 {
-		t.Errorf("the delete is declared as one of %d secondaries, want 2: the limits count those of all orders", n)
+	if n, cause := s.owned.Load(), s.cause.Load(); n != 2 || cause != "" {
+		t.Errorf("the delete is declared as one of %d secondaries, want 2, and has the cause %q: the limits count those of all orders", n, cause)
 	}
 }
 
-// Nothing is collected because a bucket was recreated: its entities are followed, and markers in it count. After it is
-// accepted, the secondaries of keys that it lacks are collected.
+// The identity of the bucket is saved after a collection, so that a backup from before it is recognized.
+func TestGone_SavesTheIdentity(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", value("1"))
+	s.wait(t, "a.x", "1")
+	saved, _, err := s.anchor.Load(t.Context())
+	entitytest.Must(t, err)
+	var seen uint64
+	entitytest.Eventually(t, func() error {
+		if seen = s.orders.Health().Identity.Counter; seen <= saved.Counter {
+			return errors.New("no canary is seen yet")
+		}
+		return nil
+	})
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	s.waitGone(t, "a.x")
+	entitytest.Eventually(t, func() error {
+		id, _, err := s.anchor.Load(t.Context())
+		if err == nil && id.Counter < seen {
+			err = fmt.Errorf("the identity %+v is saved, want the counter %d", id, seen)
+			if now := s.orders.Health().Identity.Counter; now > seen+50 { // It is saved each minute in any case, of 200 canaries.
+				t.Fatalf("%v: the canary is %d", err, now)
+			}
+		}
+		return err
+	})
+}
+
+// What a live order no longer wants is deleted because of that order.
+func TestSecondaries_Cause(t *testing.T) {
+	t.Parallel()
+	s := beginWith(t, func(s *stage) {
+		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
+			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+				if e.Value.Data == nil {
+					return entity.Report{}, out.DeleteOthers(ctx)
+				}
+				return r.Reconcile(ctx, e, out)
+			})
+		}
+	})
+	s.put(t, "a.x", value("1"))
+	s.wait(t, "a.x", "1")
+	s.put(t, "a.x", `{}`)
+	s.waitGone(t, "a.x")
+	if cause := s.cause.Load(); cause != "Order a.x" {
+		t.Errorf("the cause of the delete is %q", cause)
+	}
+}
+
+// setBack is a connection whose values have earlier times, after a revision, as of a server whose clock was set back.
+type setBack struct {
+	jetstream.JetStream
+	after atomic.Uint64
+}
+
+type setBackKV struct {
+	jetstream.KeyValue
+	of *setBack
+}
+
+type setBackWatch struct {
+	jetstream.KeyWatcher
+	updates chan jetstream.KeyValueEntry
+}
+
+type setBackEntry struct{ jetstream.KeyValueEntry }
+
+func (c *setBack) KeyValue(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	kv, err := c.JetStream.KeyValue(ctx, name)
+	return setBackKV{KeyValue: kv, of: c}, err
+}
+
+func (kv setBackKV) WatchAll(ctx context.Context, o ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	inner, err := kv.KeyValue.WatchAll(ctx, o...)
+	if err != nil {
+		return nil, err
+	}
+	w := setBackWatch{KeyWatcher: inner, updates: make(chan jetstream.KeyValueEntry)}
+	go func() {
+		defer close(w.updates)
+		for e := range inner.Updates() {
+			if after := kv.of.after.Load(); e != nil && after > 0 && e.Revision() > after {
+				e = setBackEntry{e}
+			}
+			w.updates <- e
+		}
+	}()
+	return w, nil
+}
+
+func (w setBackWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
+
+func (e setBackEntry) Created() time.Time { return e.KeyValueEntry.Created().Add(-30 * time.Second) }
+
+// The clock of the server is set back by 30 s between a delete and the next put. After five updates and a lost connection the object of
+// the live order is still the same.
+func TestController_ClockSetBack(t *testing.T) {
+	t.Parallel()
+	var clock *setBack
+	s := beginWith(t, func(s *stage) {
+		clock = &setBack{JetStream: s.js}
+		s.js = clock
+	})
+	s.put(t, "a.x", value("1"))
+	s.wait(t, "a.x", "1")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	s.waitGone(t, "a.x")
+	marker, ok := s.orders.Marker("a.x")
+	if !ok {
+		t.Fatal("the marker is not known")
+	}
+	clock.after.Store(uint64(marker.Revision))
+	s.put(t, "a.x", value("2"))
+	before := s.wait(t, "a.x", "2")
+	for i := range bucket.History {
+		s.put(t, "a.x", value(fmt.Sprint("update ", i)))
+		s.wait(t, "a.x", fmt.Sprint("update ", i))
+	}
+	losses := s.orders.Losses()
+	s.server.Kill()
+	s.server.Restart()
+	entitytest.Eventually(t, func() error {
+		if s.orders.Losses() == losses {
+			return errors.New("the connection is not lost yet")
+		}
+		return s.orders.Absent("a.none")
+	})
+	s.put(t, "a.x", value("3"))
+	if after := s.wait(t, "a.x", "3"); after.UID != before.UID {
+		t.Error("the object of a live order was deleted")
+	}
+}
+
+// Etcd and NATS are restored together, so the canary is the one that was saved: the marks of objects that were made after the backup show
+// it, and nothing is deleted until the bucket is accepted.
+func TestController_RestoredTogether(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.old", value("1"))
+	s.wait(t, "a.old", "1")
+	s.stop()
+	s.server.Kill()
+	restore := s.server.Save()
+	saved, _, err := s.anchor.Load(t.Context())
+	entitytest.Must(t, err)
+	s.server.Restart()
+	s.process(t)
+	const orders = 6
+	for i := range orders {
+		s.put(t, fmt.Sprint("a.new", i), value("1"))
+		s.wait(t, fmt.Sprint("a.new", i), "1")
+	}
+	s.stop()
+	s.server.Kill()
+	restore()
+	entitytest.Must(t, s.anchor.Save(t.Context(), saved))
+	s.server.Restart()
+	s.process(t)
+	entitytest.Eventually(t, func() error {
+		if h := s.orders.Health(); !h.Complete || !h.Changed {
+			return fmt.Errorf("the restored bucket is taken for the one before: %+v", h)
+		}
+		return nil
+	})
+	s.put(t, "a.old", value("2"))
+	s.wait(t, "a.old", "2")
+	for i := range orders {
+		s.wait(t, fmt.Sprint("a.new", i), "1")
+	}
+	id := s.orders.Health().Identity
+	id.Accepted = time.Now()
+	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	for i := range orders {
+		s.waitGone(t, fmt.Sprint("a.new", i))
+	}
+	s.wait(t, "a.old", "2")
+}
+
+// An order that needs an entity of another bucket keeps its object in three restarts in which that bucket is not read yet: what is not
+// known is not absent.
+func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
+	t.Parallel()
+	var connected atomic.Bool
+	var asked sync.Map // the keys that were reconciled without prices
+	connected.Store(true)
+	s := beginWith(t, func(s *stage) {
+		prices := nats.Bucket(t, s.js, "prices")
+		_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
+		entitytest.Must(t, err)
+		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
+			b, err := bucket.New(bucket.Options{Name: "prices", Writer: "hub", Beat: entitytest.Beat, JetStream: func() (jetstream.JetStream, error) {
+				if !connected.Load() {
+					return nil, errBroken
+				}
+				return s.js, nil
+			}})
+			entitytest.Must(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				b.Run(ctx)
+			}()
+			t.Cleanup(func() {
+				cancel()
+				<-done
+			})
+			store := entity.NewStore(b, entity.JSON[map[string]string](nil))
+			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
+				_, err := store.Get("tea")
+				if err == nil {
+					return r.Reconcile(ctx, e, out)
+				}
+				asked.Store(e.Key, true)
+				if errors.Is(err, bucket.ErrNotFound) {
+					return entity.Report{Omit: true}, out.DeleteOthers(ctx)
+				}
+				return entity.Report{}, err
+			})
+		}
+	})
+	const orders = 15
+	uids := map[string]types.UID{}
+	for i := range orders {
+		key := fmt.Sprint("a.", i)
+		s.put(t, key, value("1"))
+		uids[key] = s.wait(t, key, "1").UID
+	}
+	for range 3 {
+		s.stop()
+		connected.Store(false)
+		asked.Clear()
+		s.process(t)
+		for key := range uids {
+			entitytest.Eventually(t, func() error {
+				if _, ok := asked.Load(key); !ok {
+					return fmt.Errorf("%s is not reconciled yet", key)
+				}
+				return nil
+			})
+		}
+		connected.Store(true)
+		s.put(t, "a.0", value("again"))
+		s.wait(t, "a.0", "again")
+		s.put(t, "a.0", value("1"))
+		s.wait(t, "a.0", "1")
+	}
+	for key, uid := range uids {
+		if s.wait(t, key, "1").UID != uid {
+			t.Errorf("the object of %s was deleted", key)
+		}
+	}
+}
+
+// Nothing is collected because a bucket was recreated: its entities are followed, and markers in it count, although the marks had later
+// revisions. After it is accepted, the secondaries of keys that it lacks are collected.
 func TestController_RecreatedBucket(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
+	for i := range 100 {
+		s.put(t, "a.x", value(fmt.Sprint(i)))
+	}
 	for _, key := range []string{"a.x", "a.y", "a.z"} {
 		s.put(t, key, value("1"))
 		s.wait(t, key, "1")

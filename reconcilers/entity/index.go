@@ -85,6 +85,15 @@ func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 // anyLife selects all secondaries.
 func anyLife(bucket.Life) bool { return true }
 
+// lives adds the lives of a primary that have made secondaries.
+func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, life := range x.ids[owner] {
+		to[life] = true
+	}
+}
+
 // primaries returns all primaries that have secondaries.
 func (x *index[id]) primaries() []string {
 	x.mu.Lock()

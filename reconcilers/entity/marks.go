@@ -29,8 +29,9 @@ type Owner struct {
 
 // Marks are the labels and annotations of secondaries. An entity is no object of Kubernetes, so they replace ownerReferences.
 //
-// A key may have a slash and any length, so it is no value of a label: the label has a hash, by which secondaries are selected,
-// and an annotation has the key. A secondary whose label and annotations contradict each other is foreign.
+// A label has a hash of the kind, by which secondaries are selected, and annotations have the key, which may have a slash and any length,
+// and the life. Whoever may write in a namespace of the cluster may write marks there. So an annotation has a hash of all that and of the
+// name of the object, which needs the id of the hub: marks that are changed, or copied to another object, are foreign.
 type Marks struct {
 	// Prefix begins the keys. Default: DefaultPrefix.
 	Prefix string
@@ -70,12 +71,9 @@ func (m Marks) check() (Marks, error) {
 // KindLabel returns the label that all secondaries of the kind have, with its value.
 func (m Marks) KindLabel() (key, value string) { return m.Prefix + "/kind", m.hash("kind", m.Kind) }
 
-// OwnerLabel returns the label that all secondaries of one primary have, with its value.
-func (m Marks) OwnerLabel(key string) (label, value string) {
-	if m.cluster != "" {
-		return m.Prefix + "/owner", m.hash("owner", m.Kind, key, m.cluster)
-	}
-	return m.Prefix + "/owner", m.hash("owner", m.Kind, key)
+// proof returns a hash of the primary and the name of a secondary, which only the hub makes.
+func (m Marks) proof(o Owner, name ...string) string {
+	return m.hash(append([]string{"owner", o.Kind, o.Key, o.Life.String(), m.cluster}, name...)...)
 }
 
 // clusterLabel is the label of secondaries in the hub whose value tells which cluster's controller has made them.
@@ -102,11 +100,7 @@ func (m Marks) hash(texts ...string) string {
 	return hex.EncodeToString(h[:20])
 }
 
-func (m Marks) annotations(o Owner) map[string]string {
-	return map[string]string{m.Prefix + "/owner-kind": o.Kind, m.Prefix + "/owner-key": o.Key, m.Prefix + "/owner-life": o.Life.String()}
-}
-
-// SetOwner marks an object as a secondary.
+// SetOwner marks an object, which has its name, as a secondary.
 func (m Marks) SetOwner(obj metav1.Object, o Owner) {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
 	if labels == nil {
@@ -117,26 +111,23 @@ func (m Marks) SetOwner(obj metav1.Object, o Owner) {
 	}
 	key, value := m.KindLabel()
 	labels[key] = value
-	key, value = m.OwnerLabel(o.Key)
-	labels[key] = value
 	if m.cluster != "" {
 		labels[m.clusterLabel()] = m.clusterValue()
 	}
-	for key, value := range m.annotations(o) {
-		notes[key] = value
-	}
+	notes[m.Prefix+"/owner-kind"], notes[m.Prefix+"/owner-key"], notes[m.Prefix+"/owner-life"] = o.Kind, o.Key, o.Life.String()
+	notes[m.Prefix+"/owner-proof"] = m.proof(o, obj.GetNamespace(), obj.GetName())
 	obj.SetLabels(labels)
 	obj.SetAnnotations(notes)
 }
 
-// OwnerOf returns the primary of a secondary, and false for an object that is none, or whose marks contradict each other.
+// OwnerOf returns the primary of a secondary, and false for an object that is none, or whose marks the hub has not made for it.
 func (m Marks) OwnerOf(obj metav1.Object) (Owner, bool) {
 	notes, labels := obj.GetAnnotations(), obj.GetLabels()
 	life, ok := bucket.ParseLife(notes[m.Prefix+"/owner-life"])
 	o := Owner{Kind: notes[m.Prefix+"/owner-kind"], Key: notes[m.Prefix+"/owner-key"], Life: life}
 	kindLabel, kind := m.KindLabel()
-	ownerLabel, owner := m.OwnerLabel(o.Key)
-	if !ok || labels[m.clusterLabel()] != m.clusterValue() || o.Kind != m.Kind || o.Key == "" || labels[kindLabel] != kind || labels[ownerLabel] != owner {
+	if !ok || labels[m.clusterLabel()] != m.clusterValue() || o.Kind != m.Kind || o.Key == "" || labels[kindLabel] != kind ||
+		notes[m.Prefix+"/owner-proof"] != m.proof(o, obj.GetNamespace(), obj.GetName()) {
 		return Owner{}, false
 	}
 	return o, true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
@@ -50,6 +51,15 @@ func TestD6_MarksThatContradictEachOther(t *testing.T) {
 			if got, ok := ours.OwnerOf(edited); ok {
 				t.Errorf("annotation %s is %s, and it is a secondary of %v", note, text, got)
 			}
+		}
+	}
+	for name, copied := range map[string]*corev1.ConfigMap{
+		"name":      {ObjectMeta: metav1.ObjectMeta{Name: "another"}},
+		"namespace": {ObjectMeta: metav1.ObjectMeta{Namespace: "another"}},
+	} {
+		copied.Labels, copied.Annotations = made.Labels, made.Annotations
+		if got, ok := ours.OwnerOf(copied); ok {
+			t.Errorf("the marks are copied to an object of another %s, and it is a secondary of %v", name, got)
 		}
 	}
 	for label := range made.Labels {

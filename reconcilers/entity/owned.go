@@ -34,15 +34,15 @@ type entityMark struct {
 // markField is the name of the field.
 func (m Marks) markField() string { return m.Prefix + "/owner" }
 
-// entityMarkOf returns the mark that the controller of a cluster writes.
-func (m Marks) entityMarkOf(o Owner, cluster string) entityMark {
-	_, hash := m.OwnerLabel(o.Key)
-	return entityMark{Hash: hash, Kind: o.Kind, Key: o.Key, Life: o.Life.String(), Cluster: cluster}
+// entityMarkOf returns the mark that the controller of a cluster writes into the entity under a key.
+func (m Marks) entityMarkOf(o Owner, cluster, key string) entityMark {
+	return entityMark{Hash: m.proof(o, cluster, key), Kind: o.Kind, Key: o.Key, Life: o.Life.String(), Cluster: cluster}
 }
 
 // ownerOfEntity returns the primary of an entity that the controller of a cluster has made, and false for another one, or for a mark
-// that contradicts itself.
-func (m Marks) ownerOfEntity(value []byte, cluster string) (Owner, bool) {
+// that the hub has not made for it.
+func (m Marks) ownerOfEntity(e bucket.Entry, cluster string) (Owner, bool) {
+	value := e.Value
 	field := m.markField()
 	if !bytes.Contains(value, []byte(field)) {
 		return Owner{}, false // Most values are of others, and are not decoded.
@@ -54,7 +54,7 @@ func (m Marks) ownerOfEntity(value []byte, cluster string) (Owner, bool) {
 	}
 	life, ok := bucket.ParseLife(mark.Life)
 	o := Owner{Kind: mark.Kind, Key: mark.Key, Life: life}
-	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, cluster)
+	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, cluster, e.Key)
 }
 
 // entities are the secondaries in one bucket that the controller of a cluster has made.
@@ -74,7 +74,7 @@ func newEntities(o Owned, m Marks, cluster string) *entities {
 // changed takes a change of the bucket, and returns the primaries that it concerns.
 func (x *entities) changed(key string) []string {
 	e, exists := x.bucket.Get(key)
-	o, ours := x.marks.ownerOfEntity(e.Value, x.cluster)
+	o, ours := x.marks.ownerOfEntity(e, x.cluster)
 	if !exists || !ours {
 		return x.set(key, Owner{})
 	}
@@ -131,17 +131,19 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	now, exists := to.bucket.Get(key)
 	owner := s.owner
 	if exists {
-		known, ours := s.marks.ownerOfEntity(now.Value, s.cluster)
+		known, ours := s.marks.ownerOfEntity(now, s.cluster)
 		if !ours || known.Key != owner.Key {
 			return fmt.Errorf("%w: entity %s of bucket %s", ErrResourceExists, key, to.bucket.Name())
 		}
-		owner.Life = known.Life // The controller has checked it.
+		if !s.isBefore(known.Life) {
+			owner = known // The controller has checked its life.
+		}
 	} else if err := to.bucket.Absent(key); errors.Is(err, bucket.ErrNotComplete) {
 		return err
 	}
 	data, err := to.codec.Encode(e.Value, now.Value)
 	if err == nil {
-		data, err = withMark(data, s.marks.markField(), s.marks.entityMarkOf(owner, s.cluster))
+		data, err = withMark(data, s.marks.markField(), s.marks.entityMarkOf(owner, s.cluster, key))
 	}
 	if err != nil {
 		return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), err)
@@ -198,7 +200,7 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEviden
 	var errs []error
 	for _, key := range x.of(s.owner.Key, anyLife) {
 		e, exists := x.bucket.Get(key)
-		o, ours := s.marks.ownerOfEntity(e.Value, s.cluster)
+		o, ours := s.marks.ownerOfEntity(e, s.cluster)
 		if !exists || !ours || o.Key != s.owner.Key || !f(key, o) {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +56,7 @@ type Secondaries struct {
 	entities []*entities
 	hub      *Secondaries // nil without Options.Hub
 	event    func(obj client.Object, e event)
+	isBefore func(bucket.Life) bool // see bucket.Bucket.IsOfBefore
 }
 
 // Hub returns the secondaries of the primary in the hub that this cluster has made, of the kinds of Options.Hub. It returns nil
@@ -81,7 +82,9 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 		if !ours || known.Key != owner.Key {
 			return s.foreign(obj)
 		}
-		owner = known // The controller has checked its life. A process that knows less of the history has a later one.
+		if !s.isBefore(known.Life) {
+			owner = known // The controller has checked its life. A process that knows less of the history has a later one.
+		}
 	}
 	s.marks.SetOwner(obj, owner)
 	u, err := s.desired(obj, kind)
@@ -155,12 +158,12 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 
 // find reads an object from the cache. Its maps and lists are those of the cache, and must not be changed.
 func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) (client.Object, bool, error) {
-	from := s.readerOf(kind)
-	if from == nil {
+	o := s.ofKind(kind)
+	if o == nil {
 		return nil, false, fmt.Errorf("%w: %s is not in Owns, so nothing would collect %s", ErrInvalidOptions, kind.Kind, client.ObjectKeyFromObject(obj))
 	}
-	found := emptyLike(obj, kind)
-	err := from.Get(ctx, client.ObjectKeyFromObject(obj), found, client.UnsafeDisableDeepCopy)
+	found := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
+	err := o.reader.Get(ctx, client.ObjectKeyFromObject(obj), found, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
@@ -170,38 +173,29 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.G
 	return found, true, nil
 }
 
-// readerOf returns the cache of a kind of Owns, and nil for another one.
-func (s *Secondaries) readerOf(kind schema.GroupVersionKind) reader {
+// ofKind returns the secondaries of a kind of Owns, and nil for another one.
+func (s *Secondaries) ofKind(kind schema.GroupVersionKind) *objects {
 	for _, o := range s.objects {
 		if o.kind == kind {
-			return o.reader
+			return o
 		}
 	}
 	return nil
 }
 
-// hasAny reports whether the primary has secondaries, as far as the indexes know.
-func (s *Secondaries) hasAny() bool {
+// lives returns the lives in the marks of the secondaries of the primary, as far as the indexes know.
+func (s *Secondaries) lives() map[bucket.Life]bool {
+	all := map[bucket.Life]bool{}
 	for _, o := range s.objects {
-		if len(o.of(s.owner.Key, anyLife)) > 0 {
-			return true
-		}
+		o.lives(s.owner.Key, all)
 	}
 	for _, x := range s.entities {
-		if len(x.of(s.owner.Key, anyLife)) > 0 {
-			return true
-		}
+		x.lives(s.owner.Key, all)
 	}
-	return s.hub != nil && s.hub.hasAny()
-}
-
-// emptyLike returns an empty object of the type of another one.
-func emptyLike(obj client.Object, kind schema.GroupVersionKind) client.Object {
-	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object) //nolint:forcetypeassert // It has the type of obj.
-	if u, ok := empty.(*unstructured.Unstructured); ok {
-		u.SetGroupVersionKind(kind)
+	if s.hub != nil {
+		maps.Copy(all, s.hub.lives())
 	}
-	return empty
+	return all
 }
 
 // owns reports whether an object is a secondary of the primary.
@@ -221,10 +215,8 @@ func (s *Secondaries) foreign(obj client.Object) error {
 // count returns how many secondaries of all primaries there are of the kind of an object, for the limits of deletes.
 func (s *Secondaries) count(obj client.Object) (int, error) {
 	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
-	for _, o := range s.objects {
-		if o.kind == kind {
-			return max(1, o.size()), err
-		}
+	if o := s.ofKind(kind); o != nil {
+		return max(1, o.size()), err
 	}
 	return 1, err
 }

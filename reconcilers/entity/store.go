@@ -38,11 +38,12 @@ func NewStore[T any](b *bucket.Bucket, c Codec[T]) *Store[T] { return &Store[T]{
 func (s *Store[T]) Bucket() *bucket.Bucket { return s.bucket }
 
 // Get returns an entity from memory, and an error that wraps bucket.ErrNotFound if there is none. An entity that was created a
-// moment ago may not be there yet.
+// moment ago may not be there yet. If the bucket is not read completely, or was restored, the error wraps bucket.ErrNotComplete or
+// bucket.ErrChanged: the entity may exist, so a reconciler must return the error, and must not delete anything because of it.
 func (s *Store[T]) Get(key string) (*Entity[T], error) {
-	e, ok := s.bucket.Get(key)
-	if !ok {
-		return nil, bucket.ErrNotFound
+	e, err := s.bucket.Find(key)
+	if err != nil {
+		return nil, err
 	}
 	return s.decode(e), nil
 }
@@ -52,14 +53,15 @@ func (s *Store[T]) decode(e bucket.Entry) *Entity[T] {
 	return &Entity[T]{Key: e.Key, Value: value, Err: err, Revision: e.Revision, Created: e.Created, Life: e.Life, raw: e}
 }
 
-// List returns all entities, in no order. It returns an error before the first entity if the bucket is not read completely.
+// List returns all entities, in no order. It returns an error before the first entity if there may be others: see Get.
 func (s *Store[T]) List() iter.Seq2[*Entity[T], error] {
 	return func(yield func(*Entity[T], error) bool) {
-		if !s.bucket.Health().Complete {
-			yield(nil, bucket.ErrNotComplete)
+		keys, err := s.bucket.List()
+		if err != nil {
+			yield(nil, err)
 			return
 		}
-		for _, key := range s.bucket.Keys() {
+		for _, key := range keys {
 			if e, err := s.Get(key); err == nil && !yield(e, nil) {
 				return
 			}

@@ -70,6 +70,7 @@ type stage struct {
 	reports    *entity.StatusStore
 	stop       func()
 	owned      atomic.Int64 // how many secondaries the last delete was declared to be one of
+	cause      atomic.Value // of the last delete
 	applied    atomic.Int64
 	resync     time.Duration
 	failures   atomic.Int64 // how many reconciles shall fail
@@ -82,10 +83,12 @@ type stage struct {
 type recording struct {
 	client.Client
 	owned, applied *atomic.Int64
+	cause          *atomic.Value
 }
 
 func (r recording) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	r.owned.Store(int64(deletes.OwnedIn(ctx)))
+	r.cause.Store(deletes.CauseIn(ctx))
 	return r.Client.Delete(ctx, obj, opts...)
 }
 
@@ -140,7 +143,7 @@ func (s *stage) process(t *testing.T) {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
 			made, err := client.New(c, o)
-			return recording{Client: made, owned: &s.owned, applied: &s.applied}, err
+			return recording{Client: made, owned: &s.owned, applied: &s.applied, cause: &s.cause}, err
 		},
 	})
 	entitytest.Must(t, err)

@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +47,8 @@ var (
 	errReconnected = errors.New("the connection was lost and made again")
 	errBackwards   = errors.New("a canary is older than the one before")
 
-	errVanished = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
+	errElsewhere = errors.New("it does not continue the identity that another process has saved")
+	errVanished  = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
 )
 
 // Options describe a Bucket. Name, JetStream and Writer are required.
@@ -158,14 +161,9 @@ func (b *Bucket) Get(key string) (Entry, bool) {
 	return e, ok
 }
 
-// Keys returns all keys that have a value, in no order.
+// Keys returns all keys that are known to have a value, in no order.
 func (b *Bucket) Keys() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]string, 0, len(b.held.entries))
-	for key := range b.held.entries {
-		all = append(all, key)
-	}
+	all, _ := b.List() // There may be others.
 	return all
 }
 
@@ -191,11 +189,37 @@ func (b *Bucket) Marker(key string) (Life, bool) {
 // Absent returns nil if a key has no value in a complete and current copy of the bucket of before. Otherwise the error wraps
 // ErrNotComplete or ErrChanged, or says that the key exists.
 func (b *Bucket) Absent(key string) error {
+	switch _, err := b.Find(key); {
+	case err == nil:
+		return fmt.Errorf("key %s exists in bucket %s", key, b.options.Name)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return nil
+}
+
+// Find returns the last known value of a key. The error wraps ErrNotFound only if a complete and current copy of the bucket of before
+// has none, and otherwise ErrNotComplete or ErrChanged: the key may exist.
+func (b *Bucket) Find(key string) (Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch _, exists := b.held.entries[key]; {
-	case exists:
-		return fmt.Errorf("key %s exists in bucket %s", key, b.options.Name)
+	e, ok := b.held.entries[key]
+	if ok {
+		return e, nil
+	}
+	return e, cmp.Or(b.partial(), fmt.Errorf("key %s of bucket %s: %w", key, b.options.Name, ErrNotFound))
+}
+
+// List returns all keys that have a value, in no order, and the error of Find if there may be others.
+func (b *Bucket) List() ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.held.entries)), b.partial()
+}
+
+// partial returns why a key that the copy lacks may exist; nil if it does not. The caller holds the lock.
+func (b *Bucket) partial() error {
+	switch {
 	case !b.health.Complete:
 		return fmt.Errorf("bucket %s: %w", b.options.Name, ErrNotComplete)
 	case b.health.Changed:

@@ -39,6 +39,7 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen, b.beat, b.beatAt = time.Now(), c, at
+	b.health.Identity.Counter = c.Counter
 	if !b.health.Changed {
 		b.last.Counter = max(b.last.Counter, c.Counter)
 	}

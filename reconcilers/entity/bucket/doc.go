@@ -32,14 +32,16 @@ server may have forgotten the watch. While there is no connection the backoff en
 
 The counter of the canary only grows. A bucket that was created at another time, that has no canary, or whose counter is lower than
 one that was seen before was recreated, or restored from a backup: it is Changed. The memory of an earlier process is the Anchor, which
-is up to a minute old.
+is saved before a subscriber hears of the first key, after a collection (Remember), at the end of Run, and each minute. If the Anchor
+was restored, too, the mark of an object proves it: see Check.
 Until an operator accepts the bucket, its entries and markers count, but a key that is not in it proves nothing.
 
 # Lives of a key
 
 An entity that is deleted and created again is another entity. A Life is the revision and the time of the first value that was seen
-in a life. Entry.Includes says whether a Life may be that of the entry: no marker is known after it. A process that did not run while
-the key was deleted and created again knows the marker only if the bucket has a history of two or more values for each key.
+in a life. Entry.Includes says whether a Life may be that of the entry: no marker of a later revision is known. A process that did not
+run while the key was deleted and created again knows the marker only if the bucket has a history of two or more values for each key.
+What a process knows of markers and lives belongs to one identity of the bucket, and is forgotten with it.
 
 # Locking
 

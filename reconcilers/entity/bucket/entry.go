@@ -11,8 +11,8 @@ import (
 // Revision is a revision of a bucket: the sequence number of its stream, which all keys share. 0 is no revision.
 type Revision uint64
 
-// Life identifies the life of a key between its creation and its deletion, by the revision and the time of one of its values. The
-// time distinguishes revisions that a restored bucket uses again.
+// Life identifies the life of a key between its creation and its deletion, by the revision and the time of one of its values. Revisions
+// have an order; the time, of a clock that may be set back, only distinguishes those that a restored bucket uses again.
 type Life struct {
 	Revision Revision
 	Time     time.Time
@@ -48,17 +48,10 @@ type Entry struct {
 	marker Life
 }
 
-// IsAfter reports whether a life began after a marker, which then says nothing about it. In a bucket that was restored revisions are
-// used again, so the times count, too.
-func (l Life) IsAfter(marker Life) bool {
-	return l.Revision > marker.Revision && l.Time.After(marker.Time)
-}
-
-// Includes reports whether a Life, of the mark of a secondary, may be that of the entry: no marker is known that is later. A Life that
-// is later than the entry, as in a bucket that was restored, is no proof of another entity. The clock of the server may have been set
-// back between the marker and the entry, so the Life of the entry itself is always included.
+// Includes reports whether a Life, of the mark of a secondary, may be that of the entry: no marker of a later revision is known. A Life
+// that is later than the entry, as in a bucket that was restored, is no proof of another entity.
 func (e Entry) Includes(l Life) bool {
-	return e.marker == Life{} || l == e.Life || l.IsAfter(e.marker)
+	return l == e.Life || l.Revision > e.marker.Revision
 }
 
 // Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.

@@ -36,6 +36,10 @@ func (b *Bucket) Run(ctx context.Context) {
 			pause = min(2*pause, maxPause)
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	b.Remember()
+	_ = b.remember(ctx) // The process ends.
 }
 
 // rest returns after a pause. While there is no connection it returns as soon as there is one, and reports that.
@@ -136,7 +140,7 @@ func (r *reading) check(ctx context.Context) error {
 		return errDeaf
 	}
 	if r.complete {
-		r.of.remember(ctx)
+		return r.of.remember(ctx)
 	}
 	return nil
 }
@@ -273,27 +277,27 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 		return err
 	}
 	isChanged := known && !f.identity.Continues(earlier)
-	if isChanged && b.options.Anchor != nil && b.options.Gate() == nil {
-		// What was saved last is up to a minute old, and the bucket may seem to continue that.
-		if err := b.save(ctx, earlier); err != nil {
-			return err
-		}
+	f.identity.Accepted = earlier.Accepted
+	id := f.identity
+	if isChanged {
+		id = earlier
+	}
+	// The first secondaries are made after this. What was saved last is up to a minute old, and the bucket may seem to continue that.
+	if err := b.save(ctx, id); err != nil {
+		return err
 	}
 	if isChanged {
 		b.options.Logger.Info("The bucket was recreated or restored: nothing is collected until it is accepted", "bucket", b.options.Name)
 	}
 	b.mu.Lock()
-	another := isChanged || b.hasLast && !f.identity.Created.Equal(b.health.Identity.Created)
+	another := isChanged || b.hasLast && !f.identity.Continues(b.last)
 	all := b.held.replace(list, another)
 	now := Health{Complete: true, Changed: isChanged, Since: time.Now(), Identity: f.identity}
 	if was := b.health; was.Complete && was.Changed == isChanged && was.Identity.Created.Equal(f.identity.Created) {
 		now.Since = was.Since // It was listed again because values may have expired.
 	}
 	b.health, b.agreed = now, earlier.Accepted
-	if !isChanged {
-		f.identity.Accepted = earlier.Accepted
-		b.last, b.hasLast = f.identity, true
-	}
+	b.last, b.hasLast = id, true
 	b.seen = time.Now()
 	b.mu.Unlock()
 	b.options.Logger.Info("Followed the bucket", "bucket", b.options.Name, "keys", len(list.entries), "changed", isChanged)
@@ -337,23 +341,40 @@ func (b *Bucket) lost(err error) {
 	b.health.Complete, b.health.Err = false, err
 }
 
-// remember saves the identity from time to time, and notices that a bucket was accepted.
-func (b *Bucket) remember(ctx context.Context) {
+// Remember has the identity saved at once, and not within a minute, as after secondaries were collected.
+func (b *Bucket) Remember() {
 	b.mu.Lock()
-	id, isChanged, due := b.last, b.health.Changed, time.Since(b.saved) >= saveEvery
-	now, agreed := b.health.Identity, b.agreed
+	defer b.mu.Unlock()
+	b.saved = time.Time{}
+}
+
+// remember saves the identity from time to time, and notices that a bucket was accepted. It returns an error if another process of the
+// hub knows that the bucket is Changed.
+func (b *Bucket) remember(ctx context.Context) error {
+	b.mu.Lock()
+	known, isChanged, due, agreed := b.hasLast, b.health.Changed, time.Since(b.saved) >= saveEvery, b.agreed
+	b.mu.Unlock()
+	if b.options.Anchor == nil || !known || !isChanged && (!due || b.options.Gate() != nil) {
+		return nil
+	}
+	saved, ok, err := b.load(ctx)
+	b.mu.Lock()
+	id, now := b.last, b.health.Identity
 	b.mu.Unlock()
 	switch {
-	case b.options.Anchor == nil, b.options.Disposable:
+	case ok && saved.Accepted.After(agreed) && now.Continues(saved):
+		b.accepted(saved)
 	case isChanged: // What was saved last may be a minute old, so that only an acceptance counts.
-		if saved, ok, err := b.load(ctx); err == nil && ok && saved.Accepted.After(agreed) && now.Continues(saved) {
-			b.accepted(saved)
-		}
-	case due && b.options.Gate() == nil:
-		if err := b.save(ctx, id); err != nil {
-			b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
-		}
+		return nil
+	case ok && !id.Continues(saved):
+		return errElsewhere
+	case err == nil:
+		err = b.save(ctx, id)
 	}
+	if err != nil && !errors.Is(err, context.Canceled) { // The hub ends.
+		b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
+	}
+	return nil
 }
 
 // load returns the identity that was saved last.
@@ -367,8 +388,11 @@ func (b *Bucket) load(ctx context.Context) (Identity, bool, error) {
 	return id, ok, nil
 }
 
-// save saves an identity, so that a later process recognizes the bucket.
+// save saves an identity if this process may write, so that a later process recognizes the bucket.
 func (b *Bucket) save(ctx context.Context, id Identity) error {
+	if b.options.Anchor == nil || b.options.Gate() != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := b.options.Anchor.Save(ctx, id); err != nil {
@@ -383,8 +407,8 @@ func (b *Bucket) save(ctx context.Context, id Identity) error {
 // accepted ends Changed.
 func (b *Bucket) accepted(id Identity) {
 	b.mu.Lock()
-	b.health.Changed, b.health.Since = false, time.Now()
-	b.last, b.hasLast = id, true
+	b.health.Changed, b.health.Since, b.health.Identity.Accepted = false, time.Now(), id.Accepted
+	b.last, b.hasLast, b.agreed = id, true, id.Accepted
 	b.mu.Unlock()
 	b.options.Logger.Info("The bucket is accepted", "bucket", b.options.Name)
 	var all []Change

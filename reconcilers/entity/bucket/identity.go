@@ -4,7 +4,12 @@ package bucket
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Identity distinguishes a bucket from one that was created in its place, or restored from a backup of it.
@@ -21,6 +26,53 @@ type Identity struct {
 // Continues reports whether the bucket is the one of an earlier identity.
 func (i Identity) Continues(earlier Identity) bool {
 	return i.Created.Equal(earlier.Created) && i.Counter >= earlier.Counter
+}
+
+// noCounter is the counter of an identity that no bucket continues, which is saved when a mark proves that the bucket was restored: its
+// canary does not, if what was saved of it was restored as well.
+const noCounter = math.MaxUint64
+
+// IsOfBefore reports whether a Life, of the mark of a secondary, is of the bucket before this one, although the key has a value here: it
+// is later than the revision of the value.
+func (b *Bucket) IsOfBefore(l Life, at Revision) bool {
+	h := b.Health()
+	return l.Revision > at && (h.Changed || !l.Time.After(h.Identity.Accepted))
+}
+
+// Check returns an error if a Life, of the mark of a secondary, proves that the bucket was restored, which is Changed from then on: the
+// stream has not come to the revision, or has another value there, whose time differs. One from before the acceptance proves nothing.
+func (b *Bucket) Check(ctx context.Context, l Life) error {
+	id := b.Health().Identity
+	js, err := b.options.JetStream()
+	if err != nil || !l.Time.After(id.Accepted) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := js.Stream(ctx, streamOf(b.options.Name))
+	if err != nil {
+		return fmt.Errorf("read the stream of bucket %s: %w", b.options.Name, err)
+	}
+	switch found, err := stream.GetMsg(ctx, uint64(l.Revision)); {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		if uint64(l.Revision) <= stream.CachedInfo().State.LastSeq {
+			return nil // The stream has dropped it.
+		}
+	case err != nil:
+		return fmt.Errorf("read revision %d of bucket %s: %w", l.Revision, b.options.Name, err)
+	case found.Time.Equal(l.Time):
+		return nil
+	}
+	id.Counter = noCounter
+	if err := b.save(ctx, id); err != nil {
+		return err
+	}
+	b.options.Logger.Info("The bucket was restored: it lacks a value of which an object was made. Nothing is collected until it is accepted",
+		"bucket", b.options.Name, "life", l.String())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last, b.hasLast, b.health.Changed, b.health.Since = id, true, true, time.Now()
+	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
 }
 
 // Anchor remembers the identity of a bucket outside of NATS, beyond the life of the process.

@@ -128,6 +128,134 @@ func TestBucket_Restored(t *testing.T) {
 	}
 }
 
+// What a process knows of markers and lives is not that of a bucket which was restored and accepted before the process has seen it: an
+// update under a key counts, whose revision is below that of a marker of before.
+func TestBucket_AcceptedUnseen(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", "1")
+	s.healthy(t)
+	s.server.Kill()
+	restore := s.server.Save()
+	s.server.Restart()
+	s.healthy(t)
+	s.waitBeats(t, 10)
+	entitytest.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.x") })
+	s.wait(t, "a.x", "")
+	id := s.bucket.Health().Identity
+	id.Counter, id.Accepted = 0, time.Now()
+	s.server.Kill()
+	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	restore()
+	s.server.Restart()
+	s.wait(t, "a.x", "1")
+	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
+	if e := s.wait(t, "a.x", "2"); s.bucket.Health().Changed || e.Marker() != (bucket.Life{}) {
+		t.Errorf("the accepted bucket has the marker of before: %v, %+v", e.Marker(), s.bucket.Health())
+	}
+}
+
+// The identity is saved before anybody hears of an entity, and at an orderly end: a secondary is never made of a bucket that the next
+// process does not recognize. Nothing is saved without the lease.
+func TestBucket_SavesTheIdentity(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", "1")
+	s.wait(t, "a.x", "1")
+	s.stop()
+	s.anchor = &entitytest.Anchor{}
+	s.process(t)
+	heard := make(chan bool, 100)
+	s.bucket.Subscribe(func(bucket.Change) {
+		_, known, _ := s.anchor.Load(t.Context())
+		heard <- known
+	})
+	if !<-heard {
+		t.Error("an entity is known before the identity of the bucket is saved")
+	}
+	s.healthy(t)
+	s.waitBeats(t, 5)
+	before := s.counter(t)
+	entitytest.Eventually(t, func() error {
+		if seen := s.bucket.Health().Identity.Counter; seen < before {
+			return fmt.Errorf("the canary %d is not seen yet: %d", before, seen)
+		}
+		return nil
+	})
+	s.stop()
+	saved, _, err := s.anchor.Load(t.Context())
+	entitytest.Must(t, err)
+	if saved.Counter < before {
+		t.Errorf("the counter %d is saved at the end, want %d or more", saved.Counter, before)
+	}
+	s.process(t)
+	s.healthy(t)
+	s.waitBeats(t, 5)
+	s.closed.Store(true)
+	saved, _, err = s.anchor.Load(t.Context())
+	entitytest.Must(t, err)
+	s.stop()
+	if now, _, _ := s.anchor.Load(t.Context()); now != saved {
+		t.Errorf("%+v is saved without the lease, want %+v", now, saved)
+	}
+}
+
+// A mark proves that the bucket was restored if the stream has not come to its revision, or has another value there. Then the bucket is
+// Changed, for this process, for another one that runs, and for the next one, until it is accepted.
+func TestBucket_Check(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(bucket.Life) bucket.Life{
+		"a revision that the stream has not come to": func(l bucket.Life) bucket.Life { l.Revision += 1 << 20; return l },
+		"a revision with another value":              func(l bucket.Life) bucket.Life { l.Time = l.Time.Add(time.Nanosecond); return l },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			s.put(t, "a.x", "1")
+			l := s.wait(t, "a.x", "1").Life
+			s.healthy(t)
+			other := &stage{server: s.server, js: s.js, kv: s.kv, anchor: s.anchor}
+			other.process(t)
+			other.healthy(t)
+			entitytest.Must(t, s.bucket.Check(t.Context(), l))
+			for range bucket.History {
+				s.put(t, "a.x", "2")
+			}
+			entitytest.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
+			e := s.wait(t, "a.x", "2")
+			l = bucket.Life{Revision: e.Revision, Time: e.Created}
+			if err := s.bucket.Check(t.Context(), forge(l)); !errors.Is(err, bucket.ErrChanged) {
+				t.Fatalf("got %v", err)
+			}
+			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
+				t.Errorf("got %v", err)
+			}
+			other.bucket.Remember() // Else it looks within a minute.
+			waitChanged(t, other.bucket)
+			other.stop()
+			s.stop()
+			s.process(t)
+			waitChanged(t, s.bucket)
+			id, _, err := s.anchor.Load(t.Context())
+			entitytest.Must(t, err)
+			id.Counter, id.Accepted = s.bucket.Health().Identity.Counter, time.Now()
+			entitytest.Must(t, s.anchor.Save(t.Context(), id))
+			entitytest.Eventually(t, func() error { return s.bucket.Absent("a.y") })
+			entitytest.Must(t, s.bucket.Check(t.Context(), forge(l))) // It is older than the acceptance.
+		})
+	}
+}
+
+func waitChanged(t *testing.T, b *bucket.Bucket) {
+	t.Helper()
+	entitytest.Eventually(t, func() error {
+		if h := b.Health(); !h.Complete || !h.Changed {
+			return fmt.Errorf("the bucket is taken for the one before: %+v", h)
+		}
+		return nil
+	})
+}
+
 // canary returns the counter and the beats of the canary.
 func (s *stage) canary(t *testing.T) (counter, beats uint64) {
 	t.Helper()

@@ -64,6 +64,7 @@ func follow(name string) []string {
 	stream := "KV_" + name
 	return []string{
 		"$JS.API.STREAM.INFO." + stream,
+		"$JS.API.DIRECT.GET." + stream, // of a revision
 		"$JS.API.DIRECT.GET." + stream + ".>",
 		"$JS.API.CONSUMER.CREATE." + stream + ".>",
 		"$JS.API.CONSUMER.INFO." + stream + ".>",
