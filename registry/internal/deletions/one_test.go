@@ -23,7 +23,7 @@ func TestObjectIn(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-1", SelfLink: "x", Labels: map[string]string{"a": "b"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-1", Labels: map[string]string{"a": "b"}},
 		Spec:       corev1.PodSpec{NodeName: "n"},
 	}
 	gone := &metav1.Status{
