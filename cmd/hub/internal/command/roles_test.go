@@ -4,12 +4,22 @@ package command
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -52,9 +62,13 @@ rules:
   verbs:
   - patch
 - apiGroups:
+  - apiextensions.k8s.io
+  resources:
+  - customresourcedefinitions
+  verbs:
+  - get
+- apiGroups:
   - ""
-  resourceNames:
-  - kube-system
   resources:
   - namespaces
   verbs:
@@ -87,5 +101,44 @@ rules:
 	remote := roles.OfRemote([]registry.Module{one, two}).(*rbacv1.ClusterRole)
 	if diff := cmp.Diff(rule("", "pods", "get", "list"), remote.Rules[len(remote.Rules)-1]); diff != "" {
 		t.Errorf("the role in remotes (-want +got):\n%s", diff)
+	}
+}
+
+// The role in a remote has the permissions of the modules that select remotes by themselves, of those that --modules names, or of those
+// that a Cluster runs.
+func TestRBAC_InRemote(t *testing.T) {
+	t.Parallel()
+	module := func(name string, onRequest bool) registry.Module {
+		return registry.NewModule(name, registry.ModuleOptions{
+			Select: registry.Selector{OnRequest: onRequest},
+			Rules:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"of-" + name}, Verbs: []string{"get"}}},
+		})
+	}
+	cluster := fleettest.Cluster(t, "hub")
+	fleettest.InstallCRDs(t, cluster.Config())
+	c, err := access.New("the hub", cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "of-rbac"}, Spec: hubv1.ClusterSpec{
+		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "s"}, Modules: []string{"asked"},
+	}}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := errors.Join(c.Create(t.Context(), one), os.WriteFile(file, cluster.Kubeconfig(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string][]string{
+		"":                                       {"of-usual"},
+		"--modules=asked":                        {"of-asked"},
+		"--cluster=of-rbac --kubeconfig=" + file: {"of-asked"},
+	} {
+		var out, problems bytes.Buffer
+		code := Execute(t.Context(), Program{
+			Args: append([]string{"hub", "rbac", "--in=remote"}, strings.Fields(args)...), Stdout: &out, Stderr: &problems,
+			Modules: []registry.Module{module("usual", false), module("asked", true)},
+		})
+		if got := regexp.MustCompile("of-[a-z]+").FindAllString(out.String(), -1); code != 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: exit status %d, %v, want %v\n%s", args, code, got, want, problems.String())
+		}
 	}
 }
