@@ -365,7 +365,7 @@ func (b *Bucket) remember(ctx context.Context) error {
 	case ok && saved.Accepted.After(agreed) && now.Continues(saved):
 		b.accepted(saved)
 	case isChanged: // What was saved last may be a minute old, so that only an acceptance counts.
-		return nil
+		err = nil // It looks again soon.
 	case ok && !id.Continues(saved):
 		return errElsewhere
 	case err == nil:
