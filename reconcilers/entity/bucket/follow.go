@@ -355,7 +355,7 @@ func (b *Bucket) remember(ctx context.Context) error {
 	known, isChanged, due, agreed := b.hasLast, b.health.Changed, time.Since(b.saved) >= saveEvery, b.agreed
 	b.mu.Unlock()
 	if b.options.Anchor == nil || !known || !isChanged && (!due || b.options.Gate() != nil) {
-		return nil
+		return nil //nolint:nilerr // A process that may not write saves nothing.
 	}
 	saved, ok, err := b.load(ctx)
 	b.mu.Lock()
@@ -365,7 +365,7 @@ func (b *Bucket) remember(ctx context.Context) error {
 	case ok && saved.Accepted.After(agreed) && now.Continues(saved):
 		b.accepted(saved)
 	case isChanged: // What was saved last may be a minute old, so that only an acceptance counts.
-		err = nil // It looks again soon.
+		return nil
 	case ok && !id.Continues(saved):
 		return errElsewhere
 	case err == nil:
