@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"net/http"
 	"runtime/pprof"
 	"strings"
 	"testing"
@@ -23,7 +24,11 @@ import (
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{})
-	r, err := newRegistry(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
+	o := Options{
+		Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{},
+		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil),
+	}
+	r, err := newRegistry(o, catalog.Catalog{}, &middleware.Set{}, http.DefaultTransport)
 	if err != nil {
 		t.Fatal(err)
 	}

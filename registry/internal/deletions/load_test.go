@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -28,6 +30,10 @@ func (s *slowStore) Load(ctx context.Context) (*holdstore.Content, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (*slowStore) Claim(context.Context, types.UID, int, time.Time, time.Duration) (bool, int, error) {
+	return true, 0, nil
 }
 
 func (*slowStore) Save(context.Context, ledger.Hold) error { return nil }

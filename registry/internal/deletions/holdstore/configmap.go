@@ -191,7 +191,7 @@ func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now tim
 	removals := map[types.UID]int64{}
 	if text := all.Annotations[annotationRemovals]; text != "" {
 		if err := json.Unmarshal([]byte(text), &removals); err != nil {
-			return false, 0, fmt.Errorf("read the annotation %s: %w; remove it", annotationRemovals, err)
+			return false, 0, fmt.Errorf("read the annotation that records removals: %w; remove it", err)
 		}
 	}
 	maps.DeleteFunc(removals, func(_ types.UID, at int64) bool { return now.Sub(time.Unix(at, 0)) > within })
