@@ -22,6 +22,8 @@ func (l *life) beginAction(ctx context.Context, a shards.Action) {
 		})
 	case shards.Take:
 		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.take(ctx, a) })
+	case shards.Repair:
+		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return ignoreConflict(l.repair(ctx, a)) })
 	case shards.Announce, shards.Release:
 		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.swapRecord(ctx, a) })
 	default: // WarmUp, Cool and Drain.
@@ -92,9 +94,35 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 		return err
 	}
 	if lease == nil {
-		return errors.New("the record of a shard has been deleted; its shard keeps its holder, and has none after the next crash: " +
+		return errors.New("the record of a shard has been deleted, and its holder has not written it again: " +
 			"stop all replicas and delete the ConfigMap " + installationName + " to create the records again")
 	}
 	l.see(lease)
+	return nil
+}
+
+// repair writes the record of a shard that this incarnation holds again, unless that has happened. A write that arrives when the
+// Lease is lost is set back for the next holder, who repairs it.
+func (l *life) repair(ctx context.Context, a shards.Action) error {
+	name, count := recordName(a.Shard), l.options.Count
+	found, err := l.store.getLease(ctx, l.store.others, name)
+	if err != nil {
+		return err
+	}
+	l.log.Info("The record of a shard was deleted, changed or set back; its holder writes it again", "object", name, "epoch", a.Record.Epoch)
+	if found == nil {
+		found, err = l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, count, a.Record))
+	} else if _, r, broken := decodeRecord(found, count); broken != nil || r.Epoch < a.Record.Epoch {
+		a.Record.Version = found.ResourceVersion
+		change, broken := encodeRecord(a.Record)
+		if broken != nil {
+			return broken
+		}
+		found, err = l.store.swapLease(ctx, l.store.others, name, whole(change, found, count))
+	}
+	if err != nil {
+		return err
+	}
+	l.see(found)
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -195,23 +197,49 @@ func TestReplica_LeaseInARecordStays(t *testing.T) {
 	}
 }
 
-// A record that an administrator deletes stays, because of its finalizer; without the finalizer it is not created again,
-// and its holder keeps the shard.
-func TestReplica_DeletedRecord(t *testing.T) {
+// A record that an administrator deletes stays, because of its finalizer. Its holder writes a record again that is deleted without
+// it, that cannot be decoded, that has lost what makes it a record, or that was set back to an earlier epoch, and keeps the shard.
+func TestReplica_DamagedRecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
-	a := w.startUnhurried("a", func(o *Options) { o.LeaveTimeout = 5 * time.Second }) // It cannot release the shard.
+	w := newWorld(t, 1)
+	a := w.startUnhurried("a")
 	w.expectShared(a)
-	w.deleteLease(recordName(3))
-	if !w.hasLease(recordName(3)) {
+	must(t, a.end()) // The record has a past.
+	a = w.startUnhurried("a")
+	w.expectShared(a)
+	name, want := recordName(0), w.record(0)
+	w.deleteLease(name)
+	if !w.hasLease(name) {
 		t.Fatal("a deletion removes a record at once")
 	}
-	w.removeFinalizers(recordName(3))
-	b := w.startUnhurried("b")
-	eventually(t, "b gets shards", func() bool { return b.held() > 0 && a.held()+b.held() == fewShards })
-	if a.open[3].Load() == 0 || w.hasLease(recordName(3)) {
-		t.Errorf("the holder of a deleted record has epoch %d, and the record exists: %t", a.open[3].Load(), w.hasLease(recordName(3)))
+	for _, damage := range []struct {
+		what string
+		do   func()
+	}{
+		{"deleted", func() { w.removeFinalizers(name) }},
+		{"not decodable", func() { w.overwriteLease(name, "nonsense") }},
+		{"without its label", func() { w.change(name, patch{"metadata": map[string]any{"labels": nil, "finalizers": nil}}) }},
+		{"of another number of shards", func() { w.annotate(name, annotationCount, "7") }},
+		{"set back", func() {
+			w.change(name, patch{"spec": map[string]any{"holderIdentity": "gone/incarnation", "leaseTransitions": 1}})
+		}},
+	} {
+		damage.do()
+		eventually(t, "the holder writes the record again that is "+damage.what, func() bool {
+			l, err := w.leases().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			_, now, err := decodeRecord(l, 1)
+			now.Version = want.Version
+			return err == nil && now == want && slices.Contains(l.Finalizers, finalizerRecord)
+		})
+		if a.open[0].Load() != want.Epoch {
+			t.Errorf("the holder of a record that is %s has epoch %d, want %d", damage.what, a.open[0].Load(), want.Epoch)
+		}
 	}
+	must(t, a.end())
+	w.expectReleased()
 }
 
 // Finalizers, labels and annotations of others stay in a record that changes its holder.

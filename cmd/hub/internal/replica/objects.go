@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,25 @@ func newRecord(shard, count int) *coordinationv1.Lease {
 		Name: recordName(shard), Labels: map[string]string{label: labelRecord},
 		Annotations: map[string]string{annotationCount: strconv.Itoa(count)}, Finalizers: []string{finalizerRecord},
 	}}
+}
+
+// heldRecord returns the record of a shard that has a holder.
+func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
+	l, holder, epoch := newRecord(shard, count), formatHolder(r.Holder), int32(r.Epoch) //nolint:gosec // encodeRecord has checked it.
+	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
+	return l
+}
+
+// whole adds to the change of a record what no other change of it touches.
+func whole(change patch, found *coordinationv1.Lease, count int) patch {
+	made := newRecord(0, count)
+	meta := change["metadata"].(map[string]any) //nolint:forcetypeassert // of encodeRecord
+	meta["labels"] = made.Labels
+	meta["annotations"].(map[string]any)[annotationCount] = made.Annotations[annotationCount] //nolint:forcetypeassert // as above
+	if found.DeletionTimestamp == nil && !slices.Contains(found.Finalizers, finalizerRecord) {
+		meta["finalizers"] = append(slices.Clone(found.Finalizers), finalizerRecord)
+	}
+	return change
 }
 
 // decodeRecord returns the record in a Lease, and its shard.

@@ -52,14 +52,30 @@ func (l *life) see(lease *coordinationv1.Lease) {
 func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	shard, r, err := decodeRecord(lease, l.options.Count)
 	if err != nil {
-		l.log.Error(err, "Ignored a record that cannot be decoded; restore it, or its shard keeps its holder", "object", lease.Name)
+		l.log.Error(err, "Ignored a record that cannot be decoded; its holder writes it again", "object", lease.Name)
+		l.seeDamaged(lease.Name)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := &l.view.records[shard]; !isOlder(r.Version, known.Version) {
+	switch known := &l.view.records[shard]; {
+	case isOlder(r.Version, known.Version):
+	case r.Epoch < known.Epoch:
+		l.machine.Damaged(shard)
+	default:
 		*known = r
 		l.machine.SeeRecord(shard, r)
+	}
+}
+
+// seeDamaged records that the object of a name is not the record that it should be, or is missing.
+func (l *life) seeDamaged(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for shard := range l.view.records {
+		if recordName(shard) == name {
+			l.machine.Damaged(shard)
+		}
 	}
 }
 

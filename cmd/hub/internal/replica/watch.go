@@ -101,10 +101,10 @@ func (f *leaseFeed) Add(object any) error {
 // Update passes a changed Lease.
 func (f *leaseFeed) Update(object any) error { return f.Add(object) }
 
-// Delete passes a deleted Lease of a replica. The deletion of a record changes nothing.
+// Delete passes a deleted Lease.
 func (f *leaseFeed) Delete(object any) error {
-	if lease, ok := object.(*coordinationv1.Lease); ok && lease.Labels[label] == labelReplica {
-		f.life.seeLease(lease.Name, nil)
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		f.life.seeMissing(lease.Name)
 	}
 	signal(f.life.kicked)
 	return nil
@@ -120,7 +120,7 @@ func (f *leaseFeed) Replace(objects []any, _ string) error {
 		}
 	}
 	for name := range missing {
-		f.life.seeLease(name, nil)
+		f.life.seeMissing(name)
 	}
 	f.life.synced(func(v *view) { v.hasLeases = true })
 	return nil
@@ -179,13 +179,24 @@ func (l *life) hear(name string) {
 	l.heard = time.Now()
 }
 
-// knownLeases returns the names of the other replicas that have a Lease, as far as this replica knows.
+// seeMissing records that there is no Lease of a name: of a replica, or the record of a shard.
+func (l *life) seeMissing(name string) {
+	l.seeDamaged(name)
+	if isName(name) {
+		l.seeLease(name, nil)
+	}
+}
+
+// knownLeases returns the names of the records, and of the other replicas that have a Lease, as far as this replica knows.
 func (l *life) knownLeases() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	names := map[string]bool{}
 	for name := range l.view.leases {
 		names[name] = true
+	}
+	for shard := range l.view.records {
+		names[recordName(shard)] = true
 	}
 	return names
 }

@@ -34,6 +34,7 @@ const (
 	Take                           // write this incarnation into the record
 	Drain                          // end leases and runnables of a shard, and wait for its writes in flight
 	Release                        // give the shard to the warm replica, or to none
+	Repair                         // write the record again, whatever is in its place
 )
 
 // Live returns the names of the replicas that may get shards: their Leases are neither released nor expired, and they
@@ -109,6 +110,8 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	s := &m.shards[i]
 	isMine := s.record.Holder == m.me
 	switch {
+	case s.damaged && isMine && m.isFresh(now):
+		return Action{Kind: Repair, Record: s.record}, true
 	case m.own.lost || s.draining || s.record.Version == "" && !m.omit[ruleRecordsRemain]:
 		return Action{}, false
 	case isMine && s.held == 0 && s.wish == m.me.Name && m.omit[ruleStaysReleased]:

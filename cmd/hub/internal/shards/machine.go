@@ -43,6 +43,7 @@ type shard struct {
 	from   Origin // the holder that it had before; zero if that has released it to this replica
 
 	draining bool // the gate is closed; writes may be in flight
+	damaged  bool // the object is not the record
 	warmth   warmth
 }
 
@@ -89,6 +90,7 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
+	s.damaged = false
 	before := s.record
 	from := m.takenFrom(before)
 	if s.record = r; r.Holder != before.Holder {
@@ -103,6 +105,11 @@ func (m *Machine) SeeRecord(number int, r Record) {
 		m.endShard(s)
 	}
 }
+
+// Damaged records that the object with the record of a shard is missing, cannot be decoded, or has an earlier epoch. Its holder
+// writes it again. Until then no other replica can take the shard, unless the record was set back; the holder with the higher epoch
+// remains then.
+func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
 // takenFrom returns from where this replica has taken a shard, given the record before that. A holder that is not known to have
 // ended has released the shard: to this replica, which has seen its crashes while it was warm, or to none. A promise says

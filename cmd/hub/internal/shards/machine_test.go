@@ -280,3 +280,35 @@ func TestMachine_Assignable(t *testing.T) {
 		t.Errorf("a drained replica does not renew: %t %+v", due, a)
 	}
 }
+
+// The holder of a shard, and nobody else, writes a damaged record again while its Lease is fresh, also one that it drains.
+func TestMachine_Repair(t *testing.T) {
+	t.Parallel()
+	m := claimed()
+	held := Record{Holder: self, Epoch: 3, Version: "1"}
+	m.SeeRecord(0, held)
+	m.Damaged(0)
+	if a := next(t, m, 1); a.Kind != Repair || a.Record != held {
+		t.Errorf("got %+v, want a repair with the record", a)
+	}
+	if actions := m.Decide(at(8)); len(actions) > 0 {
+		t.Errorf("a replica without a fresh Lease does %+v", actions)
+	}
+	held.Version = "2"
+	m.SeeRecord(0, held)
+	if actions := m.Decide(at(1)); len(actions) > 0 {
+		t.Errorf("after the repair: %+v", actions)
+	}
+	m.Leave(at(0).Monotonic)
+	expectKind(t, next(t, m, 1), Drain)
+	m.Damaged(0)
+	expectKind(t, next(t, m, 1), Repair)
+	other := claimed()
+	other.SeeRecord(0, Record{Holder: Holder{Name: "hub-b", Incarnation: "b1"}, Epoch: 3, Version: "1"})
+	other.Damaged(0)
+	for _, a := range other.Decide(at(1)) {
+		if a.Kind == Repair {
+			t.Errorf("a replica that does not hold the shard does %+v", a)
+		}
+	}
+}

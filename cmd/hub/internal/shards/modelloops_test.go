@@ -131,9 +131,10 @@ func (p *process) feed(changes []change) {
 			if name, isLease := strings.CutPrefix(c.key, kindLease); isLease {
 				p.machine.SeeLease(name, Lease{}, p.now())
 			}
-			if number, isRecord := strings.CutPrefix(c.key, kindRecord); isRecord && p.machine.omit[ruleRecordsRemain] {
+			if number, isRecord := strings.CutPrefix(c.key, kindRecord); isRecord {
 				shard, _ := strconv.Atoi(number)
-				if s := &p.machine.shards[shard]; s.held == 0 {
+				p.machine.Damaged(shard)
+				if s := &p.machine.shards[shard]; s.held == 0 && p.machine.omit[ruleRecordsRemain] {
 					s.record = Record{}
 				}
 			}
@@ -188,6 +189,8 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 		p.mayTake(m, a.Verify)
 	case Announce, Release:
 		p.write(m, key, a.Record, a.Record.Version)
+	case Repair: // Of a record that is missing: nothing else damages one here.
+		p.write(m, key, a.Record, "")
 	default:
 	}
 }
