@@ -23,7 +23,7 @@ type notes struct {
 	fails bool
 }
 
-func (n *notes) Begin(_ context.Context, name registry.ClusterName) error {
+func (n *notes) Begin(_ context.Context, name registry.ClusterName, _ bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.open[name] = true

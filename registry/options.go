@@ -197,9 +197,9 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 // A journal prevents no start: an app whose Begin fails is started anyway.
 type Journal interface {
 	// Begin notes that the app of name is about to start. It returns when the note would survive a crash, or with an
-	// error if the note was not written before ctx ended. The journal logs its failures for operators; the registry
-	// logs the error of each app for debugging only.
-	Begin(ctx context.Context, name ClusterName) error
+	// error if the note was not written before ctx ended. Alone says that no other app is being started until End. The
+	// journal logs its failures for operators; the registry logs the error of each app for debugging only.
+	Begin(ctx context.Context, name ClusterName, alone bool) error
 	// End notes that the app has proven itself, or has ended in good order. It does not block.
 	End(name ClusterName)
 }

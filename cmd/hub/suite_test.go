@@ -28,10 +28,11 @@ import (
 // detector, and without a build.
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
-	// asStock is the stock hub, asWriter a hub with the module writer only, and asTalker a hub with the module talker.
-	asStock  = "stock"
-	asWriter = "writer"
-	asTalker = "talker"
+	// asStock is the stock hub; the others are hubs with one module.
+	asStock    = "stock"
+	asWriter   = "writer"
+	asTalker   = "talker"
+	asPanicker = "panicker"
 )
 
 func TestMain(m *testing.M) {
@@ -42,6 +43,8 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
 	case asTalker:
 		os.Exit(app.Main(talker())) //nolint:forbidigo // This process is a hub and no test.
+	case asPanicker:
+		os.Exit(app.Main(panicker())) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(3)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ const variable = "CLUSTERFX_SHARDING_REPLICA"
 
 // settings are what a replica needs.
 type settings struct {
-	Kubeconfig, Name, Metrics, Health string
+	Kubeconfig, Name, Metrics, Health, Crash string
 	// Leader makes it a hub in leader mode.
 	Leader bool
 	// Reads gives it a module that reads, in place of the one that writes.
@@ -69,7 +70,7 @@ func runReplica(ctx context.Context, text string) error {
 		o.Modules = []registry.Module{reader()}
 	}
 	o.MetricsAddress, o.HealthAddress, o.Registry.Metrics = s.Metrics, s.Health, ctrlmetrics.Registry
-	o.Registry.Replica = s.Name
+	o.Registry.Replica, o.CrashFile = s.Name, s.Crash
 	o.Registry.AllowDuplicates = !s.Unique
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return app.Run(ctx, o)
@@ -136,6 +137,7 @@ func (s *stage) startWith(o settings) *replica {
 	s.t.Helper()
 	name := o.Name
 	o.Kubeconfig, o.Metrics, o.Health = s.kubeconfigOf(name), fleettest.FreeAddress(s.t), fleettest.FreeAddress(s.t)
+	o.Crash = filepath.Join(s.dir, name+".crash")
 	text, err := json.Marshal(o)
 	must(s.t, err)
 	self, err := os.Executable()

@@ -74,7 +74,7 @@ func (s *stage) holders() (map[int]string, error) {
 	return holders, err
 }
 
-// A Cluster whose app ends its process does so three times at most, wherever it lands.
+// A Cluster whose app ends its process by a panic does so twice at most, wherever it lands, if the processes start again.
 func TestSharding_Poison(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/sharing TestFleet_Suspects")
 	t.Parallel()
@@ -86,25 +86,25 @@ func TestSharding_Poison(t *testing.T) {
 	text, err := fleet.At(s.remotes[0].Kubeconfig(), netip.AddrFrom4([4]byte{127, 3, 0, 1}))
 	must(t, err)
 	must(t, s.register(poison, text))
+	ended := 0
 	took := eventually(t, func() error {
+		for _, name := range s.alive() {
+			select {
+			case <-s.replicas[name].done: // A kubelet starts it again.
+				ended++
+				s.start(name)
+			default:
+			}
+		}
 		found := s.cluster(poison)
 		if c := meta.FindStatusCondition(found.Status.Conditions, hubv1.ConditionModulesReady); c == nil || c.Reason != hubv1.ReasonQuarantined {
 			return fmt.Errorf("the Cluster is not quarantined: %+v", found.Status.Conditions)
 		}
 		return nil
 	})
-	ended := 0
-	for _, name := range s.alive() {
-		select {
-		case <-s.replicas[name].done:
-			ended++
-			delete(s.replicas, name)
-		default:
-		}
-	}
 	t.Logf("%d processes have ended, and the Cluster is quarantined after %s", ended, took)
-	if ended != 3 {
-		t.Errorf("%d processes have ended, want 3", ended)
+	if ended < 1 || ended > 2 {
+		t.Errorf("%d processes have ended, want one or two", ended)
 	}
 	s.expectWriters(s.alive()...)
 }

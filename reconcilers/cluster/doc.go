@@ -80,16 +80,17 @@ answer both requests with success.
 
 # What happens to a Cluster that crashes the hub
 
-A module that crashes the whole process cannot be contained. So the Journal records, in one ConfigMap,
-which apps are being started, and a hub that starts suspects the apps that are still recorded: the
-registry starts them last, and after a second crash alone. All of them alone after the first crash would keep
-many Clusters from work, three seconds each, because a hub was killed while it started them, and would save no crash: an app
-that is at fault crashes three hubs in either case. After three crashes in a row an app is quarantined, for ten
-minutes and twice as long after each further crash, up to a day: ModulesReady is False with the reason
-Quarantined, and the Cluster Stalled. A changed spec or a new value of the annotation
-clusterfx.dev/retry ends the quarantine immediately. So does a changed Secret, but after the third crash
-only: a user who can write Secrets must not be able to crash the hub repeatedly. An app that has been
-Ready for five seconds is no longer suspected.
+A module that ends the whole process cannot be contained. It is convicted by evidence only. A process that panics writes on its way
+down whose goroutine it was: the labels of goroutines name the Cluster and the module. The next process of the hub reads that, and
+calls Convict. A process that is killed writes nothing, and makes no app guilty. The Journal records which apps were being started
+then: after three such ends in a row these apps start one at a time, and an app that ends the process then is convicted, if another
+app had started in it. Without that, the hub is the suspect.
+
+A conviction is an annotation of the Cluster, AnnotationCrashes, so all replicas know it, and their crashes add up. ModulesReady is
+False with the reason Quarantined, and the Cluster Stalled, for a minute, and twice as long after each further crash, up to a day. A
+changed spec or a new value of the annotation clusterfx.dev/retry ends that immediately; a changed Secret does not, since a user who
+can write Secrets must not be able to crash the hub repeatedly. An app that has been Ready for five seconds is no suspect, and the
+crashes of one that has been Ready for ten minutes, or for as long as its last quarantine, are forgotten.
 
 # Why it is built this way
 
@@ -100,9 +101,8 @@ kubectl even copies a Secret into one of its annotations, which is why ManagerOp
 annotations of other owners.
 
 The Journal is one object that is written whole, not a field of each Cluster: the two hundred starts
-at the beginning of a hub are a handful of writes, and the Journal is read before all of them. It holds
-digests of the specs and Secrets, not their content. It is not a gate: while the hub's API server is
-unavailable, apps start without it.
+at the beginning of a hub are a handful of writes, and the Journal is read before all of them. It is not a gate: while the hub's API
+server is unavailable, apps start without it.
 
 Conditions are copies of the registry's conditions wherever possible (package clusterstatus). This
 package decides about CredentialsValid only, because the registry knows no Secrets; whether the remote

@@ -4,32 +4,35 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// JournalName is the prefix of JournalNames. The ConfigMap of that name, in which earlier versions of the hub kept the journal,
-// is read and deleted.
+// JournalName is the prefix of JournalNames.
 const JournalName = "clusterfx-starting"
 
 // JournalNames returns the names of the ConfigMaps, in the credentials namespace, in which the hub records which apps are being
-// started, and with which apps it has crashed. Each has a part of the fleet.
+// started, and which were when its processes ended. Each has a part of the fleet.
 func JournalNames() []string { return journal.Names(JournalName) }
 
 // JournalOf returns the name of the journal of a replica, for Settings.Journal, where several share the Clusters. The name of a
 // replica is a DNS label, which has no dot: so no ConfigMap of the journal is one of another replica, or one of JournalNames.
 func JournalOf(replica string) string { return JournalName + "-" + replica + ".replica" }
 
-// Journal records which apps are being started, and with which apps the hub has crashed.
+// Journal records which apps are being started, and which were when processes of the hub ended.
 type Journal = journal.Journal
 
 // NewJournal returns the journal of a hub and adds it to the hub's manager. It sends no requests. Give
@@ -41,7 +44,7 @@ func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 
 // suspects is the part of the Journal that the reconciler uses.
 type suspects interface {
-	Suspicion(ctx context.Context, name string, a journal.Attempt) (state.CrashRecord, error)
+	Suspicion(ctx context.Context, name string, uid types.UID) (journal.Suspicion, error)
 	Acquit(name string)
 	Forget(name string)
 }
@@ -51,45 +54,158 @@ var _ suspects = (*Journal)(nil)
 // noSuspects is the journal of a hub that has none.
 type noSuspects struct{}
 
-func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (state.CrashRecord, error) {
-	return state.CrashRecord{}, nil
+func (noSuspects) Suspicion(context.Context, string, types.UID) (journal.Suspicion, error) {
+	return journal.Suspicion{}, nil
 }
 func (noSuspects) Acquit(string) {}
 func (noSuspects) Forget(string) {}
 
-// attemptOf returns the digests of the desired state that would be started.
-func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) journal.Attempt {
-	return journal.Attempt{
-		UID:    cluster.UID,
-		Spec:   journal.Digest(strconv.FormatInt(cluster.Generation, 10), cluster.Annotations[hubv1.AnnotationRetry]),
-		Secret: journal.Digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.Reported.Fingerprint),
-	}
+// Crash is an end of the hub's process by an app.
+type Crash struct {
+	// Cluster is the name of the Cluster. Module is that of the module, or empty.
+	Cluster, Module string
+	// At is when the process ended, or when it began to start the app. It names the crash: a later report of it does not count.
+	At time.Time
+	// Recorded says that the process has written on its way down whose goroutine it was.
+	Recorded bool
 }
 
-// provenAfter is how long a suspected app must be Ready until it is no longer suspected.
-const provenAfter = 5 * time.Second
-
-// weigh acquits a suspected app that has been Ready for long enough. It returns when to reconcile again, or zero if that
-// is not necessary.
-func (r *reconciler) weigh(s state.CrashRecord, info registry.Status, now time.Time) time.Duration {
-	if s.Crashes == 0 || info.State != state.StateReady {
-		return 0
-	}
-	if wait := provenAfter - now.Sub(info.Since); wait > 0 {
-		return wait
-	}
-	r.suspects.Acquit(string(info.Name))
-	return time.Millisecond // to post the acquittal to the registry
+// crashes are the value of the annotation AnnotationCrashes.
+type crashes struct {
+	Count    int       `json:"count"`
+	At       time.Time `json:"at"`
+	Recorded bool      `json:"recorded,omitempty"`
+	Module   string    `json:"module,omitempty"`
+	// Generation and Retry are those of the Cluster at that time.
+	Generation int64  `json:"generation"`
+	Retry      string `json:"retry,omitempty"`
 }
 
-const messageQuarantined = "The hub crashed %d times in a row while this app was starting, so the app is quarantined " +
-	"until %s; find the cause in the log of the hub's last run"
+const (
+	// quarantineBase is how long an app is not started after its first crash. It doubles with every further one, up to quarantineMax.
+	quarantineBase, quarantineMax = time.Minute, 24 * time.Hour
+	// forgivenAfter is the least time for which an app is Ready until its crashes are forgotten, and provenAfter that until the ends
+	// of processes are which it was no more than present at.
+	forgivenAfter, provenAfter = 10 * time.Minute, 5 * time.Second
+)
 
-// describeQuarantine adds the crashes and the end of a quarantine, which only the journal knows, to the condition.
-func describeQuarantine(app state.Condition, s state.CrashRecord) state.Condition {
-	if app.Reason == hubv1.ReasonQuarantined && s.Crashes > 0 {
-		app.Message = fmt.Sprintf(messageQuarantined, s.Crashes, s.Until.UTC().Format(time.RFC3339))
-		app.Problem = state.Problem{Kind: state.ProblemQuarantined}
+// crashesOf returns the crashes of a Cluster. An annotation that cannot be decoded has none.
+func crashesOf(cluster *hubv1.Cluster) (c crashes) {
+	if json.Unmarshal([]byte(cluster.Annotations[hubv1.AnnotationCrashes]), &c) != nil {
+		return crashes{}
 	}
+	return c
+}
+
+func (c crashes) quarantine() time.Duration {
+	return min(quarantineBase<<min(max(c.Count-1, 0), 16), quarantineMax)
+}
+
+// until returns the time before which the app of the Cluster is not started; zero for now. A changed spec and a retry are the
+// operator's, who wants to see.
+func (c crashes) until(cluster *hubv1.Cluster) time.Time {
+	if c.Count == 0 || c.Generation != cluster.Generation || c.Retry != cluster.Annotations[hubv1.AnnotationRetry] {
+		return time.Time{}
+	}
+	return c.At.Add(c.quarantine())
+}
+
+// Convict records a crash in its Cluster, if that exists.
+func Convict(ctx context.Context, c client.Client, crash Crash) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found := &hubv1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKey{Name: crash.Cluster}, found); err != nil {
+			return err
+		}
+		return convict(ctx, c, found, crash)
+	})
+	return client.IgnoreNotFound(err)
+}
+
+func convict(ctx context.Context, c client.Client, cluster *hubv1.Cluster, crash Crash) error {
+	before := crashesOf(cluster)
+	if !crash.At.After(before.At) {
+		return nil
+	}
+	return writeCrashes(ctx, c, cluster, crashes{
+		Count: before.Count + 1, At: crash.At.UTC(), Recorded: crash.Recorded, Module: crash.Module,
+		Generation: cluster.Generation, Retry: cluster.Annotations[hubv1.AnnotationRetry],
+	})
+}
+
+// writeCrashes writes the annotation of a Cluster, or removes it if there are no crashes.
+func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, now crashes) error {
+	before := cluster.DeepCopy()
+	delete(cluster.Annotations, hubv1.AnnotationCrashes)
+	if now.Count > 0 {
+		text, err := json.Marshal(now)
+		if err != nil {
+			return fmt.Errorf("encode the crashes: %w", err)
+		}
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationCrashes, string(text))
+	}
+	if err := hubcontroller.Patch(ctx, c, before, cluster); err != nil {
+		return fmt.Errorf("write the annotation %s of the Cluster: %w", hubv1.AnnotationCrashes, err)
+	}
+	return nil
+}
+
+// crashRecordOf returns what ends of processes say about the app of a Cluster. The runner records what the journal has found out.
+func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, role Role) (state.CrashRecord, error) {
+	s, err := r.suspects.Suspicion(ctx, cluster.Name, cluster.UID)
+	if err != nil {
+		return state.CrashRecord{}, err
+	}
+	if !s.Convicted.IsZero() && role == RoleRunner {
+		if err := convict(ctx, r.Client, cluster, Crash{At: s.Convicted}); err != nil {
+			return state.CrashRecord{}, err
+		}
+		r.suspects.Acquit(cluster.Name)
+		r.written.note(cluster.DeepCopy())
+	}
+	c := crashesOf(cluster)
+	return state.CrashRecord{
+		Crashes: s.Ends, Alone: s.Ends >= journal.SuspectAfter || c.Count > 0 && !c.Recorded, Until: c.until(cluster),
+	}, nil
+}
+
+// weigh acquits a suspect, and forgets the crashes of an app, after it has been Ready for long enough. It returns when to reconcile
+// again, or zero if that is not necessary.
+func (r *reconciler) weigh(ctx context.Context, cluster *hubv1.Cluster, s state.CrashRecord, info registry.Status, now time.Time) (time.Duration, error) {
+	c := crashesOf(cluster)
+	readyFor := now.Sub(info.Since)
+	switch {
+	case info.State != state.StateReady, s.Crashes == 0 && c.Count == 0:
+		return 0, nil
+	case s.Crashes > 0 && readyFor < provenAfter:
+		return provenAfter - readyFor, nil
+	case s.Crashes > 0:
+		r.suspects.Acquit(cluster.Name)
+		return time.Millisecond, nil // to post the acquittal to the registry
+	}
+	if wait := max(c.quarantine(), forgivenAfter) - readyFor; wait > 0 {
+		return wait, nil
+	}
+	return 0, writeCrashes(ctx, r.Client, cluster, crashes{})
+}
+
+const messageQuarantined = "Crash %d of the hub's process by this app, at %s: %s. The app is not started before %s; to start it now: " +
+	"kubectl annotate clusters.clusterfx.dev %s --overwrite " + hubv1.AnnotationRetry + "=$(date +%%s)"
+
+// describeQuarantine adds the evidence and the command that ends a quarantine, which the registry does not know, to the condition.
+func describeQuarantine(app state.Condition, cluster *hubv1.Cluster) state.Condition {
+	c := crashesOf(cluster)
+	if app.Reason != hubv1.ReasonQuarantined || c.Count == 0 {
+		return app
+	}
+	evidence := "the process ended without a record while this app alone was being started"
+	switch {
+	case c.Recorded && c.Module != "":
+		evidence = "a goroutine of the module " + c.Module + " panicked"
+	case c.Recorded:
+		evidence = "a goroutine of the app panicked"
+	}
+	app.Message = fmt.Sprintf(messageQuarantined, c.Count, c.At.Format(time.RFC3339), evidence,
+		c.At.Add(c.quarantine()).Format(time.RFC3339), cluster.Name)
 	return app
 }

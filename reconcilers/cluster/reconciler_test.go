@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -106,19 +105,10 @@ func TestIdentityToRecord(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	r := &reconciler{settings: Settings{HubID: "hub"}}
-	remarked := func(change func(*registry.Status), s state.CrashRecord) registry.Status {
-		return r.remarkOn(but(allWell, change), s)
+	remarked := func(change func(*registry.Status)) registry.Status {
+		return r.remarkOn(but(allWell, change), &hubv1.Cluster{})
 	}
-	until := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	quarantined := remarked(func(i *registry.Status) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonQuarantined) },
-		state.CrashRecord{Crashes: 3, Until: until})
-	message := clusterstatus.WithAdvice(quarantined.App.Message, quarantined.App.Problem)
-	for _, part := range []string{"3 times", "2026-05-01T00:00:00Z", hubv1.AnnotationRetry} {
-		if !strings.Contains(message, part) {
-			t.Errorf("the message about a quarantine does not contain %q: %s", part, message)
-		}
-	}
-	if hub := remarked(func(i *registry.Status) { i.ID = "hub" }, state.CrashRecord{}); hub.Identity.Reason != hubv1.ReasonIsHub {
+	if hub := remarked(func(i *registry.Status) { i.ID = "hub" }); hub.Identity.Reason != hubv1.ReasonIsHub {
 		t.Errorf("the hub's own cluster is not marked: %+v", hub.Identity)
 	}
 	for what, change := range map[string]func(*registry.Status){
@@ -128,44 +118,9 @@ func TestRemarks(t *testing.T) {
 			i.ID, i.Identity = "hub", facet(metav1.ConditionFalse, hubv1.ReasonIsHub)
 		},
 	} {
-		if diff := cmp.Diff(but(allWell, change), remarked(change, state.CrashRecord{})); diff != "" {
+		if diff := cmp.Diff(but(allWell, change), remarked(change)); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
-	}
-	in := func(crashes int, stands state.State, ago time.Duration) time.Duration {
-		r.suspects = noSuspects{}
-		now := until
-		return r.weigh(state.CrashRecord{Crashes: crashes}, registry.Status{State: stands, Since: now.Add(-ago)}, now)
-	}
-	if in(0, state.StateReady, 0) != 0 || in(1, state.StateStarting, time.Hour) != 0 ||
-		in(1, state.StateReady, time.Second) != provenAfter-time.Second || in(1, state.StateReady, provenAfter) <= 0 {
-		t.Error("a suspect is acquitted at the wrong time")
-	}
-}
-
-// Another spec, another request to try again and another Secret make another attempt of an app that crashed the hub.
-func TestAttemptOf(t *testing.T) {
-	t.Parallel()
-	r := &reconciler{}
-	cluster := func(generation int64, retry string) *hubv1.Cluster {
-		return &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
-			UID: "u", Generation: generation, Annotations: map[string]string{hubv1.AnnotationRetry: retry},
-		}}
-	}
-	other := but(good, func(c *credentials) { c.Reported.Fingerprint = "other" })
-	first := r.attemptOf(cluster(1, ""), good)
-	if again := r.attemptOf(cluster(1, ""), good); again != first || first.UID != "u" {
-		t.Errorf("got the attempts %+v and %+v", first, again)
-	}
-	for what, got := range map[string]journal.Attempt{
-		"another spec": r.attemptOf(cluster(2, ""), good), "a retry": r.attemptOf(cluster(1, "please"), good),
-	} {
-		if got.Spec == first.Spec || got.Secret != first.Secret {
-			t.Errorf("%s: got %+v after %+v", what, got, first)
-		}
-	}
-	if got := r.attemptOf(cluster(1, ""), other); got.Secret == first.Secret || got.Spec != first.Spec {
-		t.Errorf("another Secret: got %+v after %+v", got, first)
 	}
 }
 

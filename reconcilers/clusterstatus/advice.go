@@ -31,8 +31,6 @@ const (
 	adviceIdentityChanged = "correct the Secret, or accept the new cluster with the annotation " + hubv1.AnnotationAcceptID + "="
 	adviceIsHub           = "if that is intended, set the annotation " + hubv1.AnnotationAllowHub + "=" + hubv1.AnnotationAllowHubValue +
 		", or start the hub with --allow-hub-as-remote"
-	adviceQuarantined = "change the spec or the Secret, or set the annotation " + hubv1.AnnotationRetry +
-		" to a new value to start it immediately"
 	adviceTooManyObjects    = "raise --max-objects-per-cluster of the hub" + adviceLessCached
 	adviceTooManyBytes      = "raise --max-cache-bytes-per-cluster of the hub" + adviceLessCached
 	adviceLessCached        = ", limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only"
@@ -48,8 +46,6 @@ func adviceOn(problem state.Problem) string {
 		return adviceIdentityChanged + problem.ClusterID
 	case state.ProblemIsHub:
 		return adviceIsHub
-	case state.ProblemQuarantined:
-		return adviceQuarantined
 	case state.ProblemTooManyObjects:
 		return adviceTooManyObjects
 	case state.ProblemTooManyBytes:

@@ -52,7 +52,7 @@ type Desired struct {
 	Since time.Time
 	// AllowHub permits that this remote is the hub's own cluster.
 	AllowHub bool
-	// CrashRecord counts crashes of the hub during the start of this app.
+	// CrashRecord is what ends of the hub's process say about this app.
 	CrashRecord CrashRecord
 	// Warm keeps the app of a remote ready for the moment at which this hub takes the remote over from another hub: the app is
 	// built, its OnStart hooks run, its caches are filled, and its controllers and other runnables wait. A hook that writes
@@ -89,11 +89,12 @@ type Identity struct {
 	Rival ClusterName
 }
 
-// CrashRecord is what the journal of starts has recorded of an app: see the Journal of package registry.
+// CrashRecord is what ends of the hub's process say about an app: see the Journal of package registry.
 type CrashRecord struct {
-	// Crashes counts consecutive crashes of the hub during the start of the app. An app with a crash is started after the
-	// apps without, as retries are, and alone and last of all after a second crash.
+	// Crashes counts the ends during the start of the app. An app with one is started after the apps without, as retries are.
 	Crashes int
+	// Alone has the app started last of all, and no other at the same time.
+	Alone bool
 	// Until is the time before which the app is not started. Zero means that it may start now.
 	Until time.Time
 }

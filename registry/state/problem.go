@@ -22,8 +22,6 @@ const (
 	ProblemIdentityChanged ProblemKind = "IdentityChanged"
 	// ProblemIsHub means that the credentials lead to the hub's own cluster.
 	ProblemIsHub ProblemKind = "IsHub"
-	// ProblemQuarantined means that the hub crashed while the app was being started.
-	ProblemQuarantined ProblemKind = "Quarantined"
 	// ProblemTooManyObjects and ProblemTooManyBytes mean that the cache of an app exceeds Limits.MaxObjects or
 	// Limits.MaxCacheBytes of the registry.
 	ProblemTooManyObjects ProblemKind = "TooManyObjects"

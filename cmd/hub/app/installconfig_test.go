@@ -96,11 +96,11 @@ func (i *installation) expectFile(text string) {
 	if got := template.Annotations["clusterfx.dev/config-hash"]; got != hex.EncodeToString(hash[:]) {
 		i.t.Errorf("the hash of the Pods is %q", got)
 	}
-	if len(pod.Volumes) != 1 || len(hub.VolumeMounts) != 1 || pod.Volumes[0].ConfigMap == nil {
+	if len(pod.Volumes) != 2 || len(hub.VolumeMounts) != 2 || pod.Volumes[1].ConfigMap == nil {
 		i.t.Fatalf("the Pods mount %+v, %+v", pod.Volumes, hub.VolumeMounts)
 	}
-	mount := hub.VolumeMounts[0]
-	if pod.Volumes[0].ConfigMap.Name != i.config().Name || mount.Name != pod.Volumes[0].Name || !mount.ReadOnly ||
+	mount := hub.VolumeMounts[1]
+	if pod.Volumes[1].ConfigMap.Name != i.config().Name || mount.Name != pod.Volumes[1].Name || !mount.ReadOnly ||
 		!slices.Contains(hub.Args, "--config="+mount.MountPath+"/hub.yaml") {
 		i.t.Errorf("the Pods mount %+v, %+v, with the arguments %v", pod.Volumes, hub.VolumeMounts, hub.Args)
 	}

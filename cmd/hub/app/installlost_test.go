@@ -106,7 +106,7 @@ func TestInstall_UnusedConfig(t *testing.T) {
 		if out := i.mustRun(); !strings.Contains(out, warning) {
 			t.Errorf("install prints:\n%s", out)
 		}
-		if pod := i.deployment().Spec.Template.Spec; len(pod.Volumes) != 0 || slices.Contains(pod.Containers[0].Args, "--config=/etc/clusterfx/hub.yaml") {
+		if pod := i.deployment().Spec.Template.Spec; len(pod.Volumes) != 1 || slices.Contains(pod.Containers[0].Args, "--config=/etc/clusterfx/hub.yaml") {
 			t.Errorf("the Pods are %+v", pod)
 		}
 	}

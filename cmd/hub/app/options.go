@@ -38,6 +38,9 @@ type Options struct {
 	HealthAddress string
 	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
 	DebugAddress string
+	// CrashFile is a file for what the process writes when a panic ends it, whose folder outlives it: the next process quarantines
+	// the app whose goroutine that was. Default: none.
+	CrashFile string
 	// Traces is where spans go. Default: nowhere.
 	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
@@ -94,7 +97,7 @@ func (o Options) process() process.Options {
 		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
 		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
-		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
+		CrashFile: o.CrashFile, Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
 		Sharing: process.Sharing{
 			Enabled: o.Sharing.Enabled, Labels: o.Sharing.Labels, Shards: o.Sharing.Shards,
 			LeaveTimeout: o.Sharing.LeaveTimeout,

@@ -228,10 +228,6 @@ func (h *hub) expectByName(config *rest.Config) {
 		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
 		all = append(all, part)
 	}
-	former := &corev1.ConfigMap{ObjectMeta: key(cluster.JournalName)}
-	h.must(h.Create(h.t.Context(), former))
-	h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(former), former))
-	h.must(c.Delete(h.t.Context(), former))
 	for _, own := range all {
 		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
 		h.must(c.Update(h.t.Context(), own, client.DryRunAll))

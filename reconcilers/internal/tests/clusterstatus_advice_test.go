@@ -20,7 +20,6 @@ func TestWithAdvice(t *testing.T) {
 		{}: "no",
 		{Kind: state.ProblemIdentityChanged, ClusterID: "uid-2"}: "no; correct the Secret, or accept the new cluster with the annotation clusterfx.dev/accept-id=uid-2",
 		{Kind: state.ProblemIsHub}:                               "no; if that is intended, set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote",
-		{Kind: state.ProblemQuarantined}:                         "no; change the spec or the Secret, or set the annotation clusterfx.dev/retry to a new value to start it immediately",
 		{Kind: state.ProblemTooManyObjects}:                      "no; raise --max-objects-per-cluster of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only",
 		{Kind: state.ProblemTooManyBytes}:                        "no; raise --max-cache-bytes-per-cluster of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only",
 		{Kind: state.ProblemResponseTooLarge}:                    "no; raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster",

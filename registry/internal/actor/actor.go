@@ -361,12 +361,11 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 	}
 }
 
-// rank is the priority of this remote in the queue of starts and first contacts. After one crash any of the apps that were being
-// started may be at fault, or none: they start last. One that was being started in two crashes starts alone, so that a third one
-// convicts nothing else.
+// rank is the priority of this remote in the queue of starts and first contacts. An app with which a process ended may be at fault,
+// or not: it starts after those without. A suspect starts alone, so that the next end shows whether it is at fault.
 func (a *Actor) rank() startqueue.Rank {
 	switch {
-	case a.applied.CrashRecord.Crashes > 1:
+	case a.applied.CrashRecord.Alone:
 		return startqueue.RankSuspect
 	case a.machine.Failures > 0, a.applied.CrashRecord.Crashes > 0:
 		return startqueue.RankFailed

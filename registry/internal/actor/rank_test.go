@@ -9,14 +9,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// An app that was being started when the hub crashed starts last, and alone after a second crash only: a hub that is killed while it
-// starts many apps must not start them one after the other.
+// An app that was being started when a process of the hub ended starts after the others, and a suspect alone.
 func TestActor_Rank(t *testing.T) {
 	t.Parallel()
-	for crashes, want := range []startqueue.Rank{startqueue.RankNew, startqueue.RankFailed, startqueue.RankSuspect, startqueue.RankSuspect} {
-		a := &Actor{applied: state.Desired{CrashRecord: state.CrashRecord{Crashes: crashes}}}
+	for record, want := range map[state.CrashRecord]startqueue.Rank{
+		{}: startqueue.RankNew, {Crashes: 1}: startqueue.RankFailed, {Crashes: 3, Alone: true}: startqueue.RankSuspect,
+	} {
+		a := &Actor{applied: state.Desired{CrashRecord: record}}
 		if got := a.rank(); got != want {
-			t.Errorf("after %d crashes got the rank %d, want %d", crashes, got, want)
+			t.Errorf("with %+v: got the rank %d, want %d", record, got, want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (m *Machine) state(now time.Time) state.State {
 	return state.StateStarting
 }
 
-// quarantined reports whether the app may not start because the hub crashed with it.
+// quarantined reports whether the app may not start because it ended the process of the hub.
 func (m *Machine) quarantined(now time.Time) bool { return now.Before(m.want.CrashRecord.Until) }
 
 // reachable returns the condition Reachable.
@@ -104,8 +104,8 @@ func (m *Machine) appCondition(now time.Time) state.Condition {
 		return latest.waiting
 	case m.quarantined(now):
 		return state.Condition{
-			Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage(),
-			Problem: state.Problem{Kind: state.ProblemQuarantined},
+			Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined,
+			Message: "the app ended the process of the hub, so it is not started before " + m.want.CrashRecord.Until.UTC().Format(time.RFC3339),
 		}
 	case m.Failure != nil && m.Zombies >= MaxZombies:
 		return m.Failure.condition(state.Sanitize(m.Failure.Message + fmt.Sprintf(
@@ -147,13 +147,6 @@ func (m *Machine) changing() state.Condition {
 // condition returns the condition of an app that has failed.
 func (f *Failure) condition(message string) state.Condition {
 	return state.Condition{Status: metav1.ConditionFalse, Reason: f.Reason, Message: message, Problem: f.Problem}
-}
-
-// quarantineMessage returns the message of a quarantine.
-func (m *Machine) quarantineMessage() string {
-	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
-		"started before %s; look at the hub's last logs",
-		m.want.CrashRecord.Crashes, m.want.CrashRecord.Until.UTC().Format(time.RFC3339))
 }
 
 // unfinished returns a message without its period, so that a clause can follow.

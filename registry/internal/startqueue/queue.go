@@ -56,8 +56,8 @@ type Rank int
 const (
 	RankKnown   Rank = iota // the hub knew the remote before its start
 	RankNew                 // the remote is new
-	RankFailed              // a retry after a failure, or after a crash of the hub
-	RankSuspect             // the remote may have crashed the hub twice: last, and alone
+	RankFailed              // a retry after a failure, or after an end of the hub's process
+	RankSuspect             // the app may end the process: last, and alone
 	ranks
 )
 

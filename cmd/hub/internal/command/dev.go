@@ -42,7 +42,7 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 func devOwn() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "replicas-mode", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "log-format",
+		"impersonate-apps", "apps-namespace", "replicas-mode", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file", "log-format",
 	}
 }
 
@@ -96,7 +96,7 @@ func devReplica(r dev.Replica, file string, allow []netip.Prefix) []string {
 		"--replicas-mode=" + string(hubconfig.ModeSharded), "--credentials-namespace=" + hubv1.DefaultNamespace,
 		"--leader-elect=false", "--leader-elect-namespace=", "--leader-elect-id=" + roles.Lease,
 		"--impersonate-apps=false", "--apps-namespace=", "--metrics-bind-address=" + r.Metrics,
-		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--log-format=auto",
+		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--crash-file=", "--log-format=auto",
 	}
 	for _, prefix := range allow {
 		args = append(args, "--allow-cidr="+prefix.String())

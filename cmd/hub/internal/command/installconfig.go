@@ -55,7 +55,7 @@ func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
 func installedFlags() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "replicas-mode", "shards", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address",
+		"impersonate-apps", "apps-namespace", "replicas-mode", "shards", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file",
 	}
 }
 

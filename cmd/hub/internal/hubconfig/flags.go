@@ -199,6 +199,9 @@ func (f *Flags) bindProcess() {
 	f.set.StringVar(&f.Options.DebugAddress, "debug-bind-address", serving.Nowhere,
 		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
+	f.set.StringVar(&f.Options.CrashFile, "crash-file", "",
+		"File for what this process writes when a panic ends it, in a folder that outlives it. The next process quarantines the Cluster "+
+			"whose app that was. Default: none")
 	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")
 	f.set.StringVar(&f.format, "log-format", string(logging.Auto),
 		"json, console, or auto: console on a terminal and json elsewhere")

@@ -49,8 +49,13 @@ func (o Options) mountConfig(deployment *unstructured.Unstructured, container ma
 	if o.Config == "" {
 		return nil
 	}
-	container["volumeMounts"] = []any{map[string]any{nameField: configVolume, "mountPath": configFolder, "readOnly": true}}
-	volumes := []any{map[string]any{nameField: configVolume, "configMap": map[string]any{nameField: ConfigMapName}}}
+	mounts, _ := container["volumeMounts"].([]any)
+	container["volumeMounts"] = append(mounts, map[string]any{nameField: configVolume, "mountPath": configFolder, "readOnly": true})
+	volumes, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "volumes")
+	if err != nil {
+		return err
+	}
+	volumes = append(volumes, map[string]any{nameField: configVolume, "configMap": map[string]any{nameField: ConfigMapName}})
 	if err := unstructured.SetNestedSlice(deployment.Object, volumes, "spec", "template", "spec", "volumes"); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type Options struct {
 	MetricsAddress       string
 	HealthAddress        string
 	DebugAddress         string
+	CrashFile            string
 	Traces               trace.TracerProvider
 	Election             Election
 	Sharing              Sharing

@@ -43,6 +43,7 @@ func Run(ctx context.Context, o Options) error {
 	case err != nil:
 		return err
 	}
+	convictLast(ctx, o, scheme)
 	o.Registry.Epochs = &atomic.Int64{} // epochs of all terms have distinct numbers
 	for {
 		err := runTerm(ctx, o, scheme, ports)

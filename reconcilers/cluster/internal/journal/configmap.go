@@ -27,6 +27,11 @@ type configMap struct {
 	version string // resourceVersion of the ConfigMap; empty if there is none
 }
 
+// named returns the ConfigMap of another name in the same namespace, which was not read yet.
+func (s *configMap) named(name string) configMap {
+	return configMap{writer: s.writer, live: s.live, key: client.ObjectKey{Namespace: s.key.Namespace, Name: name}}
+}
+
 // read returns the records. It omits an entry that cannot be decoded: a damaged journal must not keep a hub from
 // starting.
 func (s *configMap) read(ctx context.Context) (records, error) {

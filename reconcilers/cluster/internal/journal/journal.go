@@ -17,36 +17,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Journal records which apps are being started. The apps that it finds recorded when a hub starts were
-// being started when the last process ended.
+// being started when the last process ended, which makes none of them guilty.
 //
 // It keeps the records in memory and has one goroutine, Start, that writes the parts that have changed: the changes
 // of many apps at the same time are one write of each part. A part is written whole, and again until that succeeds. While
 // writes fail, no app waits: a hub must not stop starting apps because its API server is unavailable.
 type Journal struct {
 	log     logr.Logger
+	base    configMap     // the clients and the namespace of all ConfigMaps
 	timeout time.Duration // of one attempt to read and write
 	ready   chan struct{} // closed when the first attempt to read and write has ended
 	wake    chan struct{} // capacity 1: due may have changed
 
 	// Used by the writer's goroutine only.
-	before    configMap // of all Clusters, as earlier versions of the hub wrote it
 	loaded    bool
 	notBefore time.Time // earliest time of the next write
 
 	mu       sync.Mutex // protects the fields below, and those of the parts; held for map operations only
 	parts    []*part
 	records  records
-	attempts map[string]Attempt // digests of what would be started, by Cluster
-	due      time.Time          // when changed parts are to be written; zero for never
-	unread   error              // of the last attempt to read; nil once the records were read
-	failure  error              // of the last attempt, for the log
-	away     error              // why the API server has responded to no write of the last attempt; nil if it has
-	turn     chan struct{}      // closed when an attempt has ended
-	over     bool               // the hub is ending
+	uids     map[string]types.UID // of the Clusters that may start
+	survived map[string]bool      // the Clusters whose apps have started in this process, or have ended in good order
+	due      time.Time            // when changed parts are to be written; zero for never
+	unread   error                // of the last attempt to read; nil once the records were read
+	failure  error                // of the last attempt, for the log
+	away     error                // why the API server has responded to no write of the last attempt; nil if it has
+	turn     chan struct{}        // closed when an attempt has ended
+	over     bool                 // the hub is ending
 }
 
 const (
@@ -76,27 +76,21 @@ var (
 )
 
 // New returns a journal that is kept in the ConfigMaps with the Names of a key, and adds it to the hub's manager. It sends no
-// requests. It takes over the records in the ConfigMap of the key itself, in which earlier versions kept them, and
-// deletes it.
+// requests.
 func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
-	in := func(name string) configMap {
-		return configMap{
-			writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: client.ObjectKey{Namespace: key.Namespace, Name: name},
-		}
-	}
 	j := &Journal{
-		log:      mgr.GetLogger().WithName("journal"),
-		timeout:  defaultJournalTimeout,
-		ready:    make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		before:   in(key.Name),
-		records:  records{},
-		attempts: map[string]Attempt{},
-		due:      time.Now(), // to be read
-		turn:     make(chan struct{}),
+		log:     mgr.GetLogger().WithName("journal"),
+		base:    configMap{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+		timeout: defaultJournalTimeout,
+		ready:   make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		records: records{},
+		uids:    map[string]types.UID{}, survived: map[string]bool{},
+		due:  time.Now(), // to be read
+		turn: make(chan struct{}),
 	}
 	for _, name := range Names(key.Name) {
-		j.parts = append(j.parts, &part{store: in(name)})
+		j.parts = append(j.parts, &part{store: j.base.named(name)})
 	}
 	if err := mgr.Add(j); err != nil {
 		return nil, fmt.Errorf("add the journal to the manager: %w", err)
@@ -111,10 +105,10 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 // Begin records that an app is about to start, and returns when the record would survive a crash. It
 // fails when ctx ends, when an attempt to write fails, and immediately while the last attempt has failed:
 // at most 6 s after the call. The record is then written as soon as that is possible.
-func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
+func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
-	in, change, err := j.begin(string(name))
+	in, change, err := j.begin(string(name), alone)
 	for done := false; err == nil && !done; {
 		var turn <-chan struct{}
 		if done, turn, err = j.outcome(in, change); turn != nil {
@@ -131,20 +125,25 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
 	return nil
 }
 
-func (j *Journal) begin(name string) (in *part, change int64, err error) {
+func (j *Journal) begin(name string, alone bool) (in *part, change int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a, open := j.attempts[name], j.records[name]
-	in = j.partOf(name, entry{Starting: &a, Tried: open.Tried})
+	uid := j.uids[name]
+	in = j.partOf(name, entry{UID: uid})
 	switch {
 	case j.over:
 		return in, 0, errJournalOver
-	case !open.isEmpty():
+	case !j.records[name].isEmpty():
 	case in.entries >= maxEntries:
 		return in, 0, fmt.Errorf("ConfigMap %s: %w", in.store.key, errJournalFull)
 	}
-	j.update(name, soon, func() { j.records.begin(name, a) })
+	j.update(name, soon, func() { j.records.begin(name, uid, time.Now(), alone && j.hasOther(name)) })
 	return in, in.changes, nil
+}
+
+// hasOther reports whether another app than that of name has started in this process. The caller holds mu.
+func (j *Journal) hasOther(name string) bool {
+	return len(j.survived) > 1 || len(j.survived) == 1 && !j.survived[name]
 }
 
 // outcome reports whether a change is written, or why it is not, or returns the channel to wait for.
@@ -170,33 +169,33 @@ func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct
 func (j *Journal) End(name registry.ClusterName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.survived[string(name)] = true
 	j.update(string(name), later, func() { j.records.end(string(name)) })
 }
 
-// Suspicion returns the recorded crashes of an app that would be started now. It waits until the
-// records were read, and the crash of the last process was written, or until that has failed; an error
+// Suspicion returns with how many starts of an app of the Cluster with a UID processes have ended. It waits until the
+// records were read, and the end of the last process was written, or until that has failed; an error
 // means that ctx ended first.
-func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.CrashRecord, error) {
+func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Suspicion, error) {
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
-		return state.CrashRecord{}, fmt.Errorf("wait for the start journal: %w", context.Cause(ctx))
+		return Suspicion{}, fmt.Errorf("wait for the start journal: %w", context.Cause(ctx))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.attempts[name] = a
-	e := j.records[name]
-	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // Only the name is the same.
-		j.update(name, later, func() { j.records.acquit(name) })
-		return state.CrashRecord{}, nil
+	j.uids[name] = uid
+	if e := j.records[name]; e.UID == uid || e.UID == "" {
+		return e.suspicion(), nil
 	}
-	return e.suspicion(a), nil
+	j.update(name, later, func() { j.records.acquit(name) }) // Only the name is the same.
+	return Suspicion{}, nil
 }
 
 // Read reads another journal, with the Names of a name in the same namespace, once the records of this journal were read. The
-// function that it returns takes over what the other journal has of the Clusters for which isOurs returns true: the crashes of
-// their apps, and, if the process that wrote it has ended, the apps that it was starting, which are suspects as those of the last
-// process of this hub are. The function may be called many times and does not block. A journal that does not exist is empty.
+// function that it returns adds what the other journal has of the Clusters for which isOurs returns true: the ends of processes
+// with their apps, and, if the process that wrote it has ended, the apps that it was starting, as those of the last process of
+// this hub. The function may be called many times and does not block. A journal that does not exist is empty.
 func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error) {
 	select {
 	case <-j.ready:
@@ -205,7 +204,7 @@ func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt 
 	}
 	found := records{}
 	for _, name := range Names(other) {
-		s := configMap{live: j.before.live, key: client.ObjectKey{Namespace: j.before.key.Namespace, Name: name}}
+		s := j.base.named(name)
 		part, err := s.read(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the start journal %s: %w", other, err)
@@ -215,16 +214,15 @@ func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt 
 	if !hasEnded {
 		found.dropStarts()
 	}
-	now := time.Now().UTC().Truncate(time.Second)
-	return func(isOurs func(types.UID) bool) { j.adopt(found, isOurs, now) }, nil
+	return func(isOurs func(types.UID) bool) { j.adopt(found, isOurs) }, nil
 }
 
-func (j *Journal) adopt(found records, isOurs func(types.UID) bool, now time.Time) {
+func (j *Journal) adopt(found records, isOurs func(types.UID) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for name, e := range found {
-		if isOurs(e.uid()) {
-			j.update(name, soon, func() { j.records.adopt(name, e, now) })
+		if isOurs(e.UID) {
+			j.update(name, soon, func() { j.records.adopt(name, e, time.Now()) })
 		}
 	}
 }
@@ -232,7 +230,7 @@ func (j *Journal) adopt(found records, isOurs func(types.UID) bool, now time.Tim
 // Remove deletes the ConfigMaps of another journal, whose process has ended for good.
 func (j *Journal) Remove(ctx context.Context, other string) error {
 	for _, name := range Names(other) {
-		s := configMap{writer: j.before.writer, key: client.ObjectKey{Namespace: j.before.key.Namespace, Name: name}}
+		s := j.base.named(name)
 		if err := s.remove(ctx); err != nil {
 			return err
 		}
@@ -240,7 +238,7 @@ func (j *Journal) Remove(ctx context.Context, other string) error {
 	return nil
 }
 
-// Acquit removes the recorded crashes of an app.
+// Acquit removes the ends of processes from the record of an app.
 func (j *Journal) Acquit(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -251,6 +249,7 @@ func (j *Journal) Acquit(name string) {
 func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.attempts, name)
+	delete(j.uids, name)
+	delete(j.survived, name)
 	j.update(name, later, func() { delete(j.records, name) })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // line is the connection to the hub's API server, which a test can cut. It counts writes.
@@ -140,9 +140,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (p *process) suspect(t *testing.T, name string) state.CrashRecord {
+func (p *process) suspect(t *testing.T, name string) Suspicion {
 	t.Helper()
-	s, err := p.Suspicion(t.Context(), name, Attempt{UID: "u", Spec: "1"})
+	s, err := p.Suspicion(t.Context(), name, "u")
 	must(t, err)
 	return s
 }
@@ -152,58 +152,83 @@ func eventually(t *testing.T, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// Rule S27, guarantee G19: a process suspects the apps that crashed processes were starting, and quarantines them after
-// several crashes.
+// A process counts how many processes in a row ended while an app was being started, and that makes no app guilty.
 func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
-	for crash := range quarantineAfter {
+	for ends := range SuspectAfter + 1 {
 		p := start()
 		for _, name := range []string{"culprit", "proven"} {
-			if got := p.suspect(t, name); got.Crashes != 0 && name == "proven" || got.Crashes != crash && name == "culprit" {
-				t.Fatalf("%s: got %+v after %d crashes", name, got, crash)
+			want := 0
+			if name == "culprit" {
+				want = min(ends, SuspectAfter)
 			}
-			if got := record()[name].Crashes; name == "culprit" && got != crash {
-				t.Errorf("got %d recorded crashes before a start, want %d", got, crash)
+			if got := p.suspect(t, name); got != (Suspicion{Ends: want}) {
+				t.Fatalf("%s: got %+v after %d ends, want %d", name, got, ends, want)
 			}
-			must(t, p.Begin(t.Context(), registry.ClusterName(name)))
+			if got := record()[name].suspicion().Ends; got != want {
+				t.Errorf("got %d recorded ends before a start, want %d", got, want)
+			}
+			must(t, p.Begin(t.Context(), registry.ClusterName(name), false))
 		}
 		p.End("proven")
 		eventually(t, func() error {
-			if kept := record(); kept["culprit"].Starting == nil || kept["proven"].Starting != nil {
+			if kept := record(); kept["culprit"].Starting == 0 || kept["proven"].Starting != 0 {
 				return fmt.Errorf("got journal %+v, want the start of culprit only", kept)
 			}
 			return nil
 		})
 		p.crash()
 	}
-	p := start()
-	s := p.suspect(t, "culprit")
-	if left := time.Until(s.Until); s.Crashes != quarantineAfter || left < quarantineBase-time.Minute || left > quarantineBase {
-		t.Errorf("after %d crashes: got %+v, want a quarantine", quarantineAfter, s)
-	}
 	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
-		other, err := p.Suspicion(t.Context(), "culprit", Attempt{UID: "another", Spec: "1"})
-		if err != nil || other != (state.CrashRecord{}) {
+		other, err := start().Suspicion(t.Context(), "culprit", "another")
+		if err != nil || other != (Suspicion{}) {
 			t.Errorf("got %+v and error %v, want no suspicion and no error", other, err)
 		}
 	})
+}
+
+// An app that starts alone has ended a process that ends then, but only if another app has started in it.
+func TestJournal_OneAtATime(t *testing.T) {
+	t.Parallel()
+	start, _ := journaling(t)
+	for _, tc := range []struct {
+		before registry.ClusterName
+		guilty bool
+	}{{"", false}, {"culprit", false}, {"other", true}} {
+		p := start()
+		_, _ = p.suspect(t, "other"), p.suspect(t, "culprit")
+		if tc.before != "" {
+			must(t, p.Begin(t.Context(), tc.before, true))
+			p.End(tc.before)
+		}
+		must(t, p.Begin(t.Context(), "culprit", true))
+		p.crash()
+		p = start()
+		if s := p.suspect(t, "culprit"); s.Convicted.IsZero() == tc.guilty {
+			t.Errorf("after a start of %q: got %+v, want a conviction: %t", tc.before, s, tc.guilty)
+		}
+		if s := p.suspect(t, "other"); s != (Suspicion{}) {
+			t.Errorf("after a start of %q: got %+v for an app that was not being started", tc.before, s)
+		}
+		p.end()
+	}
 }
 
 func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	p := start()
-	must(t, p.Begin(t.Context(), "a"))
+	must(t, p.Begin(t.Context(), "a", false))
 	p.end()
 	if left := record(); len(left) != 0 {
 		t.Errorf("got entries %+v after the end, want an empty journal", left)
 	}
-	if err := p.Begin(t.Context(), "b"); !errors.Is(err, errJournalOver) {
+	if err := p.Begin(t.Context(), "b", false); !errors.Is(err, errJournalOver) {
 		t.Errorf("a start after the end returns %v, want errJournalOver", err)
 	}
-	if s := start().suspect(t, "a"); s.Crashes != 0 {
-		t.Errorf("got %+v, want no crash", s)
+	if s := start().suspect(t, "a"); s.Ends != 0 {
+		t.Errorf("got %+v, want no end", s)
 	}
 }
 
@@ -221,7 +246,7 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 			timer := time.NewTimer(rand.N(time.Second))
 			defer timer.Stop()
 			<-timer.C
-			if err := p.Begin(t.Context(), name); err != nil {
+			if err := p.Begin(t.Context(), name, false); err != nil {
 				t.Error(err)
 			}
 			p.End(name)
@@ -246,7 +271,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	p := start()
-	must(t, p.Begin(t.Context(), "before"))
+	must(t, p.Begin(t.Context(), "before", false))
 	for how, cut := range map[string]func(){
 		"refuses":   func() { p.line.set(errCut, nil) },
 		"is silent": func() { p.line.set(nil, make(chan struct{})) },
@@ -254,7 +279,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		t.Run("when the API server "+how, func(t *testing.T) {
 			cut()
 			began := time.Now()
-			if err := p.Begin(t.Context(), "first"); err == nil {
+			if err := p.Begin(t.Context(), "first", false); err == nil {
 				t.Error("Begin returns no error, want an error for a start without a journal entry")
 			}
 			if took := time.Since(began); took > 5*p.timeout {
@@ -262,19 +287,19 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			}
 			began = time.Now()
 			for i := range 100 {
-				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)))
+				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)), false)
 			}
 			if took := time.Since(began); took > 2*p.timeout { // They do not wait one after the other.
 				t.Errorf("100 more apps waited for %s", took)
 			}
 			p.line.set(nil, nil)
 			eventually(t, func() error {
-				if kept := record(); kept["first"].Starting == nil || kept["c99"].Starting == nil {
+				if kept := record(); kept["first"].Starting == 0 || kept["c99"].Starting == 0 {
 					return errors.New("what happened meanwhile is not on record")
 				}
 				return nil
 			})
-			eventually(t, func() error { return p.Begin(t.Context(), "after") })
+			eventually(t, func() error { return p.Begin(t.Context(), "after", false) })
 			for name := range record() {
 				p.End(registry.ClusterName(name))
 			}
@@ -283,8 +308,8 @@ func TestJournal_IsNoGuard(t *testing.T) {
 	key := p.partOf("deleted", entry{}).store.key // of a Cluster without a UID
 	t.Run("when its ConfigMap is away", func(t *testing.T) {
 		must(t, deleteConfigMap(t, key))
-		must(t, p.Begin(t.Context(), "deleted"))
-		if record()["deleted"].Starting == nil {
+		must(t, p.Begin(t.Context(), "deleted", false))
+		if record()["deleted"].Starting == 0 {
 			t.Error("the start is not in the journal")
 		}
 	})
@@ -297,10 +322,10 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		found.Data["nonsense"] = strings.Repeat("?", 100)
 		must(t, direct.Update(t.Context(), &found))
 		next := start()
-		if s := next.suspect(t, "deleted"); s.Crashes != 1 {
-			t.Errorf("got %+v, want 1 crash", s)
+		if s := next.suspect(t, "deleted"); s.Ends != 1 {
+			t.Errorf("got %+v, want 1 end", s)
 		}
-		must(t, next.Begin(t.Context(), "a"))
+		must(t, next.Begin(t.Context(), "a", false))
 	})
 }
 
@@ -315,31 +340,31 @@ func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	old := start()
-	must(t, old.Begin(t.Context(), "a"))
+	must(t, old.Begin(t.Context(), "a", false))
 	next := start() // The old process lost its lease without noticing.
-	if s := next.suspect(t, "a"); s.Crashes != 1 {
-		t.Errorf("got %+v, want 1 crash", s)
+	if s := next.suspect(t, "a"); s.Ends != 1 {
+		t.Errorf("got %+v, want 1 end", s)
 	}
-	must(t, next.Begin(t.Context(), "b"))
+	must(t, next.Begin(t.Context(), "b", false))
 	old.end()
-	if kept := record(); kept["a"].Crashes != 1 || kept["b"].Starting == nil {
-		t.Errorf("got journal %+v, want a crash of a and the start of b", kept)
+	if kept := record(); kept["a"].suspicion().Ends != 1 || kept["b"].Starting == 0 {
+		t.Errorf("got journal %+v, want an end of a and the start of b", kept)
 	}
 }
 
 func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 	t.Parallel()
-	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), records: records{}, attempts: map[string]Attempt{}}
+	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), records: records{}, uids: map[string]types.UID{}}
 	name := func(i int) string { return fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i) }
-	long := Attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: Digest("a"), Secret: Digest("b")} // all in one part
+	const uid = "12345678-1234-1234-1234-123456789012" // all in one part
 	size := 0
 	for i := range maxEntries {
-		j.attempts[name(i)] = long
-		if _, _, err := j.begin(name(i)); err != nil {
+		j.uids[name(i)] = uid
+		if _, _, err := j.begin(name(i), true); err != nil {
 			t.Fatal(err)
 		}
 		e := j.records[name(i)]
-		e.Crashes, e.Crashed, e.Tried = 1000, time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), long
+		e.Ends, e.Alone, e.Convicted = [SuspectAfter]int64{e.Starting, e.Starting, e.Starting}, true, e.Starting
 		text, err := json.Marshal(e)
 		must(t, err)
 		size += len(name(i)) + len(text)
@@ -348,15 +373,15 @@ func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 	if size > 1<<20-1<<12 {
 		t.Errorf("a full part has %d bytes, want fewer than a ConfigMap holds", size)
 	}
-	j.attempts["one-more"] = long
-	if _, _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
+	j.uids["one-more"] = uid
+	if _, _, err := j.begin("one-more", false); !errors.Is(err, errJournalFull) {
 		t.Errorf("got error %v, want errJournalFull", err)
 	}
-	if _, _, err := j.begin(name(0)); err != nil {
+	if _, _, err := j.begin(name(0), false); err != nil {
 		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
 	j.Forget(name(1))
-	if _, _, err := j.begin("one-more"); err != nil {
+	if _, _, err := j.begin("one-more", false); err != nil {
 		t.Errorf("in place of an entry that is gone: got error %v, want no error", err)
 	}
 }

@@ -46,11 +46,7 @@ func indexOf(uid string) int {
 // partOf returns the part of a record. A record without a UID, which only a start has that nothing announced, is in the part
 // of its name. The caller holds mu.
 func (j *Journal) partOf(name string, e entry) *part {
-	uid := e.Tried.UID
-	if e.Starting != nil {
-		uid = cmp.Or(e.Starting.UID, uid)
-	}
-	return j.parts[indexOf(cmp.Or(string(uid), name))]
+	return j.parts[indexOf(cmp.Or(string(e.UID), name))]
 }
 
 // update changes the record of a Cluster, and schedules a write within some time if f has changed it. The caller holds mu.

@@ -3,19 +3,12 @@
 package journal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // The UIDs of Clusters spread over the parts, and the parts of known UIDs never change: a hub of a later version must find the
@@ -61,10 +54,10 @@ func TestJournal_WritesWhatHasChanged(t *testing.T) {
 	p := start()
 	begin := func(name string, in int) {
 		t.Helper()
-		_, err := p.Suspicion(t.Context(), name, Attempt{UID: uidIn(in), Spec: "1"})
+		_, err := p.Suspicion(t.Context(), name, uidIn(in))
 		must(t, err)
 		before := p.line.writes.Load()
-		must(t, p.Begin(t.Context(), "a"))
+		must(t, p.Begin(t.Context(), "a", false))
 		if n := p.line.writes.Load() - before; n != 1 {
 			t.Errorf("got %d writes for a start, want 1", n)
 		}
@@ -72,13 +65,13 @@ func TestJournal_WritesWhatHasChanged(t *testing.T) {
 	begin("a", 0)
 	p.crash()
 	p = start()
-	other := Attempt{UID: uidIn(1), Spec: "1"}
+	other := uidIn(1)
 	s, err := p.Suspicion(t.Context(), "a", other)
-	if err != nil || s.Crashes != 0 {
-		t.Errorf("got %+v and error %v for another Cluster of the name, want no crashes", s, err)
+	if err != nil || s.Ends != 0 {
+		t.Errorf("got %+v and error %v for another Cluster of the name, want no ends", s, err)
 	}
-	must(t, p.Begin(t.Context(), "a"))
-	if got := record()["a"]; got.Starting == nil || *got.Starting != other || got.Crashes != 0 {
+	must(t, p.Begin(t.Context(), "a", false))
+	if got := record()["a"]; got.Starting == 0 || got.UID != other || got.suspicion().Ends != 0 {
 		t.Errorf("got record %+v, want the start of the other Cluster", got)
 	}
 	eventually(t, func() error { return p.hasIn(t, 0, 0) })
@@ -94,42 +87,6 @@ func (p *process) hasIn(t *testing.T, part, want int) error {
 		err = fmt.Errorf("part %d has %+v, want %d entries", part, kept, want)
 	}
 	return err
-}
-
-// A hub takes over the journal of an earlier version, which is one ConfigMap, and removes it.
-func TestJournal_TakesOverThatOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	start, record := journaling(t)
-	old := start()
-	key := old.before.key
-	old.end()
-	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
-	data := map[string]string{}
-	for i := range partCount {
-		text, err := json.Marshal(entry{Starting: &Attempt{UID: uidIn(i), Spec: "1"}})
-		must(t, err)
-		data[fmt.Sprintf("c%d", i)] = string(text)
-	}
-	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data}
-	must(t, direct.Create(t.Context(), former))
-	for crashes := range 2 { // The second process finds the records in the parts.
-		p := start()
-		_ = p.suspect(t, "none")
-		kept := record()
-		for name := range data {
-			if e := kept[name]; e.Crashes != 1 || e.Starting != nil {
-				t.Errorf("process %d: got %+v for %s, want one crash", crashes, e, name)
-			}
-		}
-		if err := direct.Get(t.Context(), key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-			t.Errorf("process %d: got error %v for the former ConfigMap, want that it is gone", crashes, err)
-		}
-		for i := range partCount {
-			must(t, p.hasIn(t, i, 1))
-		}
-		p.end()
-	}
 }
 
 // A part that cannot be written makes no start wait less for its own part.

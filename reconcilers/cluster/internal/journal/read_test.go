@@ -13,16 +13,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A journal takes over the crashes of another one, and the starts as crashes if the other process has ended. It takes over nothing
+// A journal adds the ends of another one, and the starts as ends if the other process has ended. It takes over nothing
 // of the Clusters of others, and a journal that does not exist is empty.
 func TestJournal_ReadsAnother(t *testing.T) {
 	t.Parallel()
 	start, _ := journaling(t)
 	begin := func(p *process, name string) {
 		t.Helper()
-		_, err := p.Suspicion(t.Context(), name, Attempt{UID: types.UID("uid of " + name)})
+		_, err := p.Suspicion(t.Context(), name, types.UID("uid of "+name))
 		must(t, err)
-		must(t, p.Begin(t.Context(), registry.ClusterName(name)))
+		must(t, p.Begin(t.Context(), registry.ClusterName(name), false))
 	}
 	p := start()
 	begin(p, "crashed")
@@ -30,7 +30,7 @@ func TestJournal_ReadsAnother(t *testing.T) {
 	p = start()
 	begin(p, "starting") // It writes the crash of the first process, too.
 	p.crash()
-	key := p.before.key
+	key := p.base.key
 	all := func(types.UID) bool { return true }
 	i := 0
 	for what, tc := range map[string]struct {
@@ -54,10 +54,10 @@ func TestJournal_ReadsAnother(t *testing.T) {
 		reader.end()
 		got := map[string]int{}
 		for name, e := range record() {
-			got[name] = e.Crashes
+			got[name] = e.suspicion().Ends
 		}
 		if !maps.Equal(got, tc.want) {
-			t.Errorf("%s: got the crashes %v, want %v", what, got, tc.want)
+			t.Errorf("%s: got the ends %v, want %v", what, got, tc.want)
 		}
 	}
 }

@@ -11,12 +11,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
-// crashed the hub, so that no app is recorded as being started when Start returns, if the API server is available.
+// ended the process, so that no app is recorded as being started when Start returns, if the API server is available.
 func (j *Journal) Start(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -68,9 +66,6 @@ func (j *Journal) keep(ctx context.Context) {
 			return err
 		})
 	}
-	if err == nil {
-		j.dropBefore(trying)
-	}
 	if ctx.Err() == nil {
 		j.tell(j.settle(writes, unread), err)
 	}
@@ -95,41 +90,38 @@ func (j *Journal) load(ctx context.Context) error {
 	if j.loaded {
 		return nil
 	}
-	stores := []*configMap{&j.before}
-	for _, p := range j.parts {
-		stores = append(stores, &p.store)
-	}
-	found, errs := make([]records, len(stores)), make([]error, len(stores))
+	found, errs := make([]records, len(j.parts)), make([]error, len(j.parts))
 	var reads sync.WaitGroup
-	for i, s := range stores {
-		reads.Go(func() { found[i], errs[i] = s.read(ctx) })
+	for i, p := range j.parts {
+		reads.Go(func() { found[i], errs[i] = p.store.read(ctx) })
 	}
 	reads.Wait()
-	if apierrors.IsForbidden(errs[0]) { // An operator may have removed the permission, which only an upgrade needs.
-		j.log.Error(errs[0], "Failed to read the start journal of an earlier version of the hub; it is ignored")
-		errs[0] = nil
-	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	j.loaded = true
-	j.takeOver(found[0], found[1:], time.Now().UTC().Truncate(time.Second))
+	j.takeOver(found, time.Now())
 	return nil
 }
 
-// takeOver adds the records that the last process has left: those in the parts, and older ones of an earlier version.
-func (j *Journal) takeOver(before records, inParts []records, now time.Time) {
-	last := records{}
-	for _, all := range append([]records{before}, inParts...) {
+// takeOver adds the records that the last process has left, and says what follows from them.
+func (j *Journal) takeOver(inParts []records, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	started, suspects := 0, 0
+	for _, all := range inParts {
 		for name, e := range all {
-			if last[name].Starting == nil || e.Starting != nil { // A Cluster that was created again may have two records.
-				last[name] = e
+			j.records.adopt(name, e, now)
+			if e.Starting != 0 {
+				started++
 			}
 		}
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.records.inherit(last, now)
+	for _, e := range j.records {
+		if e.suspicion().Ends == SuspectAfter {
+			suspects++
+		}
+	}
 	for i, p := range j.parts {
 		wanted := j.recordsOf(p)
 		p.entries = len(wanted)
@@ -138,18 +130,10 @@ func (j *Journal) takeOver(before records, inParts []records, now time.Time) {
 			j.wakeWithin(0)
 		}
 	}
-}
-
-// dropBefore deletes the ConfigMap of earlier versions, whose records are in the parts now. It tries again with the next write.
-func (j *Journal) dropBefore(ctx context.Context) {
-	if j.before.version == "" {
-		return
+	if started > 0 {
+		j.log.Info("The last process did not end in good order; apps that were being started at three such ends in a row start alone",
+			"starting", started, "alone", suspects)
 	}
-	if err := j.before.remove(ctx); err != nil {
-		j.log.Error(err, "Failed to delete the start journal of an earlier version of the hub")
-		return
-	}
-	j.before.version = ""
 }
 
 // settle publishes the results of an attempt to the callers that wait. unread is the error of the attempt to read; without it
@@ -226,7 +210,7 @@ func (j *Journal) close(ctx context.Context) {
 		err = each(writes, func(w *write) error { return w.store.write(ctx, w.records) })
 	}
 	if err != nil {
-		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub starts the current apps last and alone")
+		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub counts it as an end of the current apps")
 	}
 	_ = j.settle(writes, j.unread) // It wakes the callers that wait.
 }
