@@ -36,7 +36,8 @@ func gadgetCRD() *unstructured.Unstructured {
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 		}},
 	}}}
-	crd.SetGroupVersionKind(crdKind())
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
 	crd.SetName("gadgets." + gadgets.Group)
 	return crd
 }
