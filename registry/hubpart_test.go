@@ -196,6 +196,31 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	}
 }
 
+// A hook that runs when the hub ends, after the apps have ended, can still write: what a hub part saves at its end is saved.
+func TestHubParts_HooksWrite(t *testing.T) {
+	t.Parallel()
+	written := make(chan error, 1)
+	t.Run("hub", func(t *testing.T) {
+		t.Parallel()
+		r, run, err := hubApp(t, registry.NewModule("last", registry.ModuleOptions{Hub: fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
+			l.Append(fx.StopHook(func(ctx context.Context) {
+				one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "last-"}}
+				written <- p.Client.Create(ctx, one)
+			}))
+		})}).Option())
+		if err != nil {
+			t.Fatal(err)
+		}
+		run()
+		expectPart(t, r, "last", state.ModuleRunning, "")
+	})
+	t.Cleanup(func() { // after the hub has ended
+		if err := <-written; err != nil {
+			t.Errorf("the write of the hook: %v", err)
+		}
+	})
+}
+
 // The hub part of a module that lacks a permission in the hub waits and names the permission; the other hub parts run.
 // It starts when the permission is granted, and is Degraded when the permission is revoked.
 func TestHubParts_MissingRight(t *testing.T) {

@@ -99,6 +99,10 @@ type Callbacks struct {
 
 // New returns a Supervisor that has not started.
 func New(o Options) *Supervisor {
+	// The hooks of hub parts write after the apps have ended, and with them their Root.
+	host := *o.Host
+	host.Root = context.WithoutCancel(host.Root)
+	o.Host = &host
 	s := &Supervisor{Options: o, elected: make(chan struct{}), closed: make(chan struct{})}
 	for i := range o.Modules {
 		s.all = append(s.all, newPart(s, &s.Modules[i]))
@@ -245,7 +249,13 @@ func (s *Supervisor) OnStop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	return fmt.Errorf("hub parts that have not ended in time: %s", strings.Join(s.left(), ", "))
+	left := s.left()
+	for _, p := range s.all {
+		if life := p.current(); life != nil {
+			life.Stop(app.ErrStopped)
+		}
+	}
+	return fmt.Errorf("hub parts that have not ended in time: %s", strings.Join(left, ", "))
 }
 
 // left names the parts that have not ended.
