@@ -99,7 +99,7 @@ func TestFind_Config(t *testing.T) {
 	must(t, install.Apply(t.Context(), c, all, install.ApplyOptions{}))
 	expect("it is mounted", install.Installed{Config: configText})
 	for name, change := range map[string]func(*corev1.PodSpec){
-		"another ConfigMap is mounted": func(pod *corev1.PodSpec) { pod.Volumes[0].ConfigMap.Name = "other" },
+		"another ConfigMap is mounted": func(pod *corev1.PodSpec) { pod.Volumes[len(pod.Volumes)-1].ConfigMap.Name = "other" },
 		"no argument":                  func(pod *corev1.PodSpec) { pod.Containers[0].Args = nil },
 	} {
 		hub := deployment(t, all)
