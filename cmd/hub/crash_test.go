@@ -122,7 +122,7 @@ func TestRun_PanicConvicts(t *testing.T) {
 		}
 		return err
 	})
-	for _, part := range []string{"Crash 1 ", "a goroutine of the module panicker panicked", "annotate clusters.clusterfx.dev other"} {
+	for _, part := range []string{"Crash 1 ", "a goroutine panicked, of the module panicker", "annotate clusters.clusterfx.dev other"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition does not say %q: %s", part, message)
 		}

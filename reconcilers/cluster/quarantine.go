@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,20 +64,18 @@ func (noSuspects) Forget(string) {}
 // Crash is an end of the hub's process by an app.
 type Crash struct {
 	// Cluster is the name of the Cluster. Module is that of the module, or empty.
-	Cluster, Module string
+	Cluster string `json:"-"`
+	Module  string `json:"module,omitempty"`
 	// At is when the process ended, or when it began to start the app. It names the crash: a later report of it does not count.
-	At time.Time
+	At time.Time `json:"at"`
 	// Recorded says that the process has written on its way down whose goroutine it was.
-	Recorded bool
+	Recorded bool `json:"recorded,omitempty"`
 }
 
-// crashes are the value of the annotation AnnotationCrashes.
+// crashes are the value of the annotation AnnotationCrashes: the last crash, how many there were, and what the Cluster was then.
 type crashes struct {
-	Count    int       `json:"count"`
-	At       time.Time `json:"at"`
-	Recorded bool      `json:"recorded,omitempty"`
-	Module   string    `json:"module,omitempty"`
-	// Generation and Retry are those of the Cluster at that time.
+	Crash
+	Count      int    `json:"count"`
 	Generation int64  `json:"generation"`
 	Retry      string `json:"retry,omitempty"`
 }
@@ -127,10 +126,7 @@ func convict(ctx context.Context, c client.Client, cluster *hubv1.Cluster, crash
 	if !crash.At.After(before.At) {
 		return nil
 	}
-	return writeCrashes(ctx, c, cluster, crashes{
-		Count: before.Count + 1, At: crash.At.UTC(), Recorded: crash.Recorded, Module: crash.Module,
-		Generation: cluster.Generation, Retry: cluster.Annotations[hubv1.AnnotationRetry],
-	})
+	return writeCrashes(ctx, c, cluster, crashes{crash, before.Count + 1, cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]})
 }
 
 // writeCrashes writes the annotation of a Cluster, or removes it if there are no crashes.
@@ -198,14 +194,11 @@ func describeQuarantine(app state.Condition, cluster *hubv1.Cluster) state.Condi
 	if app.Reason != hubv1.ReasonQuarantined || c.Count == 0 {
 		return app
 	}
-	evidence := "the process ended without a record while this app alone was being started"
-	switch {
-	case c.Recorded && c.Module != "":
-		evidence = "a goroutine of the module " + c.Module + " panicked"
-	case c.Recorded:
-		evidence = "a goroutine of the app panicked"
+	evidence := "the process ended without a panic while this app alone was being started"
+	if c.Recorded {
+		evidence = "a goroutine panicked, of the module " + cmp.Or(c.Module, "unknown")
 	}
-	app.Message = fmt.Sprintf(messageQuarantined, c.Count, c.At.Format(time.RFC3339), evidence,
-		c.At.Add(c.quarantine()).Format(time.RFC3339), cluster.Name)
+	app.Message = fmt.Sprintf(messageQuarantined, c.Count, c.At.UTC().Format(time.RFC3339), evidence,
+		c.At.Add(c.quarantine()).UTC().Format(time.RFC3339), cluster.Name)
 	return app
 }

@@ -36,13 +36,13 @@ func TestQuarantine(t *testing.T) {
 	for count, want := range map[int]time.Duration{
 		1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 11: 1024 * time.Minute, 12: 24 * time.Hour, 1000: 24 * time.Hour,
 	} {
-		one := crashed(t, crashes{Count: count, At: crashedAt, Generation: 1, Retry: "x"})
+		one := crashed(t, crashes{Count: count, Crash: Crash{At: crashedAt}, Generation: 1, Retry: "x"})
 		if got := crashesOf(one).until(one); got != crashedAt.Add(want) {
 			t.Errorf("%d crashes: got a quarantine of %s, want %s", count, got.Sub(crashedAt), want)
 		}
 	}
 	for what, c := range map[string]crashes{
-		"no crash": {}, "another spec": {Count: 1, At: crashedAt, Generation: 2, Retry: "x"}, "a retry": {Count: 1, At: crashedAt, Generation: 1},
+		"no crash": {}, "another spec": {Count: 1, Crash: Crash{At: crashedAt}, Generation: 2, Retry: "x"}, "a retry": {Count: 1, Crash: Crash{At: crashedAt}, Generation: 1},
 	} {
 		if one := crashed(t, c); !crashesOf(one).until(one).IsZero() {
 			t.Errorf("%s: got a quarantine until %s", what, crashesOf(one).until(one))
@@ -57,9 +57,9 @@ func TestQuarantine(t *testing.T) {
 func TestQuarantine_Message(t *testing.T) {
 	t.Parallel()
 	for evidence, c := range map[string]crashes{
-		"a goroutine of the module quota panicked": {Count: 2, At: crashedAt, Recorded: true, Module: "quota"},
-		"a goroutine of the app panicked":          {Count: 2, At: crashedAt, Recorded: true},
-		"this app alone was being started":         {Count: 2, At: crashedAt},
+		"a goroutine panicked, of the module quota":   {Count: 2, Crash: Crash{At: crashedAt, Recorded: true, Module: "quota"}},
+		"a goroutine panicked, of the module unknown": {Count: 2, Crash: Crash{At: crashedAt, Recorded: true}},
+		"this app alone was being started":            {Count: 2, Crash: Crash{At: crashedAt}},
 	} {
 		got := describeQuarantine(facet(metav1.ConditionFalse, hubv1.ReasonQuarantined), crashed(t, c)).Message
 		for _, part := range []string{

@@ -114,11 +114,7 @@ func (l *life) repair(ctx context.Context, a shards.Action) error {
 		found, err = l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, count, a.Record))
 	} else if _, r, broken := decodeRecord(found, count); broken != nil || r.Epoch < a.Record.Epoch {
 		a.Record.Version = found.ResourceVersion
-		change, broken := encodeRecord(a.Record)
-		if broken != nil {
-			return broken
-		}
-		found, err = l.store.swapLease(ctx, l.store.others, name, whole(change, found, count))
+		found, err = l.store.swapLease(ctx, l.store.others, name, wholeRecord(a.Record, count))
 	}
 	if err != nil {
 		return err

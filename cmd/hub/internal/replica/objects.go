@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -93,21 +92,21 @@ func newRecord(shard, count int) *coordinationv1.Lease {
 
 // heldRecord returns the record of a shard that has a holder.
 func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
-	l, holder, epoch := newRecord(shard, count), formatHolder(r.Holder), int32(r.Epoch) //nolint:gosec // encodeRecord has checked it.
+	l, holder, epoch := newRecord(shard, count), formatHolder(r.Holder), int32(r.Epoch) //nolint:gosec // It was read from such a field.
 	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
 	return l
 }
 
-// whole adds to the change of a record what no other change of it touches.
-func whole(change patch, found *coordinationv1.Lease, count int) patch {
+// wholeRecord returns the change to an object that makes it this record, whatever it was.
+func wholeRecord(r shards.Record, count int) patch {
 	made := newRecord(0, count)
-	meta := change["metadata"].(map[string]any) //nolint:forcetypeassert // of encodeRecord
-	meta["labels"] = made.Labels
-	meta["annotations"].(map[string]any)[annotationCount] = made.Annotations[annotationCount] //nolint:forcetypeassert // as above
-	if found.DeletionTimestamp == nil && !slices.Contains(found.Finalizers, finalizerRecord) {
-		meta["finalizers"] = append(slices.Clone(found.Finalizers), finalizerRecord)
+	return patch{
+		"metadata": map[string]any{
+			"resourceVersion": r.Version, "labels": made.Labels, "finalizers": made.Finalizers,
+			"annotations": map[string]any{annotationCount: strconv.Itoa(count), annotationWarm: nil, annotationPromised: nil, annotationReleased: nil},
+		},
+		"spec": map[string]any{"holderIdentity": formatHolder(r.Holder), "leaseTransitions": r.Epoch},
 	}
-	return change
 }
 
 // decodeRecord returns the record in a Lease, and its shard.
