@@ -18,7 +18,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -167,15 +166,15 @@ func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, 
 
 // weigh acquits a suspect, and forgets the crashes of an app, after it has been Ready for long enough. It returns when to reconcile
 // again, or zero if that is not necessary.
-func (r *reconciler) weigh(ctx context.Context, cluster *hubv1.Cluster, s state.CrashRecord, info registry.Status, now time.Time) (time.Duration, error) {
-	c := crashesOf(cluster)
-	readyFor := now.Sub(info.Since)
+func (r *reconciler) weigh(ctx context.Context, cluster *hubv1.Cluster, runs remote, now time.Time) (time.Duration, error) {
+	c, isSuspect := crashesOf(cluster), runs.suspicion.Crashes > 0
+	readyFor := now.Sub(runs.info.Since)
 	switch {
-	case info.State != state.StateReady, s.Crashes == 0 && c.Count == 0:
+	case runs.info.State != state.StateReady, !isSuspect && c.Count == 0:
 		return 0, nil
-	case s.Crashes > 0 && readyFor < provenAfter:
+	case isSuspect && readyFor < provenAfter:
 		return provenAfter - readyFor, nil
-	case s.Crashes > 0:
+	case isSuspect:
 		r.suspects.Acquit(cluster.Name)
 		return time.Millisecond, nil // to post the acquittal to the registry
 	}

@@ -79,7 +79,7 @@ func TestQuarantine_Weigh(t *testing.T) {
 	t.Parallel()
 	r := &reconciler{suspects: noSuspects{}}
 	in := func(s state.CrashRecord, c crashes, stands state.State, ago time.Duration) time.Duration {
-		wait, err := r.weigh(t.Context(), crashed(t, c), s, registry.Status{State: stands, Since: crashedAt.Add(-ago)}, crashedAt)
+		wait, err := r.weigh(t.Context(), crashed(t, c), remote{suspicion: s, info: registry.Status{State: stands, Since: crashedAt.Add(-ago)}}, crashedAt)
 		if err != nil {
 			t.Error(err)
 		}

@@ -164,7 +164,7 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	proven, err := r.weigh(ctx, cluster, runs.suspicion, info, now)
+	proven, err := r.weigh(ctx, cluster, runs, now)
 	again = sooner(sooner(again, proven), sooner(outranked, found.changesIn(now)))
 	return ctrl.Result{RequeueAfter: again}, err
 }

@@ -63,6 +63,8 @@ const (
 // errForeign says that an object with a name of the installation belongs to something else.
 var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica")
 
+const fieldMetadata, fieldVersion = "metadata", "resourceVersion"
+
 // patch is a JSON merge patch. Its nil values remove fields.
 type patch map[string]any
 
@@ -101,8 +103,8 @@ func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
 func wholeRecord(r shards.Record, count int) patch {
 	made := newRecord(0, count)
 	return patch{
-		"metadata": map[string]any{
-			"resourceVersion": r.Version, "labels": made.Labels, "finalizers": made.Finalizers,
+		fieldMetadata: map[string]any{
+			fieldVersion: r.Version, "labels": made.Labels, "finalizers": made.Finalizers,
 			"annotations": map[string]any{annotationCount: strconv.Itoa(count), annotationWarm: nil, annotationPromised: nil, annotationReleased: nil},
 		},
 		"spec": map[string]any{"holderIdentity": formatHolder(r.Holder), "leaseTransitions": r.Epoch},
@@ -154,7 +156,7 @@ func encodeRecord(r shards.Record) (patch, error) {
 		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
 	}
 	return patch{
-		"metadata": map[string]any{"resourceVersion": r.Version, "annotations": map[string]any{
+		fieldMetadata: map[string]any{fieldVersion: r.Version, "annotations": map[string]any{
 			annotationWarm: orNil(formatHolder(r.Warm)), annotationPromised: setOrNil(r.Promised),
 			annotationReleased: orNil(formatHolder(r.Released)),
 		}},
@@ -220,7 +222,7 @@ func encodeLease(l shards.Lease) patch { return encodeOwn(l, patch{}) }
 func encodeOwn(l shards.Lease, annotations patch) patch {
 	annotations[annotationEnded], annotations[annotationLeaving] = orNil(l.Ended), setOrNil(l.Leaving)
 	return patch{
-		"metadata": map[string]any{"resourceVersion": l.Version, "annotations": annotations},
+		fieldMetadata: map[string]any{fieldVersion: l.Version, "annotations": annotations},
 		"spec":     map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
 	}
 }

@@ -176,7 +176,7 @@ func (s *store) getMap(ctx context.Context, name string) (found *corev1.ConfigMa
 
 // putMap creates a ConfigMap, or replaces its data if it has the version in version; errConflict if it has another.
 func (s *store) putMap(ctx context.Context, m *corev1.ConfigMap, version string) (written *corev1.ConfigMap, err error) {
-	data, err := json.Marshal(patch{"metadata": map[string]any{"resourceVersion": version}, "data": m.Data})
+	data, err := json.Marshal(patch{fieldMetadata: map[string]any{fieldVersion: version}, "data": m.Data})
 	if err != nil {
 		return nil, fmt.Errorf("encode the ConfigMap %s: %w", m.Name, err)
 	}
