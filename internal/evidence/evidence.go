@@ -32,10 +32,15 @@ type Place struct {
 
 // OnPurpose returns nil if an object that is being deleted, or has gone, was deleted by itself. last is the object, or its last
 // known state, of a kind. The error wraps ErrNone and names what went away instead; without ErrNone the API server does not tell.
-// It waits for up to two requests, and sends them with ctx.
+// It waits for two requests, and one for each owner, which it sends with ctx.
 func (p Place) OnPurpose(ctx context.Context, kind schema.GroupVersionKind, last client.Object) error {
 	if err := p.isDefined(ctx, kind, last); err != nil {
 		return err
+	}
+	for _, owner := range last.GetOwnerReferences() { // The garbage collector deletes an object with its owner, and so with its kind.
+		if err := p.isDefined(ctx, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), last); err != nil {
+			return err
+		}
 	}
 	namespace := last.GetNamespace()
 	if namespace == "" {
@@ -95,8 +100,11 @@ type Home struct {
 	Objects client.Reader
 }
 
-// maxProven is how many objects a Judge remembers.
-const maxProven = 1000
+// A Judge remembers so many objects, for so long: a hub that is restored has them alive again.
+const (
+	maxProven = 1000
+	provenFor = 10 * time.Minute
+)
 
 // Judge judges the parents of declared deletes. Its methods may be called from any goroutine.
 type Judge struct {
@@ -108,11 +116,11 @@ type Judge struct {
 	Timeout time.Duration
 
 	mu     sync.Mutex // protects proven; held for map operations only
-	proven map[types.UID]struct{}
+	proven map[types.UID]time.Time
 }
 
 // Terminating returns nil if a parent is being deleted on purpose; see Place.OnPurpose for the errors. It reads the parent in the
-// first of the Homes that has it with its UID. A parent that was deleted on purpose stays so, and is judged once.
+// first of the Homes that has it with its UID. A parent that was deleted on purpose stays so, and is judged once in ten minutes.
 func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 	uid := parent.GetUID()
 	if j.isProven(uid) {
@@ -124,6 +132,7 @@ func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
+	var unknown error
 	for _, home := range j.Homes() {
 		now := &metav1.PartialObjectMetadata{}
 		now.SetGroupVersionKind(kind)
@@ -131,8 +140,9 @@ func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 		switch {
 		case IsNotServed(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && now.GetUID() != uid:
 			continue
-		case err != nil:
-			return fmt.Errorf("read the parent: %w", err)
+		case err != nil: // Another Home may have it.
+			unknown = fmt.Errorf("read the parent: %w", err)
+			continue
 		case now.DeletionTimestamp == nil:
 			return fmt.Errorf("%w: it is not being deleted", ErrNone)
 		}
@@ -146,21 +156,24 @@ func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 		j.prove(uid)
 		return nil
 	}
+	if unknown != nil {
+		return unknown
+	}
 	return fmt.Errorf("%w: no API server has it", ErrNone)
 }
 
 func (j *Judge) isProven(uid types.UID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, proven := j.proven[uid]
-	return proven
+	at, proven := j.proven[uid]
+	return proven && time.Since(at) < provenFor
 }
 
 func (j *Judge) prove(uid types.UID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.proven == nil || len(j.proven) >= maxProven {
-		j.proven = map[types.UID]struct{}{}
+		j.proven = map[types.UID]time.Time{}
 	}
-	j.proven[uid] = struct{}{}
+	j.proven[uid] = time.Now()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // pageSize is the number of objects in one page of a list.
@@ -65,6 +66,7 @@ func (c cleaner) deleteCopies(ctx context.Context) error {
 	target, live, namespaces := c.params.Client, c.params.APIReader, []string{metav1.NamespaceAll}
 	if c.rule.From == rules.FromRemote {
 		target, live = c.params.HubClient, c.params.HubClient
+		ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
 		if known := c.rule.HubNamespaces(); len(known) > 0 {
 			namespaces = known
 		}

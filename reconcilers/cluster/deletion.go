@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -80,7 +81,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 }
 
 // heldRetry is how often the removal of a Cluster is tried again that is held.
-const heldRetry = 10 * time.Second
+const heldRetry = 15 * time.Second
 
 // mayRemove reports whether the remote of a Cluster may be removed. A Cluster that went with the definition of its kind has vanished: its
 // app stops without a cleanup step, and the finalizer is removed. A Cluster whose removal is held keeps its app.
@@ -96,7 +97,9 @@ func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (res
 	if err != nil {
 		return result, false, fmt.Errorf("judge the deletion of the Cluster: %w", err)
 	}
-	if cluster.Annotations[hubv1.AnnotationDeregister] == string(cluster.UID) {
+	_, isKnown := r.remotes.Status(registry.ClusterName(cluster.Name))
+	neverRan := cluster.Annotations[hubv1.AnnotationID] == "" && !isKnown
+	if neverRan || cluster.Annotations[hubv1.AnnotationDeregister] == string(cluster.UID) {
 		return result, true, nil
 	}
 	all, err := r.cachedClusters(ctx)
@@ -107,13 +110,31 @@ func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (res
 	if !deletes.IsHeld(held) {
 		return result, held == nil, held
 	}
-	if err := r.takeUp(ctx, cluster); err != nil {
-		return result, false, err
+	return r.keep(ctx, cluster, held)
+}
+
+// keep follows a Cluster whose removal is held, and reports that it is.
+func (r *reconciler) keep(ctx context.Context, cluster *hubv1.Cluster, held error) (result ctrl.Result, may bool, err error) {
+	if err := r.remotes.AllowDeletes(ctx, registry.ClusterName(cluster.Name), cluster.Annotations[hubv1.AnnotationAllowDeletes]); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to allow held deletes")
 	}
 	info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
+	found, err := r.readCredentials(ctx, cluster, info)
+	if err != nil {
+		return result, false, err
+	}
+	runs, err := r.ensure(ctx, cluster, found, RoleRunner)
+	if err != nil {
+		return result, false, err
+	}
+	info = runs.info
 	info.DeletesHeld = state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonLimitExceeded, Message: held.Error()}
+	var refused *deletes.HeldError
+	if errors.As(held, &refused) {
+		info.DeletesHeld.Reason = string(refused.Reason)
+	}
 	again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info))
-	return ctrl.Result{RequeueAfter: sooner(again, heldRetry)}, false, err
+	return ctrl.Result{RequeueAfter: sooner(again, wait.Jitter(heldRetry, 0.5))}, false, err
 }
 
 // release removes the finalizer of a Cluster that is being deleted.

@@ -192,11 +192,11 @@ func (m *reconciler) deregister(ctx context.Context, request registration, clust
 // heldRetry is how often the deletion of a Cluster is tried again that is held, or whose Secret went with its namespace.
 const heldRetry = 30 * time.Second
 
-// mayDelete reports whether the Secret of a Cluster is gone by itself, and the limit of removals admits another one. The Cluster is
-// older than its deletion, and no older than the Secret was.
+// mayDelete reports whether the Secret of a Cluster is gone by itself, and the limit of removals admits another one. How old the Secret
+// was is not known, so that a Namespace that was made again counts as the one that it was in.
 func (m *reconciler) mayDelete(ctx context.Context, request registration, cluster *hubv1.Cluster) (bool, error) {
 	secret := hubcontroller.SecretMetadata()
-	secret.Name, secret.Namespace, secret.CreationTimestamp = request.Secret, m.settings.Namespace, cluster.CreationTimestamp
+	secret.Name, secret.Namespace, secret.CreationTimestamp = request.Secret, m.settings.Namespace, metav1.Now()
 	err := m.place.OnPurpose(ctx, secret.GroupVersionKind(), secret)
 	if errors.Is(err, evidence.ErrNone) {
 		m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteNamespaceGone, request.Secret, err))

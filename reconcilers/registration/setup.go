@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -20,6 +21,9 @@ import (
 
 // Setup adds the controller to the hub's manager. It sends no requests.
 func Setup(p Params) error {
+	if p.Registry == nil {
+		return errors.New("set up the registration controller: Params.Registry is required")
+	}
 	m := &reconciler{
 		Client:   p.Manager.GetClient(),
 		live:     p.Manager.GetAPIReader(),

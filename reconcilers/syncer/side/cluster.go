@@ -4,10 +4,13 @@ package side
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -17,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -47,22 +51,30 @@ func (v *clusterView) Requests(observe Observer) source.TypedSource[reconcile.Re
 	return source.Kind(v.cluster.GetCache(), v.object, h, predicate.Predicate(noted))
 }
 
-// declare adds the tombstone of an object that a watch has reported as deleted. Kinds of custom resources have none: their
-// watch reports each object as deleted, too, when the CustomResourceDefinition is deleted.
+// Declare adds the tombstone of an object that a watch has reported as deleted, if it was deleted by itself: the watch reports each
+// object as deleted, too, when its Namespace or the definition of its kind is deleted.
 func (v *clusterView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
 	kind, err := apiutil.GVKForObject(v.object, v.cluster.GetScheme())
 	if err != nil {
 		return ctx, err
 	}
-	revision, ok := v.seen.revision(key)
-	if !ok || !isBuiltIn(kind.Group) {
+	last, ok := v.seen.of(key)
+	if !ok {
 		return ctx, nil
 	}
-	return deletes.OnPurpose(ctx, deletes.Tombstone(kind.Kind+" "+key.String(), revision)), nil
+	one := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, CreationTimestamp: last.created, DeletionTimestamp: last.deleted,
+		OwnerReferences: last.owners,
+	}}
+	err = evidence.Place{Reader: v.cluster.GetAPIReader(), Mapper: v.cluster.GetRESTMapper()}.OnPurpose(ctx, kind, one)
+	switch {
+	case errors.Is(err, evidence.ErrNone), apierrors.IsForbidden(err):
+		return ctx, nil
+	case err != nil:
+		return ctx, fmt.Errorf("judge the deletion of %s %s: %w", kind.Kind, key, err)
+	}
+	return deletes.OnPurpose(ctx, deletes.Tombstone(kind.Kind+" "+key.String(), last.revision)), nil
 }
-
-// isBuiltIn reports whether a group belongs to Kubernetes itself, so that its kinds do not disappear.
-func isBuiltIn(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
 func requestsFor(keys []types.NamespacedName) []reconcile.Request {
 	all := make([]reconcile.Request, 0, len(keys))
@@ -75,13 +87,21 @@ func requestsFor(keys []types.NamespacedName) []reconcile.Request {
 // maxTombstones bounds the deleted objects that a view remembers. An object that is dropped is deleted without evidence.
 const maxTombstones = 100_000
 
-// tombstones are the objects that a watch has reported as deleted, with their last revisions.
-type tombstones struct {
-	mu  sync.Mutex // protects the map
-	all map[types.NamespacedName]string
+// tombstone is what is known of an object that a watch has reported as deleted.
+type tombstone struct {
+	revision string // the last one
+	created  metav1.Time
+	deleted  *metav1.Time
+	owners   []metav1.OwnerReference
 }
 
-func newTombstones() *tombstones { return &tombstones{all: map[types.NamespacedName]string{}} }
+// tombstones are the tombstones of a view.
+type tombstones struct {
+	mu  sync.Mutex // protects the map
+	all map[types.NamespacedName]tombstone
+}
+
+func newTombstones() *tombstones { return &tombstones{all: map[types.NamespacedName]tombstone{}} }
 
 func (t *tombstones) add(obj client.Object) {
 	t.mu.Lock()
@@ -89,7 +109,9 @@ func (t *tombstones) add(obj client.Object) {
 	if len(t.all) >= maxTombstones {
 		clear(t.all)
 	}
-	t.all[client.ObjectKeyFromObject(obj)] = obj.GetResourceVersion()
+	t.all[client.ObjectKeyFromObject(obj)] = tombstone{
+		obj.GetResourceVersion(), obj.GetCreationTimestamp(), obj.GetDeletionTimestamp(), obj.GetOwnerReferences(),
+	}
 }
 
 func (t *tombstones) forget(obj client.Object) {
@@ -99,13 +121,13 @@ func (t *tombstones) forget(obj client.Object) {
 }
 
 func (t *tombstones) has(obj client.Object) bool {
-	revision, ok := t.revision(client.ObjectKeyFromObject(obj))
-	return ok && revision == obj.GetResourceVersion()
+	known, ok := t.of(client.ObjectKeyFromObject(obj))
+	return ok && known.revision == obj.GetResourceVersion()
 }
 
-func (t *tombstones) revision(key types.NamespacedName) (string, bool) {
+func (t *tombstones) of(key types.NamespacedName) (tombstone, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	revision, ok := t.all[key]
-	return revision, ok
+	known, ok := t.all[key]
+	return known, ok
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,7 +195,8 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 		if !errors.Is(err, evidence.ErrNone) {
 			return transport.Refuse(r, c.held(deletes.NoEvidence, fmt.Errorf("the evidence for the delete does not hold: %w", err)))
 		}
-		note = noteParents
+		note = noteParents + strings.TrimPrefix(err.Error(), evidence.ErrNone.Error()+": ")
+		note = note[:min(len(note), maxNote)]
 	}
 	limits := c.guard.options.Limits(c.key.Module, c.target.Labels)
 	if slices.Contains(limits.Exempt, c.key.Resource) {
@@ -237,8 +239,11 @@ func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
 
 var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
 
-// noteParents is the note of a Hold of deletes whose evidence is none.
-const noteParents = "Their parents go with a definition or Namespace, which finalizers keep until the deletes are allowed"
+// maxNote is the length of a note, which the Store keeps.
+const maxNote = 100
+
+// noteParents begins the note of a Hold of deletes whose evidence is none.
+const noteParents = "Of a parent: "
 
 // check returns why evidence does not hold, or nil. The error wraps evidence.ErrNone if the delete counts like any other.
 func (c *call) check(ctx context.Context, e deletes.Evidence) error {

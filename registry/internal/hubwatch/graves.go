@@ -105,5 +105,6 @@ func (e *entry) remains(last client.Object) client.Object {
 	kept.SetCreationTimestamp(last.GetCreationTimestamp())
 	kept.SetDeletionTimestamp(last.GetDeletionTimestamp())
 	kept.SetLabels(maps.Clone(last.GetLabels()))
+	kept.SetOwnerReferences(last.GetOwnerReferences())
 	return kept
 }

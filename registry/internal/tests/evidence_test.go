@@ -151,4 +151,11 @@ func TestPlace_OnPurpose(t *testing.T) {
 	})
 	expect("an object that is deleted with its definition", stays, false)
 	expect("an object that was deleted before its definition", before, true)
+	owned := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "stays", CreationTimestamp: stays.GetCreationTimestamp(),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "evidence.example.com/v1", Kind: "Parent", Name: "stays"}},
+	}}
+	if err := place.OnPurpose(t.Context(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), owned); !errors.Is(err, evidence.ErrNone) {
+		t.Errorf("an object whose owner goes with its definition: %v", err)
+	}
 }

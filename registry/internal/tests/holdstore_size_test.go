@@ -32,7 +32,7 @@ func longest(i int) ledger.Hold {
 	return ledger.Hold{
 		ID: name(63), Module: name(63), Resource: schema.GroupResource{Group: name(253), Resource: name(63)},
 		Target: state.ClusterName(name(63)), Fleet: true, Cause: name(128), Replica: name(63), Since: time.Now(), Done: 1_000_000, More: 1_000_000, Names: names,
-		Granted: 1_000_000, Used: 1_000_000, Note: strings.Repeat("x", 101),
+		Granted: 1_000_000, Used: 1_000_000, Note: strings.Repeat("x", 100),
 	}
 }
 

@@ -109,6 +109,9 @@ func (d *Deregistration) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := d.announce(ctx); err != nil {
+		return err
+	}
 	if err := d.removeSource(ctx); err != nil {
 		return err
 	}
@@ -153,6 +156,17 @@ func (d *Deregistration) Plan() {
 	t.Text("  delete secret %s/%s", d.Namespace, d.record.secret.Name)
 }
 
+// announce says in the Cluster that a person removes it, so that the limit of the fleet does not hold that.
+func (d *Deregistration) announce(ctx context.Context) error {
+	if d.cluster == nil {
+		return nil
+	}
+	before := d.cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&d.cluster.ObjectMeta, hubv1.AnnotationDeregister, string(d.cluster.UID))
+	err := client.IgnoreNotFound(d.Hub.Patch(ctx, d.cluster, client.MergeFrom(before)))
+	return d.Hub.Explain(wrap("annotate Cluster "+d.Name, err))
+}
+
 // removeSource deletes the Secret that the hub would make the Cluster from again.
 func (d *Deregistration) removeSource(ctx context.Context) error {
 	if d.source == "" {
@@ -168,13 +182,7 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 		return nil
 	}
 	uid := d.cluster.UID
-	before := d.cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&d.cluster.ObjectMeta, hubv1.AnnotationDeregister, string(uid))
-	err := client.IgnoreNotFound(d.Hub.Patch(ctx, d.cluster, client.MergeFrom(before)))
-	if err != nil {
-		return d.Hub.Explain(wrap("annotate Cluster "+d.Name, err))
-	}
-	err = d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
+	err := d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
 		return d.Hub.Explain(wrap("delete Cluster "+d.Name, err))
 	}

@@ -174,8 +174,10 @@ func (r *Registration) RequireRights(ctx context.Context) error {
 func hubRights(namespace string, verbs ...string) []access.Right {
 	all := []access.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
 	for _, verb := range verbs {
-		all = append(all, access.Right{Verb: verb, Resource: "secrets", Namespace: namespace})
-		if verb == verbCreate || verb == verbDelete {
+		if verb != verbPatch {
+			all = append(all, access.Right{Verb: verb, Resource: "secrets", Namespace: namespace})
+		}
+		if verb == verbCreate || verb == verbPatch || verb == verbDelete {
 			all = append(all, access.Right{Verb: verb, Group: hubv1.GroupName, Resource: "clusters"})
 		}
 	}

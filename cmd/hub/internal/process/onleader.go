@@ -26,9 +26,9 @@ func (o Options) registration() fx.Option {
 	if o.leader == nil {
 		return fx.Options(fx.Supply(settings), registration.Module)
 	}
-	return fx.Invoke(func(hub ctrl.Manager) error {
+	return fx.Invoke(func(hub ctrl.Manager, r *registry.Registry) error {
 		return hub.Add(&onLeader{options: o, hub: hub, setUp: func(mgr ctrl.Manager) error {
-			return registration.Setup(registration.Params{Manager: mgr, Heartbeats: o.Registry.Heartbeats, Settings: settings})
+			return registration.Setup(registration.Params{Manager: mgr, Registry: r, Heartbeats: o.Registry.Heartbeats, Settings: settings})
 		}})
 	})
 }

@@ -90,7 +90,10 @@ func (s *site) run(option fx.Option) (end func()) {
 	o.Controller.SkipNameValidation = &skip
 	mgr, err := ctrl.NewManager(s.cluster.Config(), o)
 	must(s.t, err)
-	must(s.t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }), option).Err())
+	remotes, err := registry.New(registry.Options{Hub: mgr.GetConfig(), HubMapper: mgr.GetRESTMapper(), Scheme: scheme})
+	must(s.t, err)
+	s.t.Cleanup(func() { _ = remotes.Shutdown(later(s.t)) })
+	must(s.t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }), fx.Supply(remotes), option).Err())
 	ctx, cancel := context.WithCancel(later(s.t))
 	ended := make(chan struct{})
 	go func() {
@@ -107,14 +110,18 @@ func (s *site) run(option fx.Option) (end func()) {
 	return end
 }
 
-// Without a leader registration works in the hub's own manager.
-func TestOnLeader_Alone(t *testing.T) {
+// Registration works in the hub's own manager without a leader, and in one of its own with one.
+func TestOnLeader_Registers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.options(nil)
-	s.run(fx.Options(fx.Supply(o.Log), o.registration()))
-	s.register(s.name)
-	s.expectRegistered(s.name)
+	for _, leader := range []registry.Leader{nil, stand(t, s.cluster, "registers", patience)} {
+		o := s.options(leader)
+		end := s.run(fx.Options(fx.Supply(o.Log), o.registration()))
+		name := s.name + "-" + rand.String(5)
+		s.register(name)
+		s.expectRegistered(name)
+		end()
+	}
 }
 
 // A manager that ends during a leadership is built again, and the clients of a manager write no longer than its leadership.
