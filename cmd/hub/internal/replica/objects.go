@@ -223,7 +223,7 @@ func encodeOwn(l shards.Lease, annotations patch) patch {
 	annotations[annotationEnded], annotations[annotationLeaving] = orNil(l.Ended), setOrNil(l.Leaving)
 	return patch{
 		fieldMetadata: map[string]any{fieldVersion: l.Version, "annotations": annotations},
-		"spec":     map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
+		"spec":        map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
 	}
 }
 
