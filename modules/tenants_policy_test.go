@@ -58,7 +58,7 @@ func TestTenants_Policy(t *testing.T) {
 	}
 	gomega.NewWithT(t).Eventually(func() error { // The API server enforces a policy after a moment.
 		if err := binding(metav1.NamespaceDefault); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a binding in the namespace default: %v", err)
+			return fmt.Errorf("a binding in the namespace default: %w", err)
 		}
 		return nil
 	}).WithTimeout(time.Minute).Should(gomega.Succeed())

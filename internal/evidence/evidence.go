@@ -46,7 +46,7 @@ func (p Place) OnPurpose(ctx context.Context, kind schema.GroupVersionKind, last
 	if namespace == "" {
 		return nil
 	}
-	return p.outlives(ctx, last, "Namespace", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespace)
+	return p.outlives(ctx, last, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespace)
 }
 
 // isDefined returns nil for the groups of Kubernetes itself. The kinds of every other group need a CustomResourceDefinition.
@@ -62,12 +62,13 @@ func (p Place) isDefined(ctx context.Context, kind schema.GroupVersionKind, last
 		return fmt.Errorf("find the definition of its kind: %w", err)
 	}
 	crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	return p.outlives(ctx, last, crd.Kind, crd, mapping.Resource.GroupResource().String())
+	return p.outlives(ctx, last, crd, mapping.Resource.GroupResource().String())
 }
 
 // outlives returns nil if the owner of an object, whose deletion deletes it, is there, is older, and was not deleted before it. Times
 // have seconds: of the same second is no evidence.
-func (p Place) outlives(ctx context.Context, last client.Object, what string, kind schema.GroupVersionKind, name string) error {
+func (p Place) outlives(ctx context.Context, last client.Object, kind schema.GroupVersionKind, name string) error {
+	what := kind.Kind
 	owner := &metav1.PartialObjectMetadata{}
 	owner.SetGroupVersionKind(kind)
 	err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, owner)

@@ -46,9 +46,9 @@ type Store interface {
 	Save(ctx context.Context, h ledger.Hold) error
 	// Remove removes a Hold. It is no error if there is none.
 	Remove(ctx context.Context, id string) error
-	// Claim records the removal of a Cluster, unless limit others were recorded within a time. It reports whether the removal is
+	// Claim records the removal of a Cluster, unless limit others were recorded within a Window. It reports whether the removal is
 	// recorded, also by an earlier call, and how many others are.
-	Claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error)
+	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
 	// Replace removes a Hold and stores another, if that is not nil, in one write, if the version of the Store is still
 	// this one. It returns the next version; empty if the version has changed.
 	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)

@@ -32,7 +32,7 @@ func (s *slowStore) Load(ctx context.Context) (*holdstore.Content, error) {
 	}
 }
 
-func (*slowStore) Claim(context.Context, types.UID, int, time.Time, time.Duration) (bool, int, error) {
+func (*slowStore) Claim(context.Context, types.UID, int, time.Time) (bool, int, error) {
 	return true, 0, nil
 }
 

@@ -41,7 +41,7 @@ func (g *Guard) AdmitRemoval(ctx context.Context, hub string, r Removal) error {
 	if all.IsHeld(one.key) {
 		limit = 0 // Nothing but what was admitted before.
 	}
-	claimed, others, err := g.options.Store.Claim(ctx, r.UID, limit, g.options.Now(), ledger.Window)
+	claimed, others, err := g.options.Store.Claim(ctx, r.UID, limit, g.options.Now())
 	switch {
 	case err != nil:
 		return one.held(deletes.StoreUnavailable, err)
@@ -62,7 +62,7 @@ func (g *Guard) AdmitRemoval(ctx context.Context, hub string, r Removal) error {
 		}
 		return err
 	}
-	if _, _, err := g.options.Store.Claim(ctx, r.UID, math.MaxInt, g.options.Now(), ledger.Window); err != nil {
+	if _, _, err := g.options.Store.Claim(ctx, r.UID, math.MaxInt, g.options.Now()); err != nil {
 		return one.held(deletes.StoreUnavailable, err)
 	}
 	return nil

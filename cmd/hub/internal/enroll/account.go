@@ -45,7 +45,7 @@ type Account struct {
 // Words of RBAC.
 const (
 	verbGet, verbCreate, verbUpdate, verbPatch, verbDelete = "get", "create", "update", "patch", "delete"
-	clusterRoles, clusterRoleBindings           = "clusterroles", "clusterrolebindings"
+	clusterRoles, clusterRoleBindings                      = "clusterroles", "clusterrolebindings"
 )
 
 // accountName returns the default name of the account for a Cluster.

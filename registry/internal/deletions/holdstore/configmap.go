@@ -167,15 +167,15 @@ func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.
 // annotationRemovals has the UIDs of the Clusters whose removal was admitted, with the times in seconds.
 const annotationRemovals = "clusterfx.dev/removals"
 
-// Claim records the removal of a Cluster, unless as many others were recorded within a time as the limit allows. It reports whether
+// Claim records the removal of a Cluster, unless as many others were recorded within a Window as the limit allows. It reports whether
 // the removal is recorded, also by an earlier call, and how many others are. Of hubs and replicas that share the ConfigMap, one at a
 // time records.
-func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error) {
+func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	backoff := wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 1}
 	err = retry.OnError(backoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
-		claimed, others, err = s.claim(ctx, uid, limit, now, within)
+		claimed, others, err = s.claim(ctx, uid, limit, now)
 		return err
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now tim
 	return claimed, others, nil
 }
 
-func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now time.Time, within time.Duration) (claimed bool, others int, err error) {
+func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
 	missing := s.Client.Get(ctx, s.Key, all)
 	if client.IgnoreNotFound(missing) != nil {
@@ -196,7 +196,7 @@ func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now tim
 			return false, 0, fmt.Errorf("read the annotation that records removals: %w; remove it", err)
 		}
 	}
-	maps.DeleteFunc(removals, func(_ types.UID, at int64) bool { return now.Sub(time.Unix(at, 0)) > within })
+	maps.DeleteFunc(removals, func(_ types.UID, at int64) bool { return now.Sub(time.Unix(at, 0)) > ledger.Window })
 	_, claimed = removals[uid]
 	others = len(removals)
 	if claimed || others >= limit {

@@ -24,7 +24,7 @@ func (Memory) Save(context.Context, ledger.Hold) error { return nil }
 func (Memory) Remove(context.Context, string) error { return nil }
 
 // Claim records nothing: without a store, removals have no limit.
-func (Memory) Claim(context.Context, types.UID, int, time.Time, time.Duration) (claimed bool, others int, err error) {
+func (Memory) Claim(context.Context, types.UID, int, time.Time) (claimed bool, others int, err error) {
 	return true, 0, nil
 }
 
