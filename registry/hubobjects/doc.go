@@ -47,12 +47,10 @@ of a kind whose CustomResourceDefinition is deleted. So Tombstone.Declare asks t
 only if
 
   - it serves the kind, and has no object of that name, or has one with another UID; and
-  - for a kind outside of the API groups of Kubernetes itself, the CustomResourceDefinition exists, is not being deleted, and
-    is no younger than the object: a definition that was deleted and made again is younger.
+  - its Namespace, and for a kind outside of the API groups of Kubernetes itself the CustomResourceDefinition, exist, are no younger
+    than the object, and were not deleted before it; and the definitions of its owners alike (package internal/evidence).
 
-A kind of an aggregated API server has no CustomResourceDefinition, so its deletes are never declared. A module that watches
-kinds with a CustomResourceDefinition adds get for customresourcedefinitions of apiextensions.k8s.io to its HubRules; without
-the permission, Declare returns an error.
+A kind of an aggregated API server has no CustomResourceDefinition, so its deletes are never declared.
 
 While the hub's API server does not respond, the objects are not current: undeclared deletes of the module are held with the
 reason SourceStale, as if an informer of the remote were stale.

@@ -63,8 +63,8 @@ func newRBAC(p Program) *cobra.Command {
 		Long: "Print the roles that this hub needs in its own cluster and in every remote: the permissions of the hub\n" +
 			"itself, and the permissions that its modules declare. Bind them to the hub's ServiceAccount, and to the\n" +
 			"user of the kubeconfigs. The role in the remote is for the modules that select remotes by themselves:\n" +
-			"--modules adds those on request, such as tenants, whose account is cluster-admin of the remote, and --cluster reads\n" +
-			"from the hub what one Cluster runs. Without it no cluster is read.\n\n" +
+			"--modules names others, also those on request, such as tenants, whose account is cluster-admin of the remote, and\n" +
+			"--cluster reads from the hub what one Cluster runs. Without it no cluster is read.\n\n" +
 			"The permissions of a module may follow from its configuration. --config names the configuration file of the hub:\n" +
 			"the roles then have the permissions for all remotes, with and without each override, and the flags in the file\n" +
 			"apply, too. register grants the permissions for one remote.\n\n" +
