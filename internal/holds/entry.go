@@ -38,7 +38,7 @@ type Entry struct {
 	// Deleted is how many objects were deleted before the hold, More how many refused deletes are known.
 	Deleted int `json:"deleted"`
 	More    int `json:"more"`
-	// Names are some of the refused objects, and Note is what an operator has to know besides.
+	// Names are some of the refused objects, and Note is what an operator has to know in addition.
 	Names []string `json:"names,omitempty"`
 	Note  string   `json:"note,omitempty"`
 	// Granted is how many deletes operators have allowed in all, Spent how many of them were sent when the entry was

@@ -34,7 +34,7 @@ const (
 	stepSyncUp          // make the upstream object
 	stepConflict        // report that the name belongs to somebody else
 	stepWait            // wait until the copy has gone
-	stepRenew           // mark the copy of an earlier object anew, or delete it
+	stepRenew           // mark the copy of an earlier object again, or delete it
 	stepDeleteDown      // delete the copy
 	stepDeleteUp        // delete the original
 	stepRelease         // remove the finalizer from the original

@@ -41,7 +41,7 @@ object may be written.
 	upstream       downstream                 step
 	present        absent                     SyncDown
 	present        Ours                       Sync
-	present        Stale (other UID)          the copy is marked anew if its content is right, else deleted and made again
+	present        Stale (other UID)          the copy is marked again if its content is right, else deleted and made again
 	present        Foreign or Copied          NameConflict, unless an Importer adopts the object
 	present        being deleted              wait; with Propagate the original is deleted, too
 	terminating    Ours or Stale              the copy is deleted

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// The copy of an original that is deleted and made again while no process watches is replaced if the content differs, and marked anew
+// The copy of an original that is deleted and made again while no process watches is replaced if the content differs, and marked again
 // with one write if it does not, as in a hub that was restored.
 func TestD4_ARecreatedOriginal(t *testing.T) {
 	t.Parallel()

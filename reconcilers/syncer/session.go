@@ -26,7 +26,7 @@ type Session[T client.Object] struct {
 	facts                facts
 	awaited              time.Duration // for how long to wait for the report why the copy is absent
 	renewing             bool          // the copy is that of an earlier object
-	renewed              bool          // it was marked anew, or deleted
+	renewed              bool          // it was marked again, or deleted
 }
 
 // Key returns the name of the upstream object, and Target the name of its copy.
@@ -96,7 +96,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
 
-// renew marks the copy of an earlier object of the same name anew, with one write, if it has the content that the present object gives:
+// renew marks the copy of an earlier object of the same name again, with one write, if it has the content that the present object gives:
 // the hub was restored, or its objects were made again. Otherwise it deletes the copy.
 func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	s.renewing = true

@@ -43,7 +43,7 @@ type Hold struct {
 	Since, Asked time.Time
 	// Done is how many objects were deleted within a Window before the Hold, More how many refused objects are known.
 	Done, More int
-	// Names are up to ten of the refused objects, sorted. Note is what an operator has to know besides, in words of this program.
+	// Names are up to ten of the refused objects, sorted. Note is what an operator has to know in addition, in words of this program.
 	Names []string
 	Note  string
 	// Granted is how many deletes an operator has allowed, Spent how many of them were sent, and Used how many of them a
