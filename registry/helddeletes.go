@@ -186,7 +186,7 @@ type Removal = deletions.Removal
 // removed within ten minutes; for others it returns an error that wraps deletes.ErrHeld, and the hold is one of the hub. It waits for
 // requests to the hub.
 func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
-	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, hubModule, one)
+	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, one)
 }
 
 // AllowDeletes allows held deletes in a remote, as the value of the annotation clusterfx.dev/allow-deletes of its Cluster

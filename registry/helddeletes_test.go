@@ -238,7 +238,7 @@ func TestDeletes_ParentsOfANamespace(t *testing.T) {
 		}
 	}
 	info, _ := r.Status("one")
-	if !strings.Contains(info.DeletesHeld.Message, "Of a parent: its Namespace ") {
+	if !strings.Contains(info.DeletesHeld.Message, "Of a parent: the Namespace ") {
 		t.Errorf("the condition says %q", info.DeletesHeld.Message)
 	}
 }

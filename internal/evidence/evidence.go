@@ -56,10 +56,10 @@ func (p Place) isDefined(ctx context.Context, kind schema.GroupVersionKind, last
 	}
 	mapping, err := p.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("%w: the API server does not serve its kind", ErrNone)
+		return fmt.Errorf("%w: the API server does not serve the kind %s", ErrNone, kind.GroupKind())
 	}
 	if err != nil {
-		return fmt.Errorf("find the definition of its kind: %w", err)
+		return fmt.Errorf("find the definition of the kind %s: %w", kind.GroupKind(), err)
 	}
 	crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	return p.outlives(ctx, last, crd, mapping.Resource.GroupResource().String())
@@ -75,15 +75,15 @@ func (p Place) outlives(ctx context.Context, last client.Object, kind schema.Gro
 	created, deleted := last.GetCreationTimestamp(), last.GetDeletionTimestamp()
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: its %s %s is gone", ErrNone, what, name)
+		return fmt.Errorf("%w: the %s %s is gone", ErrNone, what, name)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the hub may not see whether its %[1]s %[2]s is being deleted, grant get on it: %[3]w", what, name, err)
+		return fmt.Errorf("the hub may not see whether the %[1]s %[2]s is being deleted, grant get on it: %[3]w", what, name, err)
 	case err != nil:
-		return fmt.Errorf("read its %s %s: %w", what, name, err)
+		return fmt.Errorf("read the %s %s: %w", what, name, err)
 	case created.Before(&owner.CreationTimestamp):
-		return fmt.Errorf("%w: its %s %s was made again after it", ErrNone, what, name)
+		return fmt.Errorf("%w: the %s %s is younger than it", ErrNone, what, name)
 	case owner.DeletionTimestamp != nil && (deleted == nil || !deleted.Before(owner.DeletionTimestamp)):
-		return fmt.Errorf("%w: its %s %s is being deleted", ErrNone, what, name)
+		return fmt.Errorf("%w: the %s %s is being deleted", ErrNone, what, name)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func IsNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Home is a Place with a reader of its objects, which may act as somebody else.
+// Home is a Place with a reader of its objects, which may act as another user.
 type Home struct {
 	Place
 	// Objects reads objects from the API server, never from a cache.

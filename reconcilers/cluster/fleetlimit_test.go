@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,7 +93,8 @@ func (c *crowd) expectHeld(want int) {
 		all, _ := c.left()
 		held := 0
 		for i := range all {
-			if meta.IsStatusConditionTrue(all[i].Status.Conditions, hubv1.ConditionDeletesHeld) {
+			shown := meta.FindStatusCondition(all[i].Status.Conditions, hubv1.ConditionDeletesHeld)
+			if shown != nil && strings.Contains(shown.Message, "Their apps run until the removal is allowed") {
 				held++
 			}
 		}

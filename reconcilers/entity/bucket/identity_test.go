@@ -155,7 +155,7 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 	}
 }
 
-// The identity is saved before anybody hears of an entity, and at an orderly end: a secondary is never made of a bucket that the next
+// The identity is saved before an entity is announced, and at an orderly end: a secondary is never made of a bucket that the next
 // process does not recognize. Nothing is saved without the lease.
 func TestBucket_SavesTheIdentity(t *testing.T) {
 	t.Parallel()

@@ -31,8 +31,8 @@ func clusters() schema.GroupResource {
 
 // AdmitRemoval returns nil if a Cluster may be removed, or a *deletes.HeldError. The Store counts the removals, so the limit is that
 // of all processes together, also after a restart. A removal that was admitted stays so for a Window.
-func (g *Guard) AdmitRemoval(ctx context.Context, hub string, r Removal) error {
-	one := call{guard: g, key: ledger.Key{Module: hub, Resource: clusters()}}
+func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
+	one := call{guard: g, key: ledger.Key{Module: g.options.Module(ctx), Resource: clusters()}}
 	all, err := one.know(ctx)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func takeCrash(path string) (c cluster.Crash, err error) {
 }
 
 // convictLast records in its Cluster with which app the last process ended, if that has written it. A hub that cannot find out starts
-// all the same.
+// anyway.
 func convictLast(ctx context.Context, o Options, scheme *runtime.Scheme) {
 	if o.CrashFile == "" {
 		return

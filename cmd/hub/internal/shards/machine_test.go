@@ -281,7 +281,7 @@ func TestMachine_Assignable(t *testing.T) {
 	}
 }
 
-// The holder of a shard, and nobody else, writes a damaged record again while its Lease is fresh, also one that it drains.
+// Only the holder of a shard writes a damaged record again, while its Lease is fresh, also one that it drains.
 func TestMachine_Repair(t *testing.T) {
 	t.Parallel()
 	m := claimed()

@@ -69,11 +69,11 @@ type HeldError struct {
 	Hold Hold
 }
 
-// Error names the Hold and what ends it. The text stays the same during the Hold, because reconcilers write it into the
+// Error names the Hold, and its Note or what ends it. The text stays the same during the Hold, because reconcilers write it into the
 // conditions of their objects.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("deletes are held (%s): %s; the hold ends when the module asks for none of them for %s",
-		e.Hold.ID, e.Hold.done(), Window)
+	end := fmt.Sprintf("the hold ends when the module asks for none of them for %s", Window)
+	return fmt.Sprintf("deletes are held (%s): %s; %s", e.Hold.ID, e.Hold.done(), cmp.Or(e.Hold.Note, end))
 }
 
 // Ledger counts the deletes and creates of modules and keeps their Holds. All methods may be called from any goroutine and
