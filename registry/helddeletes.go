@@ -68,6 +68,10 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			}
 			return ""
 		},
+		Silent: func(target ClusterName) bool {
+			a, err := r.actor(target)
+			return err == nil && a.Current().Status.State != state.StateReady
+		},
 		Limits: func(module string, labels map[string]string) deletes.Limits {
 			if known := modules.Find(module); known != nil {
 				return known.DeleteLimits(labels)

@@ -259,12 +259,20 @@ func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) err
 
 // deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
-	ctx = deletes.OnPurpose(ctx, c.tombstone(entry.Key, entry.Marker()))
-	return c.collect(ctx, s, true, func(life bucket.Life) bool { return !entry.Includes(life) })
+	ctx, isProven, err := c.declare(ctx, entry.Key, entry.Marker())
+	if err != nil {
+		return true, err
+	}
+	return c.collect(ctx, s, isProven, func(life bucket.Life) bool { return !entry.Includes(life) })
 }
 
-func (c *Controller[T]) tombstone(key string, marker bucket.Life) deletes.Evidence {
-	return deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), marker.String())
+// declare returns a context with the evidence of a marker, and true, if somebody has written it; otherwise ctx, whose deletes count.
+func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker) (context.Context, bool, error) {
+	isProven, err := c.store.bucket.Proves(ctx, m)
+	if err != nil || !isProven {
+		return ctx, false, err
+	}
+	return deletes.OnPurpose(ctx, deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), m.String())), true, nil
 }
 
 // collect deletes the secondaries whose lives f selects, and reports whether any objects are left. hasEvidence says that there is a
@@ -288,8 +296,12 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key}, 0)
 	marker, isMarked := c.store.bucket.Marker(key)
 	if isMarked {
-		proven := func(life bucket.Life) bool { return life.Revision <= marker.Revision }
-		if left, err := c.collect(deletes.OnPurpose(ctx, c.tombstone(key, marker)), s, true, proven); err != nil || left {
+		declared, isProven, err := c.declare(ctx, key, marker)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		proven := func(life bucket.Life) bool { return isProven && life.Revision <= marker.Revision }
+		if left, err := c.collect(declared, s, true, proven); err != nil || left {
 			return reconcile.Result{RequeueAfter: going}, err
 		}
 	}

@@ -96,6 +96,31 @@ func TestGone_SavesTheIdentity(t *testing.T) {
 	})
 }
 
+// A purge is evidence. The marker of a value that is too old is none: all values are, once somebody gives the bucket an age.
+func TestGone_Expired(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.put(t, "a.x", value("1"))
+	s.wait(t, "a.x", "1")
+	entitytest.Must(t, s.kv.Purge(t.Context(), "a.x"))
+	s.waitGone(t, "a.x")
+	if !s.declared.Load() {
+		t.Error("the delete after a purge has no evidence")
+	}
+	s.put(t, "a.y", value("1"))
+	s.wait(t, "a.y", "1")
+	stream, err := s.js.Stream(t.Context(), "KV_orders")
+	entitytest.Must(t, err)
+	c := stream.CachedInfo().Config
+	c.MaxAge, c.Duplicates, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = time.Second, time.Second, true, time.Hour
+	_, err = s.js.UpdateStream(t.Context(), c)
+	entitytest.Must(t, err)
+	s.waitGone(t, "a.y")
+	if m, ok := s.orders.Marker("a.y"); !ok || s.declared.Load() {
+		t.Errorf("the delete after an expiry has evidence, or the bucket no marker: %v, %t", m, ok)
+	}
+}
+
 // What a live order no longer wants is deleted because of that order.
 func TestSecondaries_Cause(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,7 @@ type stage struct {
 	stop       func()
 	owned      atomic.Int64 // how many secondaries the last delete was declared to be one of
 	cause      atomic.Value // of the last delete
+	declared   atomic.Bool  // whether the last delete had evidence
 	applied    atomic.Int64
 	resync     time.Duration
 	failures   atomic.Int64 // how many reconciles shall fail
@@ -84,11 +85,14 @@ type recording struct {
 	client.Client
 	owned, applied *atomic.Int64
 	cause          *atomic.Value
+	declared       *atomic.Bool
 }
 
 func (r recording) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	r.owned.Store(int64(deletes.OwnedIn(ctx)))
 	r.cause.Store(deletes.CauseIn(ctx))
+	_, declared := deletes.EvidenceOf(ctx)
+	r.declared.Store(declared)
 	return r.Client.Delete(ctx, obj, opts...)
 }
 
@@ -143,7 +147,7 @@ func (s *stage) process(t *testing.T) {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
 			made, err := client.New(c, o)
-			return recording{Client: made, owned: &s.owned, applied: &s.applied, cause: &s.cause}, err
+			return recording{Client: made, owned: &s.owned, applied: &s.applied, cause: &s.cause, declared: &s.declared}, err
 		},
 	})
 	entitytest.Must(t, err)

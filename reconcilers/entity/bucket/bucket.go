@@ -174,13 +174,12 @@ func (b *Bucket) Len() int {
 	return len(b.held.entries)
 }
 
-// Marker returns the marker of a key that was deleted or purged, or that has expired with a marker. It is evidence for the deletes
-// that follow.
-func (b *Bucket) Marker(key string) (Life, bool) {
+// Marker returns the marker of a key that was deleted or purged, or that has expired with a marker.
+func (b *Bucket) Marker(key string) (Marker, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, exists := b.held.entries[key]; exists {
-		return Life{}, false
+		return Marker{}, false
 	}
 	m, ok := b.held.markers[key]
 	return m, ok

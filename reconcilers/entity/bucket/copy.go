@@ -12,10 +12,10 @@ import (
 type held struct {
 	entries map[string]Entry
 	// markers has the last marker of each key, as long as the stream has it, and for keepsMarkers after that.
-	markers map[string]Life
+	markers map[string]Marker
 }
 
-func newHeld() held { return held{entries: map[string]Entry{}, markers: map[string]Life{}} }
+func newHeld() held { return held{entries: map[string]Entry{}, markers: map[string]Marker{}} }
 
 // record is a message of the stream.
 type record struct {
@@ -37,7 +37,7 @@ func (h *held) apply(r record) bool {
 	at := Life{Revision: r.revision, Time: r.created}
 	if r.op != Put {
 		delete(h.entries, r.key)
-		h.markers[r.key] = at
+		h.markers[r.key] = Marker{at, r.op == Purged}
 		return true
 	}
 	e := Entry{Key: r.key, Value: r.value, Revision: r.revision, Created: r.created, Life: at, marker: h.markers[r.key]}

@@ -11,12 +11,14 @@ import (
 
 func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
 
+func marker(revision Revision, at time.Time) Marker { return Marker{Life: life(revision, at)} }
+
 // The first list reports the markers of keys that were deleted before, once.
 func TestReplace_ReportsMarkers(t *testing.T) {
 	t.Parallel()
 	list := newHeld()
-	list.markers["a"] = life(3, time.Now())
-	list.markers["b"] = life(1, time.Now())
+	list.markers["a"] = marker(3, time.Now())
+	list.markers["b"] = marker(1, time.Now())
 	list.entries["b"] = Entry{Key: "b", Revision: 2, Created: time.Now()}
 	h := newHeld()
 	want := []Change{{Key: "b", Operation: Put, Revision: 2, Listed: true}, {Key: "a", Operation: Deleted, Revision: 3, Listed: true}}
@@ -35,7 +37,7 @@ func TestReplace_ReportsMarkers(t *testing.T) {
 func TestInherit_ForgetsMarkers(t *testing.T) {
 	t.Parallel()
 	h := newHeld()
-	h.markers["new"], h.markers["old"] = life(1, time.Now().Add(-time.Hour)), life(2, time.Now().Add(-25*time.Hour))
+	h.markers["new"], h.markers["old"] = marker(1, time.Now().Add(-time.Hour)), marker(2, time.Now().Add(-25*time.Hour))
 	h.replace(newHeld(), false)
 	if _, ok := h.markers["new"]; !ok || len(h.markers) != 1 {
 		t.Errorf("got %v, want the new marker only", h.markers)
@@ -46,7 +48,7 @@ func TestInherit_ForgetsMarkers(t *testing.T) {
 func TestIncludes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	e := Entry{Key: "a", Life: life(8, now.Add(-time.Minute)), marker: life(7, now)}
+	e := Entry{Key: "a", Life: life(8, now.Add(-time.Minute)), marker: marker(7, now)}
 	for l, want := range map[Life]bool{
 		e.Life:                       true,
 		life(9, now.Add(time.Hour)):  true,

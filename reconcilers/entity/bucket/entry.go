@@ -45,7 +45,14 @@ type Entry struct {
 	// Life is the first value in the life of the key that this process knows of.
 	Life Life
 	// marker is the last marker that is known, before the life began.
-	marker Life
+	marker Marker
+}
+
+// Marker is where the life of a key ended: it was deleted or purged, or its value has expired. The zero Marker is none.
+type Marker struct {
+	Life
+	// purged says that the stream may have written it, which marks an expiry like a purge.
+	purged bool
 }
 
 // Includes reports whether a Life, of the mark of a secondary, may be that of the entry: no marker of a later revision is known. A Life
@@ -54,8 +61,8 @@ func (e Entry) Includes(l Life) bool {
 	return l == e.Life || l.Revision > e.marker.Revision
 }
 
-// Marker returns the last marker that is known before the life of the entry. The zero Life means that there is none.
-func (e Entry) Marker() Life { return e.marker }
+// Marker returns the last marker that is known before the life of the entry.
+func (e Entry) Marker() Marker { return e.marker }
 
 // Operation says how a key has changed.
 type Operation uint8
@@ -66,7 +73,7 @@ const (
 	Put Operation = iota
 	// Deleted means that a marker of a delete was seen.
 	Deleted
-	// Purged means that a marker of a purge was seen, or of a value that has expired in a bucket with LimitMarkerTTL.
+	// Purged means that a marker of a purge was seen, or of a value that has expired in a bucket with LimitMarkerTTL; see Proves.
 	Purged
 	// Missing means that a list lacks the key, and that no marker was seen.
 	Missing

@@ -75,6 +75,32 @@ func (b *Bucket) Check(ctx context.Context, l Life) error {
 	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
 }
 
+// Proves reports whether somebody has written a marker. The stream also writes markers, of values that are too old: that is no evidence
+// for the deletes that follow, since a bucket with another age loses all its values at once. It may wait for a request.
+func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
+	if !m.purged {
+		return true, nil
+	}
+	js, err := b.options.JetStream()
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := js.Stream(ctx, streamOf(b.options.Name))
+	if err != nil {
+		return false, fmt.Errorf("read the stream of bucket %s: %w", b.options.Name, err)
+	}
+	found, err := stream.GetMsg(ctx, uint64(m.Revision))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read revision %d of bucket %s: %w", m.Revision, b.options.Name, err)
+	}
+	return found.Header.Get(jetstream.MarkerReasonHeader) == "", nil
+}
+
 // Anchor remembers the identity of a bucket outside of NATS, beyond the life of the process.
 type Anchor interface {
 	// Load returns the identity that was saved last, and false if there is none.

@@ -150,7 +150,7 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 	s.server.Restart()
 	s.wait(t, "a.x", "1")
 	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
-	if e := s.wait(t, "a.x", "2"); s.bucket.Health().Changed || e.Marker() != (bucket.Life{}) {
+	if e := s.wait(t, "a.x", "2"); s.bucket.Health().Changed || e.Marker() != (bucket.Marker{}) {
 		t.Errorf("the accepted bucket has the marker of before: %v, %+v", e.Marker(), s.bucket.Health())
 	}
 }

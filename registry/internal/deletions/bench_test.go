@@ -39,6 +39,7 @@ func newGuard(limits deletes.Limits) *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   holdstore.Memory{},
 		Module:  func(context.Context) string { return "bench" },
+		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },
 		Limits:  func(string, map[string]string) deletes.Limits { return limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},

@@ -70,6 +70,8 @@ type Options struct {
 	// Blind returns the kind of an informer of that module, in the App on whose behalf the context acts, that has no
 	// current objects; empty if there is none.
 	Blind func(context.Context) string
+	// Silent reports whether the app of a target does not run, so that no module asks for deletes there. It must return at once.
+	Silent func(target state.ClusterName) bool
 	// Limits returns the limits of a module in a target with these labels.
 	Limits func(module string, labels map[string]string) deletes.Limits
 	// Counted is called for each delete that was sent and not refused, with its evidence, or "".

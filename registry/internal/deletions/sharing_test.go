@@ -113,6 +113,7 @@ type process struct {
 	name    string
 	changes map[state.ClusterName]int
 	sent    int
+	silent  state.ClusterName // whose app does not run
 }
 
 // start starts a process: it reads the Store as Run does. The process without a name has all targets, as in leader mode.
@@ -123,6 +124,7 @@ func (h *sharedHub) start(name string) *process {
 		Store:   h.store,
 		Module:  func(context.Context) string { return "pruner" },
 		Blind:   func(context.Context) string { return "" },
+		Silent:  func(target state.ClusterName) bool { return target == p.silent },
 		Limits:  func(string, map[string]string) deletes.Limits { return h.limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
@@ -219,6 +221,30 @@ func (p *process) ids() (ids []string) {
 		ids = append(ids, h.ID)
 	}
 	return ids
+}
+
+// A hold stays while the app of its target does not run, as that of a paused Cluster: nobody asks for the deletes there. It ends a Window
+// after the app runs again.
+func TestSharing_HoldOfASilentTarget(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	p := h.start("")
+	id := p.exceed(edge, 2)
+	p.silent = edge
+	for range 3 {
+		p.upkeep()
+		h.pass(ledger.Window - time.Second)
+	}
+	p.silent = ""
+	p.upkeep()
+	if fmt.Sprint(p.ids()) != fmt.Sprint([]string{id}) {
+		t.Fatalf("the holds are %v, want %s: it ended while the app did not run", p.ids(), id)
+	}
+	h.pass(ledger.Window)
+	p.upkeep()
+	if len(p.ids()) > 0 {
+		t.Errorf("the holds are %v, want none", p.ids())
+	}
 }
 
 // A hold is in force in the second process before its first delete in the target. The first process neither changes nor removes

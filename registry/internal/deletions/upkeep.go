@@ -112,6 +112,11 @@ func (g *Guard) readFirst(ctx context.Context) error {
 func (g *Guard) keepUp(ctx context.Context) error {
 	g.leave()
 	all := g.known()
+	for _, h := range all.Holds() {
+		if !h.Fleet && h.Target != "" && g.options.Silent(h.Target) {
+			all.Await(h.ID, g.options.Now())
+		}
+	}
 	g.ended(all.Expire(g.options.Now()))
 	isLost := func(string) bool { return false }
 	var bad, failed error

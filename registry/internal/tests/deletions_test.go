@@ -49,6 +49,7 @@ func newGuard() *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   holdstore.Memory{},
 		Module:  func(context.Context) string { return "pruner" },
+		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },
 		Limits:  func(string, map[string]string) deletes.Limits { return deletes.Limits{} },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},

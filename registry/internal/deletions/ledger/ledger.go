@@ -305,6 +305,15 @@ func (l *Ledger) Allow(id string, objects int) (changed *Hold) {
 	return &after
 }
 
+// Await keeps a Hold in force for another Window, because the module cannot ask: its app does not run.
+func (l *Ledger) Await(id string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.holds[id]; h != nil {
+		h.Asked = now
+	}
+}
+
 // Expire ends the Holds whose module has asked for no held delete within a Window, and returns them. It also forgets what
 // is no longer counted.
 func (l *Ledger) Expire(now time.Time) (ended []Hold) {
