@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -99,7 +100,9 @@ func (b *budget) newInformerOf(filtered string) func(
 	return func(
 		lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
-		return b.add(&Informer{budget: b, kind: kindOf(b.options.Scheme, obj), typeName: typeOf(obj) + filtered}, lw, obj, resync, indexers)
+		gvk, _ := apiutil.GVKForObject(obj, b.options.Scheme) // A kind that is not known has no fields that an API server allocates.
+		s := &Informer{budget: b, gvk: gvk, kind: kindOf(b.options.Scheme, obj), typeName: typeOf(obj) + filtered}
+		return b.add(s, lw, obj, resync, indexers)
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/internal/allocated"
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
@@ -30,10 +31,12 @@ import (
 // Informer is an informer that measures the objects in its store, and observes its lists and watches (see freshness).
 //
 // Its transform receives every object once, when the object arrives, also if the whole list enters the store later. The
-// transform counts the object and removes its managedFields.
+// transform counts the object and removes its managedFields: they are a third of an object, and readers of a cache use no more of them
+// than package allocated keeps.
 type Informer struct {
 	*informer.Informer
 	budget   *budget
+	gvk      schema.GroupVersionKind
 	kind     string
 	typeName string                   // as client-go writes it
 	inner    toolscache.TransformFunc // the transform of the cache; may be nil
@@ -59,7 +62,9 @@ func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
 
 // receive is the transform of the informer: it is called with every object on its way into the store.
 func (i *Informer) receive(obj any) (any, error) {
-	stripManagedFields(obj)
+	if o, ok := obj.(metav1.Object); ok {
+		allocated.Reduce(i.gvk, o)
+	}
 	if i.inner != nil {
 		var err error
 		if obj, err = i.transform(obj); err != nil {
@@ -218,18 +223,6 @@ func (i *Informer) sizeOfStored(all []any) (bytes int64) {
 		bytes += meter.Sizeof(decoded[:sample]...) * int64(len(decoded)) / int64(sample) // a store lists in random order
 	}
 	return bytes
-}
-
-// stripManagedFields removes the managedFields of an object. They are a third of an object, and readers of a cache do
-// not use them.
-func stripManagedFields(obj any) {
-	switch o := obj.(type) {
-	case *unstructured.Unstructured:
-		metadata, _ := o.Object["metadata"].(map[string]any)
-		delete(metadata, "managedFields")
-	case metav1.Object:
-		o.SetManagedFields(nil)
-	}
 }
 
 // Users returns the modules that use the informer.
