@@ -4,6 +4,7 @@ package modules_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // theRule returns the rule of a configuration.
@@ -94,10 +96,26 @@ func TestRule_Template(t *testing.T) {
 	}
 }
 
-// Labels and annotations that controllers trust are not copied, and nothing that belongs to one API server.
+// Labels and annotations of a remote that controllers of Kubernetes trust are not copied into the hub, but those of the hub into a
+// remote, and nothing that belongs to one API server.
 func TestRule_Translator(t *testing.T) {
 	t.Parallel()
-	r := theRule(t, "to: {names: Translated, namespace: target}")
+	for from, own := range map[rules.From]map[string]string{
+		rules.FromHub: {
+			"kubernetes.io/x": "4", "node.k8s.io/y": "5", "k8s.io/z": "6", "sync.clusterfx.dev/managed-by": "hub-a-e3b0c442",
+		},
+		rules.FromRemote: {"sync.clusterfx.dev/managed-by": "a-9c907ad83e0ab4103bf8"},
+	} {
+		t.Run(string(from), func(t *testing.T) {
+			t.Parallel()
+			expectTranslated(t, theRule(t, "from: "+string(from), "to: {names: Translated, namespace: target}"), own)
+		})
+	}
+}
+
+// expectTranslated checks the copy of a rule, whose labels are the common ones and its own.
+func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
+	t.Helper()
 	up := configMap("source", "x", nil)
 	up.SetLabels(map[string]string{
 		"app": "1", "example.com/app": "2", "app.kubernetes.io/name": "3", "kubernetes.io/x": "4", "node.k8s.io/y": "5", "k8s.io/z": "6",
@@ -113,14 +131,14 @@ func TestRule_Translator(t *testing.T) {
 	down := translator.Metadata(up, to)
 	labels := down.GetLabels()
 	delete(labels, "sync.clusterfx.dev/namespace")
-	want := map[string]string{
-		"app": "1", "example.com/app": "2", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "hub-a-e3b0c442",
-	}
+	want := map[string]string{"app": "1", "example.com/app": "2", "app.kubernetes.io/name": "3", "notclusterfx.dev/c": "9"}
+	maps.Copy(want, own)
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Error(diff)
 	}
 	notes := down.GetAnnotations()
-	if notes["note"] != "1" || notes["rbac.authorization.kubernetes.io/autoupdate"] != "" {
+	_, isTrusted := notes["rbac.authorization.kubernetes.io/autoupdate"]
+	if notes["note"] != "1" || isTrusted != (r.From == rules.FromHub) {
 		t.Errorf("got %v", notes)
 	}
 	if len(down.GetOwnerReferences())+len(down.GetFinalizers()) > 0 || to.Namespace != "target" {
@@ -129,11 +147,11 @@ func TestRule_Translator(t *testing.T) {
 	if up, ok := translator.ToUpstream(down); !ok || up.Name != "x" {
 		t.Errorf("the copy is not recognized: %v", up)
 	}
-	if !rules.IsCopy(down) || r.Selector("a", nil).Selects(down) {
+	if !translate.IsCopy(down) || r.Selector("a", nil).Selects(down) {
 		t.Error("a copy would be copied again")
 	}
 	down.SetName("y")
-	if rules.IsCopy(down) {
+	if translate.IsCopy(down) {
 		t.Error("an object with the marks of another one counts as a copy")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -76,7 +77,7 @@ func (c cleaner) deleteCopies(ctx context.Context) error {
 	for _, namespace := range namespaces {
 		in := []client.ListOption{copies, client.InNamespace(namespace)}
 		all = append(all, c.each(ctx, live, in, func(one *metav1.PartialObjectMetadata) error {
-			if !rules.IsCopy(one) {
+			if !translate.IsCopy(one) {
 				return nil
 			}
 			return client.IgnoreNotFound(target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))

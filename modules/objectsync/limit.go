@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
@@ -177,7 +178,7 @@ func (l *limit) count(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if rules.IsCopy(one) {
+		if translate.IsCopy(one) {
 			sizes[types.NamespacedName{Namespace: one.GetNamespace(), Name: one.GetName()}] = size
 			total += size
 		}

@@ -56,7 +56,7 @@ func TestFromHub(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
 	original := &corev1.Secret{ObjectMeta: meta("default", "pull", map[string]string{"sync": "everywhere"}), Data: map[string][]byte{"k": []byte("1")}}
-	original.Annotations = map[string]string{"clusterfx.dev/observe": "true", "node.kubernetes.io/x": "y", "example.com/kept": "z"}
+	original.Annotations = map[string]string{"clusterfx.dev/observe": "true", "deployment.kubernetes.io/x": "y", "example.com/kept": "z"}
 	hub.Create(original)
 	hub.Create(&corev1.Secret{ObjectMeta: meta("default", "other", nil)})
 	has := func(value string) {
@@ -67,7 +67,7 @@ func TestFromHub(t *testing.T) {
 				switch {
 				case string(found.Data["k"]) != value:
 					return errors.New("the copy has another value")
-				case found.Annotations["clusterfx.dev/observe"] != "", found.Annotations["node.kubernetes.io/x"] != "":
+				case found.Annotations["clusterfx.dev/observe"] != "", found.Annotations["deployment.kubernetes.io/x"] != "":
 					return errors.New("the copy has a reserved annotation")
 				case found.Annotations["example.com/kept"] != "z":
 					return errors.New("the copy lacks an annotation")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,8 +36,9 @@ type object = *unstructured.Unstructured
 
 // SetUp adds the pairs of all rules to the app of a remote.
 func SetUp(p Params) error {
+	limiter := syncer.NewStatusLimiter()
 	for _, r := range p.Config.Complete() {
-		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name)}
+		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name), statuses: limiter}
 		err := one.setUp()
 		if errors.Is(err, rules.ErrNamespace) { // The other rules work for this cluster.
 			p.Logger.Error(err, "Failed to set up a rule for this cluster", "rule", r.Name)
@@ -59,6 +61,8 @@ type ruleInApp struct {
 	cluster string
 	patcher *rules.Patcher
 	limit   *limit // nil for a rule from the hub
+	// statuses limits the writes of status of all rules.
+	statuses *rate.Limiter
 	// namespaces are the Namespaces of the hub, and originals its objects, for a rule from the hub that selects namespaces.
 	namespaces, originals *hubobjects.Objects
 }
@@ -74,7 +78,7 @@ func (r *ruleInApp) setUp() (err error) {
 	options := syncer.PairOptions{
 		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(placeOf(p)), OneToOne: r.IsOneToOne(),
 		Upstream: syncer.OfHub(p.Remote, r.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
-		Quote: r.quoteFor(), Metrics: p.Metrics,
+		Quote: r.quoteFor(), Metrics: p.Metrics, StatusLimiter: r.statuses,
 	}
 	if r.From == rules.FromRemote {
 		options.Upstream, options.Downstream = options.Downstream, options.Upstream

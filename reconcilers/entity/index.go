@@ -116,6 +116,7 @@ type objects struct {
 	marks Marks
 	// reader reads from a cache.
 	reader reader
+	left   leftovers
 }
 
 // reader is the part of client.Reader that objects of the hub have.

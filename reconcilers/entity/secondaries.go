@@ -95,7 +95,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if !exists {
 		u.SetResourceVersion(object.OnlyNew)
 	} else {
-		same, err := isContained(found, u)
+		same, err := s.isAsDesired(found, u)
 		if err != nil || same {
 			return err
 		}
@@ -103,11 +103,18 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 		u.SetUID(found.GetUID())
 		u.SetResourceVersion(found.GetResourceVersion())
 	}
-	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(s.manager), client.ForceOwnership)
+	answer := u.DeepCopy()
+	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(s.manager), client.ForceOwnership)
 	if err != nil {
 		return s.refused(ctx, obj, exists, err)
 	}
-	s.event(u, told)
+	unstructured.RemoveNestedField(u.Object, "metadata", "uid")
+	unstructured.RemoveNestedField(u.Object, "metadata", "resourceVersion")
+	s.ofKind(kind).left.sent(client.ObjectKeyFromObject(obj), u.Object, answer.GetResourceVersion())
+	if exists && answer.GetResourceVersion() == found.GetResourceVersion() {
+		return nil
+	}
+	s.event(answer, told)
 	return nil
 }
 
@@ -118,7 +125,7 @@ func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (
 		return nil, err
 	}
 	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
-	fieldset.Prune(fields)
+	fieldset.Prune(fields, s.client.Scheme().Recognizes(kind))
 	u := &unstructured.Unstructured{Object: fields}
 	notes := u.GetAnnotations()
 	notes[s.marks.Prefix+"/fields"] = fieldset.Hash(fields) // A field that is no longer applied changes it.
@@ -126,20 +133,26 @@ func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (
 	return u, nil
 }
 
-// isContained reports whether an object has all desired fields. The object may be that of the cache.
-func isContained(found client.Object, desired *unstructured.Unstructured) (bool, error) {
+// isAsDesired reports whether an object has all desired fields, and no others that apply would remove. The object may be that of the
+// cache.
+func (s *Secondaries) isAsDesired(found client.Object, desired *unstructured.Unstructured) (bool, error) {
+	var actual map[string]any
 	if u, ok := found.(*unstructured.Unstructured); ok {
-		_, ok := fieldset.Contains(u.Object, desired.Object)
-		return ok, nil
+		actual = u.Object
+	} else {
+		found.GetObjectKind().SetGroupVersionKind(desired.GroupVersionKind()) // The cache may have none.
+		found.SetManagedFields(nil)                                           // To convert them takes longer than all other fields. The cache keeps its own.
+		var err error
+		if actual, err = object.Fields(found); err != nil {
+			return false, err
+		}
 	}
-	found.GetObjectKind().SetGroupVersionKind(desired.GroupVersionKind()) // The cache may have none.
-	found.SetManagedFields(nil)                                           // To convert them takes longer than all other fields. The cache keeps its own.
-	actual, err := object.Fields(found)
-	if err != nil {
-		return false, err
+	if _, ok := fieldset.Contains(actual, desired.Object); !ok {
+		return false, nil
 	}
-	_, ok := fieldset.Contains(actual, desired.Object)
-	return ok, nil
+	more := fieldset.More(actual, desired.Object)
+	left := &s.ofKind(desired.GroupVersionKind()).left
+	return left.has(client.ObjectKeyFromObject(found), desired.Object, more, found.GetResourceVersion()), nil
 }
 
 // refused returns the error of an apply. A conflict of a new object is another owner that the cache does not have, or the cache

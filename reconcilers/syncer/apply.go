@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,7 @@ type form[T client.Object] struct {
 	translator Translator[T]
 	keys       translate.Keys
 	kind       schema.GroupVersionKind
+	isTyped    bool // the scheme has the kind
 	exclude    []string
 }
 
@@ -83,7 +85,8 @@ func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
 func (s *Session[T]) stamp(obj T) { s.of.form().stamp(s.up, s.name, obj) }
 
 func (r *reconciler[T]) form() form[T] {
-	return form[T]{translator: r.translator, keys: r.keys, kind: r.kind, exclude: r.options.Exclude}
+	isTyped := r.pair.options.Manager.GetScheme().Recognizes(r.kind)
+	return form[T]{translator: r.translator, keys: r.keys, kind: r.kind, isTyped: isTyped, exclude: r.options.Exclude}
 }
 
 // fields returns the fields of the copy of an upstream object, with its marks.
@@ -94,7 +97,7 @@ func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]
 		return nil, err
 	}
 	fields["apiVersion"], fields["kind"] = f.kind.ToAPIVersionAndKind()
-	fieldset.Prune(fields)
+	fieldset.Prune(fields, f.isTyped)
 	if err := fieldset.Without(fields, f.exclude); err != nil {
 		return nil, fmt.Errorf("%w: Exclude: %w", ErrInvalidConfig, err)
 	}
@@ -123,6 +126,7 @@ func (f form[T]) withoutContent(up T) T {
 	bare.SetName(up.GetName())
 	bare.SetNamespace(up.GetNamespace())
 	bare.SetUID(up.GetUID())
+	bare.SetGeneration(up.GetGeneration())
 	bare.SetLabels(up.GetLabels())
 	bare.SetAnnotations(up.GetAnnotations())
 	return bare
@@ -154,8 +158,11 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 	}
 	path, inStep = fieldset.Contains(actual, fields)
 	if inStep {
-		s.of.calm(s.key)
-		return "", true, nil
+		path, inStep = s.isLeft(fieldset.More(actual, fields), s.of.memory.Digest(fields))
+		if inStep {
+			s.of.calm(s.key)
+		}
+		return path, inStep, nil
 	}
 	last := s.of.memory.Last(s.key)
 	switch {
@@ -165,6 +172,24 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 		return path, true, s.changedByServer(ctx, path, actual)
 	}
 	return path, last.Answer != 0 && last.Answer == s.of.memory.Digest(content(actual)), nil
+}
+
+// isLeft reports whether the API server has left what the copy has more than the fields that were sent last: it belongs to others.
+// Otherwise path is one of it.
+func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left bool) {
+	if more == nil {
+		return "", true
+	}
+	digest, last := s.of.memory.Digest(more), s.of.memory.Last(s.key)
+	switch {
+	case last.Desired != sent:
+	case last.Made == s.revision():
+		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Left = digest })
+		return "", true
+	case last.Left == digest:
+		return "", true
+	}
+	return slices.Min(slices.Collect(maps.Keys(more))), false
 }
 
 // changedByServer records what the API server has made of the fields that were sent last, and reports it.
@@ -227,7 +252,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	}
 	s.wrote(answer)
 	made := memory.Revision(answer.GetResourceVersion())
-	r.memory.Wrote(s.key, func(w *memory.Write) { w.Desired, w.Made, w.Answer = sent, made, 0 })
+	r.memory.Wrote(s.key, func(w *memory.Write) { w.Desired, w.Made, w.Answer, w.Left = sent, made, 0, 0 })
 	if made != s.revision() {
 		return nil // The watch delivers the copy.
 	}
@@ -236,7 +261,11 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	if err != nil {
 		return err
 	}
-	path, _ := fieldset.Contains(actual, fields)
+	path, contained := fieldset.Contains(actual, fields)
+	if contained {
+		s.isLeft(fieldset.More(actual, fields), sent)
+		return nil
+	}
 	return s.changedByServer(ctx, path, actual)
 }
 

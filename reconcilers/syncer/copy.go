@@ -3,6 +3,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,14 +30,17 @@ func (c *Copy[T]) SyncDown(ctx context.Context, e Down[T]) (reconcile.Result, er
 	return reconcile.Result{}, c.down(ctx, e.Upstream, e.Session)
 }
 
-// Sync brings the copy, and the status of the original, up to date.
+// Sync brings the copy, and the status of the original, up to date. A direction that fails does not stop the other one.
 func (c *Copy[T]) Sync(ctx context.Context, e Both[T]) (reconcile.Result, error) {
+	var up error
 	if c.Status {
-		if err := e.ApplyStatus(ctx, e.Downstream); err != nil {
-			return reconcile.Result{}, err
-		}
+		up = e.ApplyStatus(ctx, e.Downstream)
 	}
-	return reconcile.Result{}, c.down(ctx, e.Upstream, e.Session)
+	down := c.down(ctx, e.Upstream, e.Session)
+	if up != nil && down != nil {
+		return reconcile.Result{}, &bothError{up: up, down: down}
+	}
+	return reconcile.Result{}, cmp.Or(up, down)
 }
 
 func (c *Copy[T]) down(ctx context.Context, up T, s *Session[T]) error {

@@ -169,9 +169,9 @@ func TestD11_NothingIsNil(t *testing.T) {
 	var _ syncer.Syncer[*corev1.ConfigMap] = &syncer.Copy[*corev1.ConfigMap]{}
 	id := syncer.Identity{Tenant: "t", TargetNamespace: "n"}
 	for name, translator := range map[string]syncer.Translator[*corev1.ConfigMap]{
-		"namespaced": syncer.NewNamespaced[*corev1.ConfigMap](id, syncer.TranslatorOptions{}),
-		"cluster":    syncer.NewCluster[*corev1.ConfigMap](id, syncer.TranslatorOptions{}),
-		"mirror":     syncer.NewMirror[*corev1.ConfigMap](id, syncer.TranslatorOptions{}),
+		"namespaced": syncer.NewNamespaced[*corev1.ConfigMap](id, syncer.TranslatorOptions{Kind: corev1.SchemeGroupVersion.WithKind(configMap)}),
+		"cluster":    syncer.NewCluster[*corev1.ConfigMap](id, syncer.TranslatorOptions{Kind: corev1.SchemeGroupVersion.WithKind(configMap)}),
+		"mirror":     syncer.NewMirror[*corev1.ConfigMap](id, syncer.TranslatorOptions{Kind: corev1.SchemeGroupVersion.WithKind(configMap)}),
 	} {
 		empty := &corev1.ConfigMap{}
 		if all := translator.ToDownstream(types.NamespacedName{}); len(all) != 0 {

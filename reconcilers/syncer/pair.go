@@ -3,12 +3,14 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -41,6 +43,9 @@ type PairOptions struct {
 	// Quote makes a text of the downstream API server fit for an event, as Remote.Quote of package registry does. Default: events
 	// name the fields that the API server rejects, and repeat none of its texts.
 	Quote kubeconfig.Quoter
+	// StatusLimiter limits the writes of status that the copies cause; see NewStatusLimiter. The pairs of one remote share one. Default: one
+	// for the pair.
+	StatusLimiter *rate.Limiter
 	// Metrics receives the metrics of the pair. Default: none, they are not exported.
 	Metrics prometheus.Registerer
 }
@@ -67,6 +72,7 @@ func NewPair(o PairOptions) (*Pair, error) {
 	case o.Upstream.IsZero(), o.Downstream.IsZero():
 		return nil, fmt.Errorf("%w: pair %s needs an Upstream and a Downstream", ErrInvalidConfig, o.Name)
 	}
+	o.StatusLimiter = cmp.Or(o.StatusLimiter, NewStatusLimiter())
 	m, err := newMetrics(o)
 	if err != nil {
 		return nil, fmt.Errorf("register the metrics of pair %s: %w", o.Name, err)

@@ -53,7 +53,7 @@ func (p Preview) DryRun(
 			return nil, err
 		}
 	}
-	f := form[*unstructured.Unstructured]{translator: translator, keys: id.Keys(), kind: p.Kind, exclude: p.Exclude}
+	f := form[*unstructured.Unstructured]{translator: translator, keys: id.Keys(), kind: p.Kind, isTyped: p.Client.Scheme().Recognizes(p.Kind), exclude: p.Exclude}
 	fields, err := f.fields(up, name, copied)
 	if err != nil {
 		return nil, err

@@ -102,9 +102,17 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 // is reconciled again.
 func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	var later *laterError
+	var both *bothError
 	switch {
 	case err == nil:
 		return result, nil
+	case errors.As(err, &both):
+		up, failedUp := settle(result, both.up)
+		down, failedDown := settle(result, both.down)
+		if failed := errors.Join(failedUp, failedDown); failed != nil {
+			return reconcile.Result{}, failed
+		}
+		return reconcile.Result{RequeueAfter: min(up.RequeueAfter, down.RequeueAfter)}, nil
 	case errors.As(err, &later):
 		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
 	case apierrors.IsConflict(err):
@@ -114,6 +122,14 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	}
 	return reconcile.Result{}, err
 }
+
+// bothError has the errors of both directions.
+type bothError struct{ up, down error }
+
+func (e *bothError) Error() string { return errors.Join(e.up, e.down).Error() }
+
+// Unwrap returns both errors.
+func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 
 // observe reads the upstream object and its copy.
 func (s *Session[T]) observe(ctx context.Context) error {
@@ -172,7 +188,7 @@ func (s *Session[T]) claims(down T) bool {
 // isSelected reports whether an object upstream shall have a copy. An object that another controller manages has none.
 func (s *Session[T]) isSelected(up T) bool {
 	r := s.of
-	return up.GetLabels()[r.keys.ControlledBy] == "" && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
+	return up.GetLabels()[r.keys.ControlledBy] == "" && !translate.IsCopy(up) && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
 }
 
 func presenceOf(obj client.Object, err error) (presence, error) {

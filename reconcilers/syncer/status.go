@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
@@ -38,6 +40,9 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 		return err
 	}
 	known, _ := now["status"].(map[string]any)
+	if s.facts.down != absent && !s.facts.imported && from.GetUID() == s.down.GetUID() {
+		s.generations(from).inMap(status, known)
+	}
 	is := statusDigests{had: r.memory.Digest(known), sent: r.memory.Digest(status)}
 	if is.had == is.sent || s.statusWritten(known, status, is) {
 		return nil
@@ -47,6 +52,9 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	}
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbUpdate, "the status")
+	}
+	if wait := s.statusWait(time.Now()); wait > 0 {
+		return &laterError{after: wait, why: "the status was written a moment ago"}
 	}
 	made, err := s.sendStatus(ctx, status)
 	if isUndeclared(err) {
@@ -65,6 +73,33 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	}
 	r.memory.Wrote(s.key, func(w *memory.Write) { w.Status = made })
 	return nil
+}
+
+const (
+	// statusEvery is the time between two writes of the status of one original.
+	statusEvery = time.Second
+	// statusRate is how many writes of status a second one remote causes in the long run, and statusBurst in a moment. The first write
+	// for an original does not count, so that many new copies take no longer.
+	statusRate, statusBurst = 5, 5
+)
+
+// NewStatusLimiter returns the limiter for PairOptions.StatusLimiter.
+func NewStatusLimiter() *rate.Limiter { return rate.NewLimiter(statusRate, statusBurst) }
+
+// statusWait returns for how long the status must not be written: a remote may change it at any rate. Who waits has its turn.
+func (s *Session[T]) statusWait(now time.Time) time.Duration {
+	last := s.of.memory.Last(s.key).Status
+	if last.At.IsZero() {
+		return 0
+	}
+	if wait := statusEvery - now.Sub(last.At); wait > 0 {
+		return min(wait, statusEvery) // The clock may be set back.
+	}
+	if last.Due.IsZero() {
+		last.Due = now.Add(s.of.pair.options.StatusLimiter.ReserveN(now, 1).DelayFrom(now))
+		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Status.Due = last.Due })
+	}
+	return last.Due.Sub(now)
 }
 
 // statusDigests are the digests of the status that the upstream object has, and of the one that it gets.
@@ -145,6 +180,7 @@ func (s *Session[T]) withStatus(status map[string]any) *unstructured.Unstructure
 // isUndeclared reports whether an API server has refused to apply an object because the schema of its kind lacks a field. The API
 // server has no reason of its own for it: managedfields/internal/structuredmerge.go of apimachinery returns a plain error.
 func isUndeclared(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && strings.Contains(status.Status().Message, "field not declared in schema")
+	var status apierrors.APIStatus // of a client that is not one of the hub
+	return apierrors.HasStatusCause(err, kubeconfig.CauseUndeclared) ||
+		errors.As(err, &status) && strings.Contains(status.Status().Message, "field not declared in schema")
 }

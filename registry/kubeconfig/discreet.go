@@ -13,9 +13,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
+// CauseUndeclared is the type of the cause of an error about a field that the schema of the kind lacks. API servers have no reason of
+// their own for it, and Discreet removes their message.
+const CauseUndeclared = servertext.Undeclared
+
 // Discreet returns a RoundTripper that keeps the text of a server out of errors, and so out of logs, events and status.
 // It replaces the body of a response that refuses a request (400 and above) by a Status with only checked tokens of the
-// server: the HTTP code, the reason, fields and types of causes, the name of a webhook, and how long to wait. The
+// server: the HTTP code, the reason, fields and types of causes, a cause for errors that only the message tells (such as CauseUndeclared), the name of a webhook, and how long to wait. The
 // functions of package apierrors work as before. Errors of the connection also get a fixed text, because the error of a
 // certificate names its subjects, and the error of a malformed response quotes the response. They still match the
 // errors that they wrap. In a response that accepts a request, an unknown media type is replaced, and a Status of

@@ -58,6 +58,9 @@ type Rule struct {
 	Mode Mode `json:"mode,omitempty"`
 	// Exclude are JSON pointers to fields that belong to the target and are not written. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
+	// Include are JSON pointers to fields that are copied although the API server of the original has allocated them, such as
+	// /spec/clusterIP of a Service. Default: none.
+	Include []string `json:"include,omitempty"`
 	// Patches change the copies, in this order. Default: none.
 	Patches []Patch `json:"patches,omitempty"`
 	// BringCRD brings the CustomResourceDefinition of the kind from the hub to remotes that lack it. Default: false.

@@ -78,7 +78,10 @@ func RuleOfFinalizer(finalizer string) (string, bool) {
 
 // Translator returns the translator of the names and metadata in one place.
 func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured] {
-	id, o := r.Identity(at), syncer.TranslatorOptions{Reserved: IsReserved}
+	id, o := r.Identity(at), syncer.TranslatorOptions{Kind: r.GVK(), Include: r.Include}
+	if r.From == FromRemote {
+		o.Reserved = IsReserved
+	}
 	switch {
 	case r.To.Names == Mirror:
 		return syncer.NewMirror[*unstructured.Unstructured](id, o)
@@ -136,11 +139,11 @@ func (r Rule) ClusterOf(namespace string) (string, bool) {
 	return name, ok && isBefore && isAfter && name != ""
 }
 
-// IsReserved reports whether a key of a label or an annotation is never copied, because controllers of Kubernetes and of
-// clusterfx trust it. The marks of copies are not copied in any case.
+// IsReserved reports whether a key of a label or an annotation of a remote is not copied, because controllers of Kubernetes and of
+// clusterfx trust it. What package translate reserves is not copied in any case.
 func IsReserved(key string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
-	if !ok {
+	if !ok || prefix == "app.kubernetes.io" {
 		return false
 	}
 	for _, domain := range []string{hubv1.GroupName, "kubernetes.io", "k8s.io"} {

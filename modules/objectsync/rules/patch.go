@@ -22,6 +22,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // ErrPatch is the error of a patch that does not fit an object. Its text contains nothing of the object, which may be a Secret.
@@ -86,7 +87,7 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 // original, before the patches. The copy of another rule or hub is never adopted, nor an object without content, which is equal
 // by chance.
 func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
-	if r.Adopt != IfEqual || IsCopy(found) {
+	if r.Adopt != IfEqual || translate.IsCopy(found) {
 		return false
 	}
 	copied = copied.DeepCopy()

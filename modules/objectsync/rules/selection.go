@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/internal/allocated"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // ObjectLabels returns the selector of the originals; nil selects all of them.
@@ -62,7 +63,7 @@ func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[stri
 func (s Selector) Selects(obj metav1.Object) bool {
 	namespace := obj.GetNamespace()
 	switch {
-	case s.objects != nil && !s.objects.Matches(labels.Set(obj.GetLabels())), IsCopy(obj), !mayUse(namespace):
+	case s.objects != nil && !s.objects.Matches(labels.Set(obj.GetLabels())), translate.IsCopy(obj), !mayUse(namespace):
 		return false
 	case namespace == "":
 		return len(s.namespaces) == 0 && s.byLabels == nil
@@ -73,16 +74,11 @@ func (s Selector) Selects(obj metav1.Object) bool {
 	return ok && s.byLabels.Matches(labels.Set(found))
 }
 
-// IsCopy reports whether an object is a copy that this module has made, by any rule: so two rules never copy in a circle. An
-// object that somebody has copied together with its marks is none.
-func IsCopy(obj metav1.Object) bool {
-	keys, notes := (syncer.Identity{}).Keys(), obj.GetAnnotations()
-	return obj.GetLabels()[keys.ManagedBy] != "" && notes[keys.ObjectName] != "" &&
-		notes[keys.HostName] == obj.GetName() && notes[keys.HostNamespace] == obj.GetNamespace()
-}
-
-// IsEqual reports whether an object has the content of a copy. Metadata and status are not compared.
+// IsEqual reports whether an object has the content of a copy. Metadata, the status, and what an API server has allocated are not
+// compared.
 func IsEqual(copied, found *unstructured.Unstructured) bool {
+	found = found.DeepCopy()
+	allocated.Without(found.GroupVersionKind(), found.Object, found.GetManagedFields(), nil)
 	return equality.Semantic.DeepEqual(contentOf(copied), contentOf(found))
 }
 

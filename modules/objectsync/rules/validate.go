@@ -84,6 +84,9 @@ func (r Rule) problems() problems {
 	for _, pointer := range r.Exclude {
 		p.refuse(!mayChange(pointer), "exclude: %q is no JSON pointer to a field that a rule may leave out", pointer)
 	}
+	for _, pointer := range r.Include {
+		p.refuse(!isPointer(pointer), "include: %q is no JSON pointer to a field", pointer)
+	}
 	for i, patch := range r.Patches {
 		if err := patch.check(); err != nil {
 			p = append(p, fmt.Errorf("patches[%d]: %w", i, err))

@@ -19,6 +19,8 @@ func Contains(actual, desired map[string]any) (path string, ok bool) {
 // contains returns the first difference, or nil.
 func contains(actual, desired any) *difference {
 	switch d := desired.(type) {
+	case nil:
+		return nil // See More.
 	case map[string]any:
 		if a, ok := actual.(map[string]any); ok {
 			return mapContains(a, d)

@@ -4,10 +4,11 @@ package fieldset
 
 import "encoding/base64"
 
-// Prune removes from an object what apply does not send: the status, the metadata that an API server sets, and nulls, which
-// typed objects have for times and lists that are not set. Nulls in lists stay, since they have an index. The stringData of a
-// Secret become its data, as they do in an API server, which never returns them.
-func Prune(obj map[string]any) {
+// Prune removes from an object what apply does not send: the status, and the metadata that an API server sets. Of a typed object it also
+// removes nulls, which such objects have for times and lists that are not set; in a custom resource null may have a meaning of its own.
+// Nulls in lists stay, since they have an index. The stringData of a Secret become its data, as they do in an API server, which never
+// returns them.
+func Prune(obj map[string]any, isTyped bool) {
 	delete(obj, "status")
 	if metadata, ok := obj["metadata"].(map[string]any); ok {
 		for _, key := range []string{
@@ -20,7 +21,9 @@ func Prune(obj map[string]any) {
 	if obj["kind"] == "Secret" && obj["apiVersion"] == "v1" {
 		mergeStringData(obj)
 	}
-	pruneNulls(obj)
+	if isTyped {
+		pruneNulls(obj)
+	}
 }
 
 func mergeStringData(secret map[string]any) {

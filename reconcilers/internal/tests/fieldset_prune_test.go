@@ -72,11 +72,21 @@ func TestPrune(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			obj := object(t, test.before)
-			fieldset.Prune(obj)
+			fieldset.Prune(obj, true)
 			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
 				t.Errorf("object (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A null of a custom resource may have a meaning of its own.
+func TestPrune_KeepsNulls(t *testing.T) {
+	t.Parallel()
+	obj := object(t, `{metadata: {creationTimestamp: null}, spec: {timeout: null}}`)
+	fieldset.Prune(obj, false)
+	if diff := cmp.Diff(object(t, `{metadata: {}, spec: {timeout: null}}`), obj); diff != "" {
+		t.Errorf("object (-want +got):\n%s", diff)
 	}
 }
 
@@ -87,7 +97,7 @@ func TestPruneTyped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fieldset.Prune(obj)
+	fieldset.Prune(obj, true)
 	if diff := cmp.Diff(map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}, obj); diff != "" {
 		t.Errorf("object (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
@@ -39,7 +41,7 @@ func TestContains(t *testing.T) {
 		{"an empty string", `{}`, `{a: ""}`, "a"},
 		{"false", `{}`, `{a: false}`, "a"},
 		{"null and absent", `{}`, `{a: null}`, ""},
-		{"null and present", `{a: 1}`, `{a: null}`, "a"},
+		{"null and present", `{a: 1}`, `{a: null}`, ""},
 		{"an empty map and absent", `{}`, `{a: {}}`, ""},
 		{"an empty map and null", `{a: null}`, `{a: {}}`, ""},
 		{"an empty map and a map", `{a: {b: 1}}`, `{a: {}}`, ""},
@@ -119,6 +121,31 @@ func TestContains(t *testing.T) {
 				t.Errorf("got %q, %t, want %q", path, ok, test.path)
 			}
 		})
+	}
+}
+
+// More has what only the schema tells to be somebody else's.
+func TestMore(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct{ actual, desired, want string }{
+		"nothing":             {`{a: 1, b: {c: 1, d: 2}, e: [1]}`, `{a: 1, b: {c: 1}, e: [1]}`, ``},
+		"an empty map":        {`{spec: {podSelector: {matchLabels: {a: b}}}}`, `{spec: {podSelector: {}}}`, `{spec.podSelector: {matchLabels: {a: b}}}`},
+		"an empty map, alike": {`{a: {}, b: {}}`, `{a: {}, b: {}, c: {}}`, ``},
+		"null":                {`{a: 30s, b: null}`, `{a: null, b: null, c: null}`, `{a: 30s}`},
+		"elements": {
+			`{users: [{name: a, x: {y: 1}}, {name: b}, {name: c}, {name: d}]}`, `{users: [{name: a, x: {}}, {name: c}]}`,
+			`{"users[0].x": {y: 1}, users: [{name: b}, {name: d}]}`,
+		},
+		"in a list without keys": {`{a: [{b: {c: 1}}]}`, `{a: [{b: {}}]}`, `{"a[0].b": {c: 1}}`},
+		"finalizers":             {`{metadata: {finalizers: [a, b]}}`, `{metadata: {finalizers: [a]}}`, ``},
+	} {
+		var want map[string]any
+		if test.want != "" {
+			want = object(t, test.want)
+		}
+		if diff := cmp.Diff(want, fieldset.More(object(t, test.actual), object(t, test.desired))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
 	}
 }
 

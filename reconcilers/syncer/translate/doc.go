@@ -28,10 +28,11 @@ The prefix is Identity.KeyPrefix.
 	annotation  managed-labels,                    the keys that come from the original, one in each line
 	            managed-annotations
 	annotation  applied-fields                     a hash of the paths of the fields that the pair applies
+	annotation  object-generation                  the generation of the original that the copy has
 
 # Labels and annotations
 
-Both are copied as they are, but for marks, reserved and excluded keys. Labels and annotations that only the copy has are
+Both are copied as they are, but for marks, for what programs write about one cluster (keys.go), and for reserved and excluded keys. Labels and annotations that only the copy has are
 kept; a key that the original loses is removed from the copy. HashLabels replaces each key of a label with a hash.
 */
 package translate

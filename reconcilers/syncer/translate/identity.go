@@ -73,14 +73,15 @@ func unlessEmpty(namespace string) []string {
 
 // Keys returns the keys of the marks.
 func (id Identity) Keys() Keys {
-	prefix := cmp.Or(id.KeyPrefix, DefaultKeyPrefix) + "/"
+	base := cmp.Or(id.KeyPrefix, DefaultKeyPrefix)
+	prefix := base + "/"
 	return Keys{
-		ManagedBy: prefix + "managed-by", Namespace: prefix + "namespace", ControlledBy: prefix + "controlled-by",
-		ObjectName: prefix + "object-name", ObjectNamespace: prefix + "object-namespace",
+		ManagedBy: base + managedBy, Namespace: prefix + "namespace", ControlledBy: prefix + "controlled-by",
+		ObjectName: base + objectName, ObjectNamespace: prefix + "object-namespace",
 		ObjectUID: prefix + "object-uid", ObjectKind: prefix + "object-kind",
-		HostName: prefix + "object-host-name", HostNamespace: prefix + "object-host-namespace",
+		HostName: base + hostName, HostNamespace: base + hostNamespace,
 		ManagedAnnotations: prefix + "managed-annotations", ManagedLabels: prefix + "managed-labels",
-		Fields: prefix + "applied-fields", Imported: prefix + "imported-from",
+		Fields: prefix + "applied-fields", Generation: prefix + "object-generation", Imported: prefix + "imported-from",
 		prefix: prefix,
 	}
 }
@@ -99,6 +100,8 @@ type Keys struct {
 	ManagedAnnotations, ManagedLabels string
 	// Fields is an annotation with a hash of the paths of the fields that the pair applies; it contains no values.
 	Fields string
+	// Generation is an annotation with the generation of the original when the copy was written last, if it has one.
+	Generation string
 	// Imported is an annotation of an upstream object that was made from a downstream object.
 	Imported string
 

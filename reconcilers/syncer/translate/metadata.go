@@ -4,21 +4,23 @@ package translate
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// lastApplied is the annotation in which kubectl keeps the object that it has applied. A copy of it would repeat the whole
-// object, and would make kubectl remove fields of the copy.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+	"github.com/clusterfx/clusterfx/internal/allocated"
+)
 
 // Metadata returns a copy of an upstream object with the metadata of its downstream copy.
 func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
-	down := up.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
+	down := t.withoutAllocated(up.DeepCopyObject().(T)) //nolint:forcetypeassert // A deep copy has the type of the original.
 	Clean(down)
 	down.SetName(to.Name)
 	down.SetNamespace(to.Namespace)
@@ -31,6 +33,28 @@ func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	down.SetLabels(labels)
 	down.SetAnnotations(notes)
 	return down
+}
+
+// withoutAllocated removes from an object what its API server has allocated.
+func (t *translator[T]) withoutAllocated(obj T) T {
+	kind := t.kindOf()
+	if !allocated.Has(kind.GroupKind()) {
+		return obj
+	}
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		allocated.Without(kind, u.Object, obj.GetManagedFields(), t.options.Include)
+		return obj
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return obj // Whoever applies it gets the error.
+	}
+	allocated.Without(kind, fields, obj.GetManagedFields(), t.options.Include)
+	reduced := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T) //nolint:forcetypeassert // It is a new object of the type.
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, reduced) != nil {
+		return obj
+	}
+	return reduced
 }
 
 // Clean removes from an object the metadata that belong to one API server.
@@ -62,7 +86,10 @@ func (t *translator[T]) mark(up T, to types.NamespacedName, labels, notes map[st
 	}
 	notes[t.keys.ObjectName] = up.GetName()
 	notes[t.keys.ObjectUID] = string(up.GetUID())
-	notes[t.keys.ObjectKind] = t.options.Kind.String()
+	notes[t.keys.ObjectKind] = t.kindOf().String()
+	if generation := up.GetGeneration(); generation > 0 {
+		notes[t.keys.Generation] = strconv.FormatInt(generation, 10)
+	}
 	notes[t.keys.HostName] = to.Name
 }
 
@@ -88,7 +115,7 @@ func (t *translator[T]) labelsOf(up T) map[string]string {
 func (t *translator[T]) annotationsOf(up T) map[string]string {
 	notes := map[string]string{}
 	for key, value := range up.GetAnnotations() {
-		if !t.reserved(key) && !t.excluded(key) {
+		if !t.reserved(key) && !slices.Contains(t.options.ExcludedAnnotations, key) {
 			notes[key] = value
 		}
 	}
@@ -96,11 +123,7 @@ func (t *translator[T]) annotationsOf(up T) map[string]string {
 }
 
 func (t *translator[T]) reserved(key string) bool {
-	return t.keys.Has(key) || t.options.Reserved != nil && t.options.Reserved(key)
-}
-
-func (t *translator[T]) excluded(key string) bool {
-	return key == lastApplied || slices.Contains(t.options.ExcludedAnnotations, key)
+	return t.keys.Has(key) || isOfOneCluster(key) || t.options.Reserved != nil && t.options.Reserved(key)
 }
 
 // MetadataUpdate returns the annotations and labels of a downstream object after an update.

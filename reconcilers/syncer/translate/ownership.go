@@ -42,13 +42,17 @@ func (o Ownership) String() string {
 
 // Owner decides whose a downstream object is. uid is that of the upstream object, or empty if that object is absent.
 func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
+	kind := t.kindOf()
+	if kind.Empty() { // It would take each copy for an object of somebody else.
+		panic("syncer: a translator is used before a pair has it: pass it to Of or Register first, or set TranslatorOptions.Kind")
+	}
 	notes, labels := down.GetAnnotations(), down.GetLabels()
 	switch {
 	case labels[t.keys.ManagedBy] != t.managedBy:
 		return Foreign
 	case notes[t.keys.HostName] != down.GetName(), notes[t.keys.HostNamespace] != down.GetNamespace():
 		return Copied
-	case !isKind(notes[t.keys.ObjectKind], t.options.Kind.GroupKind()):
+	case !isKind(notes[t.keys.ObjectKind], kind.GroupKind()):
 		return Foreign
 	}
 	up := types.NamespacedName{Namespace: notes[t.keys.ObjectNamespace], Name: notes[t.keys.ObjectName]}

@@ -5,6 +5,7 @@ package translate
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,8 +26,9 @@ type Translator[T client.Object] interface {
 	// Owner decides whose a downstream object is. uid is that of the upstream object, or empty if that object is absent.
 	Owner(down T, uid types.UID) Ownership
 	// Metadata returns a copy of an upstream object with the metadata of its downstream copy: its name, labels, annotations,
-	// marks and owner. Everything else is as in the original. The marks follow from the name, the UID, the labels and the
-	// annotations of the original: a pair also passes an object with nothing else, to get them alone.
+	// marks and owner. Everything else is as in the original, but for fields that the upstream API server has allocated. The marks follow
+	// from the name, the UID, the generation, the labels and the annotations of the original: a pair also passes an object with nothing
+	// else, to get them alone.
 	Metadata(up T, to types.NamespacedName) T
 	// MetadataUpdate returns the annotations and labels of a downstream object after an update: the upstream object decides
 	// about the keys that come from it, and all other keys stay. changed is false if they are the present ones. It is for
@@ -36,13 +38,16 @@ type Translator[T client.Object] interface {
 
 // Options change a translator. The zero Options are the defaults.
 type Options struct {
-	// Kind is the kind of the objects. A pair sets it.
+	// Kind is the kind of the objects. Default: that of the pair. Without one, until a pair has the translator, Owner and ToUpstream panic.
 	Kind schema.GroupVersionKind
-	// ExcludedAnnotations are annotations that are not copied. Default: none beside
-	// kubectl.kubernetes.io/last-applied-configuration, which repeats the whole object.
+	// ExcludedAnnotations are annotations that are not copied. Default: no others than the reserved ones.
 	ExcludedAnnotations []string
-	// Reserved says which keys of labels and annotations are not copied. Marks are reserved in any case. Default: no others.
+	// Reserved says which keys of labels and annotations are not copied. Marks are reserved in any case, and keys of one cluster; see
+	// the package documentation. Default: no others.
 	Reserved func(key string) bool
+	// Include are JSON pointers to fields that are copied, with all that they contain, also if the upstream API server has allocated
+	// them, such as /spec/clusterIP and /spec/ports of a Service. Default: none.
+	Include []string
 	// HashLabels replaces each key of a label by a hash of it, as vcluster 0.4 did, so that no controller of the downstream
 	// cluster acts on a label of a tenant. Values stay. Default: false, labels are copied as they are.
 	HashLabels bool
@@ -56,6 +61,15 @@ type translator[T client.Object] struct {
 	options   Options
 	names     func(up types.NamespacedName) []types.NamespacedName
 	form      form
+	kind      atomic.Pointer[schema.GroupVersionKind] // nil until it is known
+}
+
+// kindOf returns the kind of the objects, or the empty kind while it is not known.
+func (t *translator[T]) kindOf() schema.GroupVersionKind {
+	if kind := t.kind.Load(); kind != nil {
+		return *kind
+	}
+	return schema.GroupVersionKind{}
 }
 
 // form is the kind of names of a translator.
@@ -109,11 +123,15 @@ func NewMirror[T client.Object](id Identity, o Options) Translator[T] {
 
 func newTranslator[T client.Object](id Identity, o Options, f form) *translator[T] {
 	id.setDefaults()
-	return &translator[T]{id: id, keys: id.Keys(), options: o, form: f}
+	t := &translator[T]{id: id, keys: id.Keys(), options: o, form: f}
+	if !o.Kind.Empty() {
+		t.kind.Store(&o.Kind)
+	}
+	return t
 }
 
-// Bind returns a translator for a pair: for one identity and kind. A translator of another package is returned as it is. The
-// error wraps ErrInvalidIdentity.
+// Bind gives a translator to a pair: it has one identity and kind from then on. A translator of another package is returned as it is.
+// The error wraps ErrInvalidIdentity.
 func Bind[T client.Object](t Translator[T], id Identity, kind schema.GroupVersionKind) (Translator[T], error) {
 	known, ok := t.(*translator[T])
 	if !ok {
@@ -123,15 +141,15 @@ func Bind[T client.Object](t Translator[T], id Identity, kind schema.GroupVersio
 	switch {
 	case err != nil:
 		return nil, err
+	case !known.kind.CompareAndSwap(nil, &kind) && known.kindOf() != kind:
+		return nil, fmt.Errorf("%w: the translator is that of %s; each kind needs its own", ErrInvalidIdentity, known.kindOf())
 	case known.id != id:
 		return nil, fmt.Errorf("%w: the translator is of tenant %q, and the pair of tenant %q, with other settings",
 			ErrInvalidIdentity, known.id.Tenant, id.Tenant)
 	case known.form == namespaced && id.TargetNamespace == "":
 		return nil, fmt.Errorf("%w: a translator of namespaced objects needs a TargetNamespace", ErrInvalidIdentity)
 	}
-	bound := *known
-	bound.options.Kind = kind
-	return &bound, nil
+	return known, nil
 }
 
 // ManagedBy returns the value of the label Keys.ManagedBy of the copies of a translator, which is empty for a translator of
@@ -149,7 +167,7 @@ func (t *translator[T]) ToDownstream(up types.NamespacedName) []types.Namespaced
 		return nil
 	}
 	all := t.names(up)
-	if limit := maxName(t.options.Kind); t.form != mirror && limit < names.MaxLength {
+	if limit := maxName(t.kindOf()); t.form != mirror && limit < names.MaxLength {
 		unique := &all[len(all)-1] // the others are published
 		unique.Name = names.ShortenUnique(unique.Name, limit)
 		all = slices.DeleteFunc(all, func(name types.NamespacedName) bool { return len(name.Name) > limit })

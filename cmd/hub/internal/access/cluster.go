@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -19,8 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -120,7 +118,7 @@ func (c *Cluster) explain(err error) error {
 		return nil
 	case errors.Is(err, context.Canceled):
 		return err
-	case unknownKind(err):
+	case evidence.IsNotServed(err):
 		return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, errNoClusters)
 	case apierrors.IsForbidden(err):
 		return advised(fmt.Errorf("%s denies a permission: %w", c.What, err), "ask an administrator for it, or use other credentials")
@@ -131,19 +129,4 @@ func (c *Cluster) explain(err error) error {
 		return fmt.Errorf("%s: %w", c.What, err)
 	}
 	return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, err)
-}
-
-// unknownKind reports whether an API server does not know Cluster objects. Its 404 response is about the path
-// then, and not about the object.
-func unknownKind(err error) bool {
-	var status apierrors.APIStatus
-	if meta.IsNoMatchError(err) {
-		return true
-	}
-	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {
-		return false
-	}
-	details := status.Status().Details
-	return strings.Contains(status.Status().Message, "could not find the requested resource") &&
-		(details == nil || details.Group == "" || details.Group == hubv1.GroupName)
 }

@@ -86,7 +86,7 @@ func (c *Count) findConflicts(ctx context.Context, t translator, missing map[typ
 			if err != nil {
 				return target.explain(c.Rule.GVK(), fmt.Errorf("read %s %s: %w", c.Rule.GVK().Kind, name, err))
 			}
-			if found.Labels[managedBy] != translate.ManagedBy(t) || !rules.IsCopy(found) {
+			if found.Labels[managedBy] != translate.ManagedBy(t) || !translate.IsCopy(found) {
 				c.Conflicts++
 				c.Names = append(c.Names, target.name(found))
 				break

@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // Action is what a rule would do with one object of the target.
@@ -181,7 +182,7 @@ func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
 		switch {
 		case ours && of == key: // It was made meanwhile.
 			return d.existing(ctx, up, found)
-		case ours && rules.IsCopy(found): // The name belongs to the copy of another original.
+		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
 		case d.rule.Adopts(ctx, d.patcher, d.translator.Metadata(up, name), found):
 			return d.dryRun(ctx, write{action: Adopt, up: up, down: found, name: name})
 		default:

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // Prune configures the deletion of the copies that a removed rule has left, and of the finalizers of its originals.
@@ -231,7 +232,7 @@ func isMarked(obj metav1.Object, kind schema.GroupVersionKind, tenant string) bo
 	keys := (syncer.Identity{}).Keys()
 	mark := obj.GetAnnotations()[keys.ObjectKind]
 	isKind := strings.HasPrefix(mark, kind.Group+"/") && strings.HasSuffix(mark, ", Kind="+kind.Kind)
-	return rules.IsCopy(obj) && isKind && obj.GetLabels()[keys.ManagedBy] == tenant
+	return translate.IsCopy(obj) && isKind && obj.GetLabels()[keys.ManagedBy] == tenant
 }
 
 // find returns the copies of some tenants in a cluster.

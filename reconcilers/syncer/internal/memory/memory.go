@@ -58,6 +58,7 @@ type Write struct {
 	Desired uint64   // the object that was sent
 	Made    Revision // the revision of the copy that the write has made
 	Answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
+	Left    uint64   // what the API server has left in the copy beside what was sent; 0 for nothing
 	Status  StatusWrite
 	// Replaced is the revision of the copy that the last write has replaced, and At its time: a cache that still has this
 	// revision is behind.
@@ -73,6 +74,8 @@ type StatusWrite struct {
 	// Before is the revision of the upstream object that the write has replaced by Made, and At its time.
 	Before, Made Revision
 	At           time.Time
+	// Due is when the next write has its turn; zero if there is none.
+	Due time.Time
 	// Kept is the digest of the status that the upstream object had if the write has changed nothing; otherwise 0.
 	Kept uint64
 }

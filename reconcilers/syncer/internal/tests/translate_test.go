@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
@@ -59,7 +61,7 @@ func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
 		Annotations: map[string]string{
 			"a": "1", "b": "2", p + "managed-annotations": "a\nb", p + "managed-labels": "app",
 			p + "object-name": "nginx", p + "object-namespace": "default", p + "object-uid": "1",
-			p + "object-kind": "/v1, Kind=ConfigMap", p + "object-host-name": "nginx-x-default-x-vc1", p + "object-host-namespace": "host-ns",
+			p + "object-kind": "/v1, Kind=ConfigMap", p + "object-generation": "3", p + "object-host-name": "nginx-x-default-x-vc1", p + "object-host-namespace": "host-ns",
 		},
 	}, Data: map[string]string{"k": "v"}}
 	if diff := cmp.Diff(want, copied(bound(t, identity(), translate.Options{}), configMap())); diff != "" {
@@ -306,22 +308,82 @@ func TestBind_RefusesAnotherIdentity(t *testing.T) {
 	}
 }
 
+// A translator that an author keeps is the one of its pair; one that no pair has yet says so, and another kind is refused.
+func TestBind_InPlace(t *testing.T) {
+	t.Parallel()
+	id, kind := identity(), corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	kept := translate.NewNamespaced[*corev1.ConfigMap](id, translate.Options{})
+	func() {
+		defer func() {
+			if text, _ := recover().(string); !strings.Contains(text, "before a pair has it") {
+				t.Errorf("recovered %q", text)
+			}
+		}()
+		kept.Owner(&corev1.ConfigMap{}, "1")
+	}()
+	bound := bind(t, kept, id)
+	up := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1"}}
+	down := bound.Metadata(up, bound.ToDownstream(client.ObjectKeyFromObject(up))[0])
+	if got := kept.Owner(down, "1"); got != translate.Ours {
+		t.Errorf("for the kept translator the copy is %s", got)
+	}
+	if err := second(translate.Bind(kept, id, kind)); err != nil {
+		t.Error(err)
+	}
+	if err := second(translate.Bind(kept, id, corev1.SchemeGroupVersion.WithKind("Secret"))); !errors.Is(err, translate.ErrInvalidIdentity) {
+		t.Errorf("got %v for another kind", err)
+	}
+}
+
+// The keys of one cluster and of deployment tools stay there; all others are copied.
+func TestMetadata_Keys(t *testing.T) {
+	t.Parallel()
+	stays := []string{
+		"pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node", "volume.beta.kubernetes.io/storage-provisioner",
+		"deployment.kubernetes.io/revision", "batch.kubernetes.io/job-tracking", "endpointslice.kubernetes.io/managed-by",
+		"control-plane.alpha.kubernetes.io/leader", "autoscaling.alpha.kubernetes.io/conditions", "kubernetes.io/service-account.uid",
+		"clusterfx.dev/cluster", "x.clusterfx.dev/y", "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance",
+		"kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace", "meta.helm.sh/release-name", "objectset.rio.cattle.io/id",
+		"kapp.k14s.io/app", "applyset.kubernetes.io/part-of", "configsync.gke.io/managed", "configmanagement.gke.io/managed", "olm.owner",
+		"olm.owner.kind", "kubectl.kubernetes.io/last-applied-configuration",
+	}
+	copied := []string{
+		"app.kubernetes.io/name", "app.kubernetes.io/instance", "nginx.ingress.kubernetes.io/rewrite-target", "argocd.argoproj.io/sync-wave",
+		"service.beta.kubernetes.io/aws-load-balancer-type", "kubectl.kubernetes.io/restartedAt", "kubernetes.io/metadata.name", "app", "deployment",
+	}
+	up := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", Labels: map[string]string{}, Annotations: map[string]string{}}}
+	for _, key := range append(slices.Clone(stays), copied...) {
+		up.Labels[key], up.Annotations[key] = "v", "v"
+	}
+	id := identity()
+	down := bind(t, translate.NewNamespaced[*corev1.ConfigMap](id, translate.Options{}), id).Metadata(up, types.NamespacedName{Namespace: "t", Name: "b"})
+	for i, key := range append(slices.Clone(stays), copied...) {
+		want := i >= len(stays)
+		if _, label := down.Labels[key]; label != want {
+			t.Errorf("the label %s is copied: %t", key, label)
+		}
+		if _, annotation := down.Annotations[key]; annotation != want {
+			t.Errorf("the annotation %s is copied: %t", key, annotation)
+		}
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestToDownstream(t *testing.T) {
 	t.Parallel()
 	id := identity()
-	key := types.NamespacedName{Namespace: "default", Name: "pv1"}
+	key, o := types.NamespacedName{Namespace: "default", Name: "pv1"}, translate.Options{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}
 	for name, c := range map[string]struct {
 		translator translate.Translator[*corev1.ConfigMap]
 		key        types.NamespacedName
 		want       string
 	}{
-		"namespaced": {translate.NewNamespaced[*corev1.ConfigMap](id, translate.Options{}), key, "host-ns/pv1-x-default-x-vc1"},
-		"cluster":    {translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), types.NamespacedName{Name: "pv1"}, "/vcluster-pv1-x-host-ns-x-vc1"},
-		"mirror":     {translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), key, "host-ns/pv1"},
+		"namespaced": {translate.NewNamespaced[*corev1.ConfigMap](id, o), key, "host-ns/pv1-x-default-x-vc1"},
+		"cluster":    {translate.NewCluster[*corev1.ConfigMap](id, o), types.NamespacedName{Name: "pv1"}, "/vcluster-pv1-x-host-ns-x-vc1"},
+		"mirror":     {translate.NewMirror[*corev1.ConfigMap](id, o), key, "host-ns/pv1"},
 		"mirror of all namespaces": {
-			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), key, "default/pv1",
+			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, o), key, "default/pv1",
 		},
 	} {
 		if got := c.translator.ToDownstream(c.key)[0].String(); got != c.want {

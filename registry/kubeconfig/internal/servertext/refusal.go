@@ -139,6 +139,12 @@ func statusOf(r *http.Request, code int, form string, body []byte) reply {
 	kept := metav1.Status{TypeMeta: known.TypeMeta, Status: metav1.StatusFailure, Code: int32(code)}
 	kept.Reason = metav1.StatusReason(word(string(said.Reason), isReason))
 	kept.Details = detailsOf(said.Details)
+	if class, known := classOf(said.Message); known {
+		if kept.Details == nil {
+			kept.Details = &metav1.StatusDetails{}
+		}
+		kept.Details.Causes = append(kept.Details.Causes, class)
+	}
 	return reply{kept}.describe(r, webhookOf(said.Message))
 }
 
@@ -148,6 +154,30 @@ func refusedWith(code int, method string) metav1.Status {
 	known.TypeMeta = metav1.TypeMeta{Kind: statusKind, APIVersion: "v1"}
 	known.Message = ""
 	return known
+}
+
+// The classes of errors for which API servers have no reason of their own; see kubeconfig.CauseUndeclared.
+const (
+	Undeclared metav1.CauseType = "FieldNotDeclared"
+	Duplicate  metav1.CauseType = "DuplicateEntries"
+	TooLarge   metav1.CauseType = "TooLargeForEtcd"
+)
+
+// classOf returns the class of an error that only the message of an API server tells, with the field if the message begins with its path.
+// The words are those of structuredmerge.go of apimachinery, and of etcd.
+func classOf(message string) (metav1.StatusCause, bool) {
+	for _, class := range []struct {
+		words string
+		of    metav1.CauseType
+	}{
+		{": field not declared in schema", Undeclared}, {": duplicate entries for key", Duplicate}, {"etcdserver: request is too large", TooLarge},
+	} {
+		if before, _, found := strings.Cut(message, class.words); found {
+			field := before[strings.LastIndexAny(before, " \n")+1:]
+			return metav1.StatusCause{Type: class.of, Field: word(field, isField)}, true
+		}
+	}
+	return metav1.StatusCause{}, false
 }
 
 func detailsOf(said *metav1.StatusDetails) *metav1.StatusDetails {

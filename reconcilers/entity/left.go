@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxLeft bounds the secondaries that a leftovers knows. One that is dropped costs one request that changes nothing.
+const maxLeft = 10_000
+
+// leftovers are the parts of secondaries that the API server has left beside what was applied last; see fieldset.More. The zero value
+// has none.
+type leftovers struct {
+	mu   sync.Mutex // protects all
+	all  map[types.NamespacedName]leftover
+	seed maphash.Seed
+}
+
+type leftover struct {
+	sent, more uint64 // digests
+	made       string // the resourceVersion that the apply has made
+}
+
+// has reports whether the API server has left this in a secondary with this resourceVersion when these fields were sent.
+func (l *leftovers) has(key types.NamespacedName, sent, more map[string]any, revision string) bool {
+	if more == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, ok := l.all[key]
+	if !ok || last.sent != l.digest(sent) {
+		return false
+	}
+	if last.made == revision {
+		last.more = l.digest(more)
+		l.all[key] = last
+	}
+	return last.more == l.digest(more)
+}
+
+// sent notes that an apply of these fields has made a resourceVersion.
+func (l *leftovers) sent(key types.NamespacedName, fields map[string]any, made string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil || len(l.all) >= maxLeft {
+		l.all, l.seed = map[types.NamespacedName]leftover{}, maphash.MakeSeed()
+	}
+	l.all[key] = leftover{sent: l.digest(fields), made: made}
+}
+
+func (l *leftovers) digest(fields map[string]any) uint64 {
+	data, err := json.Marshal(fields) // The keys are sorted.
+	if err != nil {
+		return 1 // Fields that were sent can be encoded.
+	}
+	return max(maphash.Bytes(l.seed, data), 1)
+}
