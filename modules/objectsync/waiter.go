@@ -8,9 +8,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -21,6 +26,9 @@ const kindAgain = 10 * time.Second
 // crdTimeout is how long a rule waits for a definition that it brings, or for a cluster that does not respond, until the log says
 // so.
 const crdTimeout = 30 * time.Second
+
+// refusals is how many refusals of an API server in a row are told to people.
+const refusals = 5
 
 // firstTry is for how long the start of an app waits for the first try of a waiter.
 const firstTry = 10 * time.Second
@@ -36,6 +44,7 @@ type waiter struct {
 	pair  *syncer.Pair
 	rule  *ruleInApp
 	told  bool // what the rule waits for is logged
+	tries int  // that an API server has refused in a row
 	first sync.Once
 	added bool // the controller is added; set by the first try, and by Start after it
 }
@@ -75,7 +84,31 @@ func (w *waiter) tried(ctx context.Context) bool {
 		w.rule.params.Logger.Error(err, "Failed to set up a rule; it is tried again", "rule", w.rule.Name)
 		w.told = true
 	}
+	switch class := apierrors.ReasonForError(err); class {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests:
+	default:
+		w.refused(ctx, class)
+	}
 	return false
+}
+
+// refused counts how often an API server has refused what the rule needs, and records an event about the Cluster after some times.
+func (w *waiter) refused(ctx context.Context, class metav1.StatusReason) {
+	r := w.rule
+	if w.tries++; w.tries != refusals || !r.BringCRD {
+		return
+	}
+	err := r.params.HubClient.Create(ctx, &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "sync-" + r.Name + "-"},
+		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeWarning, Reason: syncer.ReasonRejected, Action: "Sync",
+		Note: fmt.Sprintf("Rule %s failed again and again to bring the definition of %s to the Cluster %s: %s. The log of the hub has the error.",
+			r.Name, r.Kind.Kind, r.cluster, class),
+		ReportingController: hubv1.GroupName + "/" + Name, ReportingInstance: r.Name,
+		Regarding: corev1.ObjectReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: r.cluster},
+	})
+	if err != nil {
+		r.params.Logger.Error(err, "Failed to record an event about a Cluster", "rule", r.Name)
+	}
 }
 
 func (w *waiter) try(ctx context.Context) error {

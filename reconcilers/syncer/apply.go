@@ -278,7 +278,7 @@ func (s *Session[T]) refused(ctx context.Context, err error) error {
 		isUndeclared(err):
 		return s.rejected(ctx, err)
 	}
-	return fmt.Errorf("write downstream %s %s: %w", s.of.kind.Kind, s.name, err)
+	return &writeError{fmt.Sprintf("write downstream %s %s", s.of.kind.Kind, s.name), err}
 }
 
 // taken finds out whose object has the name of the copy, which the cache does not have.

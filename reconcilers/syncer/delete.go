@@ -102,7 +102,7 @@ func (s *Session[T]) remove(ctx context.Context) error {
 		if isRefusal(err) {
 			r.memory.Spares(s.key)
 		}
-		return fmt.Errorf("delete downstream %s %s: %w", r.kind.Kind, s.name, err)
+		return &writeError{fmt.Sprintf("delete downstream %s %s", r.kind.Kind, s.name), err}
 	}
 	r.memory.Gone(s.key, "")
 	return nil
@@ -145,7 +145,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	err = object.DeleteExactly(ctx, s.upstream.Client, up)
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbDelete, err)
 	if err != nil {
-		return fmt.Errorf("delete upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return &writeError{fmt.Sprintf("delete upstream %s %s", r.kind.Kind, s.key), err}
 	}
 	return nil
 }

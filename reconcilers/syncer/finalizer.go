@@ -72,7 +72,7 @@ func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 	written, err := writer.Set(ctx, s.up, all)
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
 	if err != nil {
-		return fmt.Errorf("change the finalizers of upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return &writeError{fmt.Sprintf("change the finalizers of upstream %s %s", r.kind.Kind, s.key), err}
 	}
 	s.up.SetFinalizers(all)
 	s.up.SetResourceVersion(written.GetResourceVersion())

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
@@ -30,6 +32,8 @@ const (
 	ReasonContended = "Contended"
 	// ReasonRejected is the reason while the downstream API server does not accept the copy.
 	ReasonRejected = "Rejected"
+	// ReasonNamespaceMissing is the reason while the Namespace of the copy does not exist.
+	ReasonNamespaceMissing = "NamespaceMissing"
 	// ReasonStatusReduced is the reason while the upstream schema lacks fields of the status.
 	ReasonStatusReduced = "StatusReduced"
 	// ReasonWouldWrite is the reason for a write that Options.Observe does not send.
@@ -51,7 +55,7 @@ func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) 
 }
 
 // notify records an event about the upstream object, under a name that follows from its content: the API server refuses it
-// while it has it already, so that neither a retry nor a restart repeats it.
+// while it has it already, so that neither a retry nor a restart repeats it. Of one reason a pair records ten in ten minutes.
 func (s *Session[T]) notify(ctx context.Context, n note) error {
 	r := s.of
 	namespace := s.key.Namespace
@@ -62,10 +66,23 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	if n.warning {
 		kind = corev1.EventTypeWarning
 	}
-	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), n.reason, n.text}, "\x00")))
-	name := s.key.Name + "." + hex.EncodeToString(digest[:8])
+	cluster := r.pair.cluster()
+	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), cluster, n.reason, n.text}, "\x00")))
+	name := object.EventName(s.key.Name, hex.EncodeToString(digest[:8]))
 	if !r.memory.Tell(name, time.Now()) {
 		return nil
+	}
+	var related *corev1.ObjectReference
+	if cluster != "" {
+		n.text = "Cluster " + cluster + ": " + n.text
+		related = &corev1.ObjectReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster}
+	}
+	switch left := r.pair.events.take(n.reason, time.Now()); {
+	case left < 0:
+		r.log.V(1).Info("Left out an event", "object", s.key.String(), "reason", n.reason, "note", n.text)
+		return nil
+	case left == 0:
+		n.text = object.Shortened(n.text, object.MaxNote-len(lastEvent)) + lastEvent
 	}
 	err := s.upstream.Client.Create(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -73,13 +90,47 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		Note:                object.Shortened(n.text, object.MaxNote),
 		ReportingController: r.pair.options.Identity.KeyPrefix + "/" + r.pair.options.Name,
 		ReportingInstance:   r.pair.options.Name + "-" + r.syncer.Name(),
-		Regarding:           referenceTo(r.kind, s.key, s.up.GetUID()),
+		Regarding:           referenceTo(r.kind, s.key, s.up.GetUID()), Related: related,
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		r.memory.Untold(name)
 		return fmt.Errorf("record an event about upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
 	return nil
+}
+
+// The events that a pair records of one reason within a time. A rule that fails for each of its objects would fill etcd.
+const (
+	maxEvents   = 10
+	eventWindow = 10 * time.Minute
+	lastEvent   = " Further events of this reason are left out for some minutes."
+)
+
+// events counts the events of a pair. The zero value has none.
+type events struct {
+	mu  sync.Mutex // protects all
+	all map[string]recorded
+}
+
+type recorded struct {
+	since time.Time
+	count int
+}
+
+// take returns how many more events of a reason may follow one, which may not be recorded if that is negative.
+func (e *events) take(reason string, now time.Time) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = map[string]recorded{}
+	}
+	one := e.all[reason]
+	if now.Sub(one.since) >= eventWindow {
+		one = recorded{since: now}
+	}
+	one.count++
+	e.all[reason] = one
+	return maxEvents - one.count
 }
 
 func referenceTo(kind schema.GroupVersionKind, key types.NamespacedName, uid types.UID) corev1.ObjectReference {
@@ -96,29 +147,50 @@ func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error 
 // explain returns what an API server says about an object that it does not accept: the fields in question, and a text that
 // is fit for people.
 func (p *Pair) explain(err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	class, refused := object.Refusal(err)
+	if !refused {
 		return "the request failed"
 	}
-	var fields []string
-	if details := status.Status().Details; details != nil {
-		for _, cause := range details.Causes {
-			if cause.Field != "" {
-				fields = append(fields, cause.Field)
-			}
-		}
-	}
-	text := string(status.Status().Reason)
 	if isUndeclared(err) {
-		text = "the schema of the kind lacks a field"
+		class += ": the schema of the kind lacks a field"
 	}
-	if len(fields) > 0 {
-		text += " (" + strings.Join(fields, ", ") + ")"
+	var answer apierrors.APIStatus
+	if p.options.Quote != nil && errors.As(err, &answer) {
+		return p.options.Quote(class + ": " + answer.Status().Message)
 	}
-	if p.options.Quote != nil {
-		return p.options.Quote(text + ": " + status.Status().Message)
+	return class
+}
+
+// writeError is a write that has failed.
+type writeError struct {
+	what string // such as: delete downstream Secret ns/x
+	err  error
+}
+
+func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
+
+// Unwrap returns the error.
+func (e *writeError) Unwrap() error { return e.err }
+
+// failed counts the refusals of an API server, and tells people about a write that it refuses again and again: nothing else shows
+// them that a copy or a status is old. It returns the error.
+func (s *Session[T]) failed(ctx context.Context, err error) error {
+	var write *writeError
+	class, refused := object.Refusal(err)
+	if !refused || !errors.As(err, &write) {
+		if err == nil {
+			s.of.memory.Failed(s.key, false)
+		}
+		return err
 	}
-	return text
+	if s.of.memory.Failed(s.key, true) < object.Failures || s.facts.up == absent {
+		return err
+	}
+	n := note{reason: ReasonRejected, warning: true, text: "Failed again and again to " + write.what + ": " + class}
+	if object.LacksNamespace(err) {
+		n.reason, n.text = ReasonNamespaceMissing, "Failed again and again to "+write.what+": create the Namespace"
+	}
+	return errors.Join(err, s.notify(ctx, n))
 }
 
 // laterError is a step that is tried again after a pause. It has been reported.

@@ -54,6 +54,12 @@ type PairOptions struct {
 type Pair struct {
 	options PairOptions
 	metrics *metrics
+	events  events
+}
+
+// cluster returns the name of the Cluster that is one of the sides, or nothing.
+func (p *Pair) cluster() string {
+	return string(cmp.Or(p.options.Downstream.Cluster(), p.options.Upstream.Cluster()))
 }
 
 // NewPair returns a pair. It sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics, as it does

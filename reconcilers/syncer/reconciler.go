@@ -92,7 +92,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 				return err
 			}
 			result, err = s.act(ctx)
-			return err
+			return s.failed(ctx, err)
 		})
 		return result, err
 	})

@@ -65,7 +65,7 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	}
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
 	if err != nil {
-		return fmt.Errorf("write the status of upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return &writeError{fmt.Sprintf("write the status of upstream %s %s", r.kind.Kind, s.key), err}
 	}
 	made.Sent, made.Before, made.At = is.sent, memory.Revision(s.up.GetResourceVersion()), time.Now()
 	if made.Made == made.Before {

@@ -110,7 +110,7 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	err = s.upstream.Client.Create(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbCreate, err)
 	if err != nil {
-		return fmt.Errorf("create upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return &writeError{fmt.Sprintf("create upstream %s %s", r.kind.Kind, s.key), err}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *Session[T]) UpdateUpstream(ctx context.Context, obj T) error {
 	err = s.upstream.Client.Update(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
 	if err != nil {
-		return fmt.Errorf("update upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return &writeError{fmt.Sprintf("update upstream %s %s", r.kind.Kind, s.key), err}
 	}
 	return nil
 }

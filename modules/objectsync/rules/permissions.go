@@ -125,12 +125,17 @@ func (r Rule) hubScopes() []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// eventNamespaces returns the namespaces of the hub in which events about originals are recorded.
+// eventNamespaces returns the namespaces of the hub in which events about originals, and about a Cluster that lacks the definition,
+// are recorded.
 func (r Rule) eventNamespaces() []string {
-	if !r.IsNamespaced() {
+	all := r.hubScopes()
+	switch {
+	case !r.IsNamespaced():
 		return []string{metav1.NamespaceDefault}
+	case r.BringCRD && !slices.Contains(all, metav1.NamespaceAll) && !slices.Contains(all, metav1.NamespaceDefault):
+		return append(all, metav1.NamespaceDefault)
 	}
-	return r.hubScopes()
+	return all
 }
 
 func namespaces(verbs ...string) rbacv1.PolicyRule {

@@ -22,6 +22,17 @@ type Side struct{ inner inner }
 // IsZero reports whether the Side is no cluster.
 func (s Side) IsZero() bool { return s.inner == nil }
 
+// Cluster returns the name of the Cluster that the Side is, or nothing.
+func (s Side) Cluster() registry.ClusterName {
+	switch one := s.inner.(type) {
+	case *clusterSide:
+		return one.name
+	case *leasedSide:
+		return one.name
+	}
+	return ""
+}
+
 // Lend calls f with access to the cluster. It does not wait for the network, and returns registry.ErrNotReady for a leased remote
 // that is not Ready.
 func (s Side) Lend(ctx context.Context, f func(ctx context.Context, a Access) error) error {
@@ -97,10 +108,13 @@ type Observer func(ctx context.Context, obj client.Object, deleted bool) []types
 func InProcess(c cluster.Cluster) Side { return Side{&clusterSide{cluster: c}} }
 
 // OfRemote is the remote of an app, in the remote part of a module.
-func OfRemote(p registry.Remote) Side { return Side{&clusterSide{cluster: p.Cluster}} }
+func OfRemote(p registry.Remote) Side { return Side{&clusterSide{cluster: p.Cluster, name: p.Name}} }
 
-// clusterSide is a cluster with a cache.
-type clusterSide struct{ cluster cluster.Cluster }
+// clusterSide is a cluster with a cache, and the name of its Cluster if it has one.
+type clusterSide struct {
+	cluster cluster.Cluster
+	name    registry.ClusterName
+}
 
 func (s *clusterSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
 	a := accessTo(s.cluster)

@@ -33,6 +33,8 @@ type Memory struct {
 	// told are the names of the events of the last hour.
 	told map[string]time.Time
 	seed maphash.Seed
+	// failures are how many writes in a row an API server has refused, by upstream object.
+	failures map[types.NamespacedName]int
 	// written are the digests of the last writes, by upstream object.
 	written map[types.NamespacedName]Write
 }
@@ -49,7 +51,7 @@ func New() *Memory {
 		alive:   map[types.NamespacedName]living{},
 		told:    map[string]time.Time{},
 		seed:    maphash.MakeSeed(),
-		written: map[types.NamespacedName]Write{},
+		written: map[types.NamespacedName]Write{}, failures: map[types.NamespacedName]int{},
 	}
 }
 
@@ -204,6 +206,7 @@ func (m *Memory) Forget(up types.NamespacedName) {
 	delete(m.written, up)
 	delete(m.own, up)
 	delete(m.alive, up)
+	delete(m.failures, up)
 	for down, waiting := range m.blocked {
 		if waiting.Delete(up); len(waiting) == 0 {
 			delete(m.blocked, down)
@@ -266,6 +269,18 @@ func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	one := m.written[up]
 	change(&one)
 	m.written[up] = one
+}
+
+// Failed records that a write for an upstream object was refused, or that all have succeeded. It returns how many were refused in a row.
+func (m *Memory) Failed(up types.NamespacedName, refused bool) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !refused {
+		delete(m.failures, up)
+		return 0
+	}
+	m.failures[up]++
+	return m.failures[up]
 }
 
 // IsSource records the downstream object for which an UpSyncer makes an upstream object.

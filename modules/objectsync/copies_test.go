@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/hubtest"
+)
+
+const copies = `
+config:
+  rules:
+  - {name: services, from: Hub, kind: {apiVersion: v1, kind: Service}, namespaces: {names: [shop]}, objects: {matchLabels: {go: down}}, to: {names: Mirror}}
+  - {name: claims, from: Hub, kind: {apiVersion: v1, kind: PersistentVolumeClaim}, namespaces: {names: [shop]}, to: {names: Mirror}}
+  - {name: jobs, from: Hub, kind: {apiVersion: batch/v1, kind: Job}, namespaces: {names: [shop]}, to: {names: Mirror}}
+  - {name: pods, from: Hub, kind: {apiVersion: v1, kind: Pod}, namespaces: {names: [shop]}, to: {names: Mirror}}
+  - {name: policies, from: Hub, kind: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy}, namespaces: {names: [shop]}, to: {names: Mirror}}
+  - {name: lost, from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {names: Mirror, namespace: nowhere}}
+  - name: widgets
+    from: Hub
+    kind: {apiVersion: test.example.com/v1, kind: Widget}
+    namespaces: {template: "tenant-{{cluster}}"}
+    to: {names: Mirror, namespace: shop}
+    status: true
+    bringCRD: true
+`
+
+// copiesHub starts a hub with the rules above, and their namespaces in the hub and in the remote.
+func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
+	t.Helper()
+	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
+	a := hub.Remote("a")
+	hub.InstallCRDs(typedWidgetCRD())
+	hub.Create(namespace("tenant-a", nil)) // The declared rights have the others.
+	a.Create(namespace("shop", nil))
+	return hub, a
+}
+
+func patch(t *testing.T, s *hubtest.Server, obj client.Object, body string) {
+	t.Helper()
+	if err := s.Client().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta("shop", name, nil), Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app.kubernetes.io/name": "web"}, Ports: []corev1.ServicePort{{Port: 80}},
+	}}
+}
+
+// What the API server of the hub has allocated stays there, and what somebody has chosen is copied; also after a Service was another
+// kind of Service, and after a claim is bound.
+func TestCopies_Allocated(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	original := service("web")
+	hub.Create(original)
+	taken := service("taken") // with the addresses that the hub has allocated
+	taken.Spec.ClusterIP, taken.Spec.Ports[0].NodePort = original.Spec.ClusterIP, original.Spec.Ports[0].NodePort
+	a.Create(taken)
+	patch(t, &hub.Server, original, `{"metadata":{"labels":{"go":"down"}}}`)
+	copied := service("web")
+	a.WaitFor(copied, func() error {
+		if copied.Spec.ClusterIP == "" || copied.Spec.Ports[0].NodePort == 0 {
+			return fmt.Errorf("got %+v", copied.Spec)
+		}
+		return nil
+	})
+	patch(t, &hub.Server, original, `{"spec":{"type":"ExternalName","externalName":"example.com","clusterIP":null,"clusterIPs":null,"ports":null,"selector":null}}`)
+	a.WaitFor(copied, func() error {
+		return unless(copied.Spec.Type == "ExternalName" && copied.Spec.ClusterIP == "", copied.Spec)
+	})
+	patch(t, &hub.Server, original, `{"spec":{"type":"ClusterIP","externalName":null,"clusterIP":"None","ports":[{"port":80}]}}`)
+	a.WaitFor(copied, func() error {
+		return unless(copied.Spec.Type == "ClusterIP" && copied.Spec.ClusterIP == "None", copied.Spec)
+	})
+
+	chosen := service("chosen")
+	chosen.Labels, chosen.Spec.Ports[0].NodePort = map[string]string{"go": "down"}, 31999
+	hub.Create(chosen)
+	found := service("chosen")
+	a.WaitFor(found, func() error { return unless(found.Spec.Ports[0].NodePort == 31999, found.Spec) })
+
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("shop", "data", nil), Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	hub.Create(claim)
+	claimed := &corev1.PersistentVolumeClaim{ObjectMeta: meta("shop", "data", nil)}
+	exists(a, claimed)
+	patch(t, &hub.Server, claim, `{"metadata":{"annotations":{"pv.kubernetes.io/bound-by-controller":"yes","pv.kubernetes.io/bind-completed":"yes",
+		"seen":"1"}},"spec":{"volumeName":"of-the-hub"}}`)
+	a.WaitFor(claimed, func() error { return unless(claimed.Annotations["seen"] == "1", claimed.Annotations) })
+	if claimed.Spec.VolumeName != "" || claimed.Annotations["pv.kubernetes.io/bind-completed"] != "" {
+		t.Errorf("the claim has the volume %q, and the annotations %v", claimed.Spec.VolumeName, claimed.Annotations)
+	}
+
+	pod := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+	hub.Create(&batchv1.Job{ObjectMeta: meta("shop", "once", nil), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}})
+	exists(a, &batchv1.Job{ObjectMeta: meta("shop", "once", nil)})
+}
+
+// unless returns nil if something is so, and otherwise what is.
+func unless(so bool, is any) error {
+	if so {
+		return nil
+	}
+	return fmt.Errorf("got %+v", is)
+}
+
+// typedWidgetCRD is a definition with a default, a list of maps that is replaced as a whole, and a status.
+func typedWidgetCRD() *apiextensionsv1.CustomResourceDefinition {
+	type props = apiextensionsv1.JSONSchemaProps
+	text, number, keep := props{Type: "string"}, props{Type: "integer"}, true
+	crd := widgetCRD()
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &props{Type: "object", Properties: map[string]props{
+		"spec": {Type: "object", Properties: map[string]props{
+			"size": number, "users": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+				Schema: &props{Type: "object", Properties: map[string]props{"name": text}},
+			}},
+			"timeout": {Type: "string", Nullable: true, Default: &apiextensionsv1.JSON{Raw: []byte(`"30s"`)}},
+		}},
+		"status": {Type: "object", XPreserveUnknownFields: &keep},
+	}}
+	return crd
+}
+
+// What somebody adds to a copy where the original has an empty map or a list of maps is removed again, as far as the API server does
+// so, and null is copied as null.
+func TestCopies_Drift(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	hub.Create(&networkingv1.NetworkPolicy{ObjectMeta: meta("shop", "deny", nil), Spec: networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+	}})
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: meta("shop", "deny", nil)}
+	exists(a, policy)
+	patch(t, &a.Server, policy, `{"spec":{"podSelector":{"matchLabels":{"app":"none"}}}}`)
+	a.WaitFor(policy, func() error { return unless(len(policy.Spec.PodSelector.MatchLabels) == 0, policy.Spec) })
+
+	original := widget("tenant-a")
+	original.Object["spec"] = map[string]any{"size": int64(1), "users": []any{map[string]any{"name": "alice"}}, "timeout": nil}
+	hub.Create(original)
+	copied := widget("shop")
+	users := func() int { all, _, _ := unstructured.NestedSlice(copied.Object, "spec", "users"); return len(all) }
+	a.WaitFor(copied, func() error { return unless(users() == 1, copied.Object["spec"]) })
+	if timeout, isSet := copied.Object["spec"].(map[string]any)["timeout"]; !isSet || timeout != nil {
+		t.Errorf("the original has the timeout null, and the copy %v", timeout)
+	}
+	patch(t, &a.Server, copied, `{"spec":{"users":[{"name":"alice"},{"name":"mallory"}]}}`)
+	a.WaitFor(copied, func() error { return unless(users() == 1, copied.Object["spec"]) })
+	patch(t, &a.Server, copied, `{"spec":{"timeout":"1s"}}`)
+	a.WaitFor(copied, func() error {
+		return unless(copied.Object["spec"].(map[string]any)["timeout"] == nil, copied.Object["spec"])
+	})
+}
+
+// observedGeneration of the original counts the generations of the original, and never falls; and a status that the hub refuses does
+// not keep the spec from going down.
+func TestCopies_Status(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	original := widget("tenant-a")
+	hub.Create(original)
+	for size := range 3 {
+		patch(t, &hub.Server, original, fmt.Sprintf(`{"spec":{"size":%d}}`, size+10))
+	}
+	copied := widget("shop")
+	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 12, copied.Object["spec"]) })
+	patch(t, &a.Server, copied, `{"metadata":{"finalizers":["example.com/f"]}}`) // The remote has its own history.
+	observe := func(generation int64) {
+		t.Helper()
+		body := fmt.Sprintf(`{"status":{"observedGeneration":%[1]d,"conditions":[{"type":"Ready","status":"True","observedGeneration":%[1]d}]}}`, generation)
+		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := widget("tenant-a")
+	expect := func(when string, want int64) {
+		t.Helper()
+		hub.WaitFor(found, func() error {
+			all, _, _ := unstructured.NestedSlice(found.Object, "status", "conditions")
+			got, _, _ := unstructured.NestedInt64(found.Object, "status", "observedGeneration")
+			if len(all) != 1 || got != want || all[0].(map[string]any)["observedGeneration"] != want {
+				return fmt.Errorf("%s: the original has generation %d and the status %v, want %d", when, found.GetGeneration(), found.Object["status"], want)
+			}
+			return nil
+		})
+	}
+	observe(copied.GetGeneration())
+	expect("observed", original.GetGeneration())
+	before := original.GetGeneration()
+	patch(t, &hub.Server, original, `{"spec":{"size":20}}`)
+	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 20, copied.Object["spec"]) })
+	observe(copied.GetGeneration() - 1)
+	expect("not yet observed", before)
+	observe(copied.GetGeneration())
+	expect("observed again", original.GetGeneration())
+
+	refuseStatus(t, hub, original)
+	observe(copied.GetGeneration() + 1)
+	patch(t, &hub.Server, original, `{"spec":{"size":21}}`)
+	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 21, copied.Object["spec"]) })
+	hasEventWith(t, hub, original, "Rejected", "the status of upstream Widget")
+}
+
+// refuseStatus makes the API server of the hub refuse each status of a Widget.
+func refuseStatus(t *testing.T, hub *hubtest.Hub, one *unstructured.Unstructured) {
+	t.Helper()
+	const name = "no-status-of-copies"
+	all := []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{"test.example.com"}, APIVersions: []string{"*"}, Resources: []string{"widgets/status"}},
+	}}}
+	hub.Create(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta("", name, nil), Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: all}, Validations: []admissionv1.Validation{{Expression: "false"}},
+	}}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta("", name, nil), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}})
+	hub.Eventually(func() error {
+		err := hub.Client().Status().Patch(t.Context(), one.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"x":1}}`)), client.DryRunAll)
+		return unless(apierrors.IsInvalid(err), err)
+	})
+}
+
+func sizeOf(widget *unstructured.Unstructured) int64 {
+	size, _, _ := unstructured.NestedInt64(widget.Object, "spec", "size")
+	return size
+}
+
+// A copy that has no Namespace is reported, with the name of the Cluster; a rule that fails for many objects records ten events.
+func TestCopies_Events(t *testing.T) {
+	t.Parallel()
+	hub, _ := copiesHub(t)
+	const originals = 30
+	for i := range originals {
+		hub.Create(configMap("shop", fmt.Sprintf("%s-%d", strings.Repeat("n", 240), i), nil))
+	}
+	first := hasEventWith(t, hub, nil, "NamespaceMissing", "Cluster a: ")
+	if first.Related == nil || first.Related.Kind != "Cluster" || first.Related.Name != "a" {
+		t.Errorf("the event is related to %v", first.Related)
+	}
+	last := hasEventWith(t, hub, nil, "NamespaceMissing", "left out")
+	var all eventsv1.EventList
+	if err := hub.Client().List(t.Context(), &all, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(all.Items); n != 10 || !strings.HasPrefix(last.Name, "nnn") {
+		t.Errorf("%d events, the last with the name %s", n, last.Name)
+	}
+}
+
+// hasEventWith waits for an event with a reason and a text, about an object unless that is nil.
+func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, text string) (found eventsv1.Event) {
+	t.Helper()
+	hub.Eventually(func() error {
+		var all eventsv1.EventList
+		if err := hub.Client().List(t.Context(), &all); err != nil {
+			return err
+		}
+		var seen []string
+		for _, e := range all.Items {
+			if e.Reason == reason && strings.Contains(e.Note, text) && (obj == nil || e.Regarding.UID == obj.GetUID()) {
+				found = e
+				return nil
+			}
+			seen = append(seen, e.Reason+": "+e.Note)
+		}
+		return errors.New(strings.Join(seen, "; "))
+	})
+	return found
+}
