@@ -38,7 +38,7 @@ const (
 // fates has the scripts by the state and reason that their remotes get.
 var fates = map[string][]string{
 	notHealthy: {
-		"html everywhere", "html version", "nothing everywhere", "500 everywhere", "429 everywhere", "503 everywhere",
+		"html everywhere", "html version", "nothing everywhere", "500 everywhere", "503 everywhere",
 		"redirect 301", "redirect 302", "redirect 307", "redirect 308", "too short a length",
 		"no uid", "a uid of 10 MB", "a uid of 100 kB", "a version of 1 MB", "a version of 100 kB", "a version to look at", "a nested version",
 	},
@@ -52,6 +52,7 @@ var fates = map[string][]string{
 		"tls garbage", "continuation flood", "a header of 1 MiB", "ten thousand headers",
 		"negative length", "two lengths", "too long a length", "no answer",
 	},
+	"Unreachable/Throttled":    {"429 everywhere"},
 	"Unreachable/Unauthorized": {"401 everywhere"},
 	"Unreachable/Forbidden":    {"403 everywhere"},
 	undiscovered: {
@@ -71,6 +72,7 @@ var fates = map[string][]string{
 	},
 	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
 	ready: {
+		"stream without its end", "stream with plain bookmarks",
 		"html readyz", "goaway storm", "a hundred warnings", "endless readyz", "another uid each time", "list is null",
 		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
@@ -97,7 +99,7 @@ var heavy = []string{
 // single responses is shown by the tests of transport, meter, kubeconfig and restmapper.
 var quick = []string{
 	"html everywhere", "silence", "goaway before every answer", "no tls", "no answer", "401 everywhere", "403 everywhere",
-	"html discovery", "other resources", "403 for objects", "500 for objects", "redirect 307", "redirect objects", "a hundred warnings",
+	"html discovery", "stream without its end", "other resources", "403 for objects", "500 for objects", "redirect 307", "redirect objects", "a hundred warnings",
 	"events of another kind", "a million empty objects", "the same name over and over", "endless frame",
 }
 

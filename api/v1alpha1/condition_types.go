@@ -173,6 +173,10 @@ const (
 	// ReasonNotForwarded, with False: a server on the way, such as a proxy whose agent is away, responds with 404 in place of the
 	// remote. That is no statement about any object.
 	ReasonNotForwarded = "NotForwarded"
+
+	// ReasonThrottled, with True: the remote responds to probes with status 429, which asks the hub to wait. Its app stays. With False:
+	// it has responded so since the hub contacted it first.
+	ReasonThrottled = "Throttled"
 )
 
 // Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and

@@ -84,6 +84,14 @@ func endings() []Script {
 			}}},
 		},
 		{
+			Name: "stream without its end", Does: "streams the objects of a list and never says that it is complete, as aggregated API servers do",
+			lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")))}},
+		},
+		{
+			Name: "stream with plain bookmarks", Does: "streams the objects of a list and then bookmarks without the annotation of the end",
+			lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")), bookmark("5"), bookmark("6"))}},
+		},
+		{
 			Name: "watch never begins", Does: "responds to watches with headers and nothing else",
 			lies: []lie{{watching, stream()}},
 		},

@@ -48,6 +48,7 @@ const (
 	forbidden    = "Forbidden"
 	notHealthy   = "NotHealthy"
 	notForwarded = "NotForwarded"
+	throttled    = "Throttled"
 )
 
 // NotHealthyError is an error of a request with its own message: the server responds, but not as the hub requires.
@@ -68,7 +69,7 @@ func (e *notHealthyError) Error() string      { return e.text }
 func (e *notHealthyError) NotHealthy() string { return e.message }
 
 // Classify returns why a request to a remote failed: one of a fixed set of reasons, and a message that names the
-// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, NotForwarded, or the Reason of an
+// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, NotForwarded, Throttled, or the Reason of an
 // *Error, of which a dial returns AddressNotAllowed. The message has at most 512 bytes and stays the same while the
 // problem is the same. Nothing in it comes from the server, so that users who register remotes learn little about the
 // network around the hub. Both results are empty for a nil error. Unknown errors are Unreachable.
@@ -135,7 +136,7 @@ func classifyStatus(code int) (reason, message string) {
 	case code >= 500:
 		return notHealthy, "The API server reports that it is not ready" + text + "; check its log and its /readyz?verbose."
 	case code == http.StatusTooManyRequests:
-		return notHealthy, "The API server is overloaded and asks to wait" + text +
+		return throttled, "The API server is overloaded and asks to wait" + text +
 			"; check its priority and fairness settings."
 	case code >= 300 && code < 400:
 		return notHealthy, "The server responds with a redirect" + text + ", which the hub does not follow; put the target address into the kubeconfig."

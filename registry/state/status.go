@@ -46,6 +46,7 @@ const (
 	ReasonStarting          = "Starting"
 	ReasonRunning           = "Running"
 	ReasonProbeSucceeded    = "ProbeSucceeded"
+	ReasonThrottled         = "Throttled"
 	ReasonFirstContact      = "FirstContact"
 	ReasonSameCluster       = "SameCluster"
 	ReasonIdentityChanged   = "IdentityChanged"

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -48,6 +49,9 @@ type Actor struct {
 	undone atomic.Pointer[Leftover]
 	// lists are the first lists of the last app that was Ready; nil before the first, and once a connection has sent them.
 	lists atomic.Pointer[prefetch.Lists]
+
+	// unstreamed is what the API server cannot stream.
+	unstreamed boundcache.Unstreamed
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine.Machine

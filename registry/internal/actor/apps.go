@@ -76,7 +76,7 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
 		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(),
-		Early: a.takeEarly(l), Lists: lists,
+		Early: a.takeEarly(l), Lists: lists, Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
 		HubTransport: host.HubTransport(name), Modules: modules,
 		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Redact: redact}),

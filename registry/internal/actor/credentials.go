@@ -112,6 +112,7 @@ func conditionOf(err error) state.Condition {
 func factOf(p probe.Outcome) machine.Probed {
 	f := machine.Probed{
 		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,
+		Throttled: p.Reason == state.ReasonThrottled,
 		ID: p.ID, Version: p.Version,
 	}
 	if !p.OK {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
@@ -70,6 +71,8 @@ type Options struct {
 	Early *Early
 	// Lists are the first lists of an app before, which this app may begin with, too; nil to send nothing ahead.
 	Lists *prefetch.Lists
+	// Unstreamed remembers what the API server cannot stream.
+	Unstreamed *boundcache.Unstreamed
 	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt func()
 	// HubTransport is the connection to the hub's API server, with the identity of the app.
@@ -114,7 +117,7 @@ func New(host *Host, o Options) *Epoch {
 		Name: o.Name, Number: o.Number, Log: o.Log, ModuleNames: o.Modules,
 		Timeout:    o.Desired.Client.Timeout,
 		Collectors: newAppRegisterer(host.Registerer, o.Name), Filters: o.Filters,
-		Changed: o.Changed, Missed: o.Missed,
+		Changed: o.Changed, Missed: o.Missed, Unstreamed: o.Unstreamed,
 	}, []string{telemetry.ClusterLabel, string(o.Name)})
 	e.judges = o.Judges(e.Log)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)

@@ -56,6 +56,9 @@ const (
 )
 
 func newBudget(o Options) *budget {
+	if o.Unstreamed == nil {
+		o.Unstreamed = &Unstreamed{}
+	}
 	b := &budget{
 		options:  o,
 		watchers: map[string][]string{},

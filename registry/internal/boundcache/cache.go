@@ -76,6 +76,8 @@ type Options struct {
 	Timeout time.Duration
 	// Packing packs the objects of the cache; nil to keep them decoded.
 	Packing *compact.Types
+	// Unstreamed remembers what the API server cannot stream. Default: a memory of the cache.
+	Unstreamed *Unstreamed
 	// Meter estimates the memory for the responses of the app.
 	Meter *meter.Limiter
 

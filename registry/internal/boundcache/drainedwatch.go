@@ -4,7 +4,11 @@ package boundcache
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -14,6 +18,7 @@ type drainedWatch struct {
 	watch.Interface
 	once  sync.Once
 	ended func() // called when the watch is stopped
+	list  *streamedList
 }
 
 // Stop ends the watch.
@@ -21,9 +26,124 @@ func (d *drainedWatch) Stop() {
 	d.Interface.Stop()
 	d.once.Do(func() {
 		d.ended()
+		if d.list != nil {
+			close(d.list.stopped)
+		}
 		go func() {
-			for range d.ResultChan() {
+			for range d.Interface.ResultChan() {
 			}
 		}()
 	})
+}
+
+// ResultChan returns the events. A reflector asks for it before each of them.
+func (d *drainedWatch) ResultChan() <-chan watch.Event {
+	if d.list != nil && !d.list.complete.Load() {
+		return d.list.events
+	}
+	return d.Interface.ResultChan()
+}
+
+// streamedList is the list at the beginning of a watch, which ends without its last event if the API server never sends that: some
+// aggregated API servers and proxies do not (kubernetes#140890), and client-go waits for it without end.
+type streamedList struct {
+	events   chan watch.Event
+	stopped  chan struct{} // closed when the watch is stopped
+	complete atomic.Bool   // the last event of the list is the next one
+}
+
+const (
+	// listSilence is how long after an object of a streamed list the next one, or the end, must come. It is also how long an API
+	// server may need for the end of an empty list.
+	listSilence = 10 * time.Second
+	// listTime is how long a streamed list takes at most: half of the default time for the initial objects of a controller.
+	listTime = 5 * time.Minute
+)
+
+// newStreamedList passes on the events of a streamed list, and calls without if the list has not ended in time. It needs a goroutine
+// until then, and none for the watch that follows.
+func newStreamedList(from <-chan watch.Event, without func()) *streamedList {
+	l := &streamedList{events: make(chan watch.Event), stopped: make(chan struct{})}
+	go l.pass(from, without)
+	return l
+}
+
+func (l *streamedList) pass(from <-chan watch.Event, without func()) {
+	silence, whole := time.NewTimer(listSilence), time.NewTimer(listTime)
+	defer silence.Stop()
+	defer whole.Stop()
+	for {
+		select {
+		case <-l.stopped:
+			return
+		case <-silence.C:
+			without()
+			close(l.events)
+			return
+		case <-whole.C:
+			without()
+			close(l.events)
+			return
+		case e, ok := <-from:
+			if !ok {
+				close(l.events)
+				return
+			}
+			if e.Type == watch.Added {
+				silence.Reset(listSilence)
+			}
+			isEnd := endsList(e)
+			l.complete.Store(isEnd) // Before the reader has the event, and asks for the next one.
+			select {
+			case l.events <- e:
+			case <-l.stopped:
+				return
+			}
+			if isEnd {
+				return
+			}
+		}
+	}
+}
+
+// endsList reports whether an event says that a streamed list is complete.
+func endsList(e watch.Event) bool {
+	if e.Type != watch.Bookmark {
+		return false
+	}
+	one, err := meta.Accessor(e.Object)
+	return err == nil && one.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+}
+
+// Unstreamed remembers for which API groups an API server cannot stream a list. Its methods may be called from any goroutine.
+type Unstreamed struct {
+	mu     sync.Mutex // protects the fields
+	of     string
+	groups map[string]struct{}
+}
+
+// At returns u for an API server, at an endpoint and with a version. Another one may stream what the one before could not.
+func (u *Unstreamed) At(endpoint, version string) *Unstreamed {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if of := endpoint + " " + version; u.of != of {
+		u.of, u.groups = of, nil
+	}
+	return u
+}
+
+func (u *Unstreamed) add(group string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.groups == nil {
+		u.groups = map[string]struct{}{}
+	}
+	u.groups[group] = struct{}{}
+}
+
+func (u *Unstreamed) has(group string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.groups[group]
+	return ok
 }

@@ -156,7 +156,11 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 			}
 			i.budget.options.Blocked(i.typeName, Block{})
 			i.watching()
-			return &drainedWatch{Interface: w, ended: i.watchEnded}, nil
+			watched := &drainedWatch{Interface: w, ended: i.watchEnded}
+			if streams {
+				watched.list = newStreamedList(w.ResultChan(), i.notStreamed)
+			}
+			return watched, nil
 		},
 	}
 }

@@ -52,6 +52,10 @@ func (i *Informer) listed(ctx context.Context, err error) {
 // a minute and also when the App has ended. With another error it lists, and then waits until it retries or the App ends.
 func (i *Informer) refused(ctx context.Context, err error, o metav1.ListOptions) error {
 	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if streams && apierrors.IsInvalid(err) { // It does not know the option.
+		i.notStreamed()
+		return errNotStreamed
+	}
 	if ctx.Err() == nil { // The end of the informer is no refusal.
 		i.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
 	}
@@ -70,9 +74,15 @@ var errNotStreamed = errors.New("the API server cannot stream the objects")
 // maxEmptyStreams is how many streamed lists in a row may end at once before the informer lists without streaming.
 const maxEmptyStreams = 3
 
-// mayStream returns an error if the informer should not stream a list from the newest version: a reflector whose stream
-// ends at once with an event of an expired version repeats it at once, too.
+// notStreamed notes that the API server cannot stream lists of the group: it refuses to, or does not end them.
+func (i *Informer) notStreamed() { i.budget.options.Unstreamed.add(i.gvk.Group) }
+
+// mayStream returns an error if the informer should not stream a list: if the API server cannot, and from the newest version, since a
+// reflector whose stream ends at once with an event of an expired version repeats it at once, too.
 func (i *Informer) mayStream(version string) error {
+	if i.budget.options.Unstreamed.has(i.gvk.Group) {
+		return errNotStreamed
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if version == "" && i.emptyStreams >= maxEmptyStreams {

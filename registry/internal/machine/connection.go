@@ -16,6 +16,7 @@ type Connection struct {
 
 	Contact    contact
 	lost       state.Condition // why contact was lost
+	throttled  state.Condition // what the remote says, with contact, that asks the hub to wait; or zero
 	refused    bool            // the last probe failed because of the credential
 	oks, Fails int             // consecutive probes
 	backAt     time.Time
@@ -59,6 +60,7 @@ type Probed struct {
 	Failed               state.Condition // when not ok
 	Fatal                bool            // the credentials were rejected: no second probe is needed
 	Refused              bool            // it failed because of the credential
+	Throttled            bool            // it failed because the remote asks the hub to wait
 	ID, Version          string
 	Holder               state.ClusterName // the other remote that has this id already, or ""
 	IsHub                bool
@@ -67,6 +69,10 @@ type Probed struct {
 // applyProbe records a probe of this connection.
 func (c *Connection) applyProbe(p Probed, failureThreshold, successThreshold int, now time.Time) {
 	c.refused = p.Refused
+	if p.Throttled && c.Contact == ContactOK { // A sign of life: an app that starts again would send all its lists again.
+		c.throttled, c.Fails = p.Failed, 0
+		return
+	}
 	if !p.OK {
 		c.oks, c.Fails = 0, c.Fails+1
 		if c.Contact != ContactOK || p.Fatal || c.Fails >= failureThreshold {
@@ -74,7 +80,7 @@ func (c *Connection) applyProbe(p Probed, failureThreshold, successThreshold int
 		}
 		return
 	}
-	c.oks, c.Fails = c.oks+1, 0
+	c.oks, c.Fails, c.throttled = c.oks+1, 0, state.Condition{}
 	c.id, c.holder, c.isHub, c.Version = p.ID, p.Holder, p.IsHub, p.Version
 	switch {
 	case c.Contact == contactNone:

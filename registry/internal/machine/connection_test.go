@@ -73,3 +73,31 @@ func TestMachine_RecordedIdentity(t *testing.T) {
 		}
 	}
 }
+
+// A remote that asks the hub to wait keeps its app, for as long as it does so, and says so. Before the first contact it is not reachable.
+func TestMachine_Throttled(t *testing.T) {
+	t.Parallel()
+	wait := bad("E1")
+	wait.Throttled, wait.Failed.Reason = true, state.ReasonThrottled
+	m := newMachine()
+	m.applyProbe(wait, epochZero)
+	if s := m.Status(epochZero); s.State != state.StateUnreachable || s.Reachable.Reason != state.ReasonThrottled {
+		t.Errorf("before the first contact: %s, %+v", s.State, s.Reachable)
+	}
+	m = newMachine()
+	ready(t, m, epochZero)
+	m.applyProbe(bad("E1"), epochZero)
+	for range 10 {
+		m.applyProbe(wait, epochZero)
+		if all := m.Decide(epochZero); len(all) > 0 {
+			t.Fatalf("got the actions %v", kinds(all))
+		}
+	}
+	if s := m.Status(epochZero); s.State != state.StateReady || s.Reachable.Reason != state.ReasonThrottled || s.Reachable.Status != "True" {
+		t.Errorf("it waits: %s, %+v", s.State, s.Reachable)
+	}
+	m.applyProbe(good("E1"), epochZero)
+	if s := m.Status(epochZero); s.Reachable.Reason != state.ReasonProbeSucceeded {
+		t.Errorf("afterwards: %+v", s.Reachable)
+	}
+}

@@ -63,6 +63,10 @@ func (m *Machine) reachable() state.Condition {
 	switch {
 	case m.want.Paused:
 		return state.PausedCondition()
+	case m.Connection.Contact == ContactOK && m.Connection.throttled.Reason != "":
+		throttled := m.Connection.throttled
+		throttled.Status = metav1.ConditionTrue
+		return throttled
 	case m.Connection.Contact == ContactOK:
 		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server responds"}
 	case m.Connection.Contact == contactLost:
