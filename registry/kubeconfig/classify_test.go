@@ -69,7 +69,7 @@ func TestClassify(t *testing.T) {
 		"403":                       {fmt.Errorf("%w: %w", &kubeconfig.StatusError{Code: 403}, echo), "Forbidden"},
 		"404":                       {&kubeconfig.StatusError{Code: 404}, "NotHealthy"},
 		"302":                       {&kubeconfig.StatusError{Code: 302}, "NotHealthy"},
-		"429":                       {&kubeconfig.StatusError{Code: 429}, "NotHealthy"},
+		"429":                       {&kubeconfig.StatusError{Code: 429}, "Throttled"},
 		"500":                       {&kubeconfig.StatusError{Code: 500}, "NotHealthy"},
 		"503":                       {&kubeconfig.StatusError{Code: 503}, "NotHealthy"},
 		"not Kubernetes":            {fmt.Errorf("version: %w", kubeconfig.ErrNotKubernetes), "NotHealthy"},

@@ -38,7 +38,7 @@ func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 		Limits: boundcache.Limits{
 			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
-			Refresh: l.Limits.ReconcileTimeout,
+			Refresh: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
 		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
 		Reader: readerIn,

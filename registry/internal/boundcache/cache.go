@@ -103,8 +103,18 @@ type Limits struct {
 	// StaleAfter is how long an informer may be unable to list and watch before it is stale. StaleTolerance is how long
 	// its users tolerate that: Options.Stale is called at the end of that time, too.
 	StaleAfter, StaleTolerance time.Duration
+	// Sync is how long a controller waits for its initial objects; 0 for no limit. A list that an API server streams gets half of it.
+	Sync time.Duration
 	// Refresh is the longest time from the arrival of objects to the next call of Options.Arrived.
 	Refresh time.Duration
+}
+
+// list returns how long a streamed list takes at most.
+func (l Limits) list() time.Duration {
+	if l.Sync <= 0 {
+		return listTime
+	}
+	return min(listTime, l.Sync/2)
 }
 
 // Block is the reason why an informer has no objects of its type. The zero Block means that it has them.

@@ -56,20 +56,20 @@ const (
 	// listSilence is how long after an object of a streamed list the next one, or the end, must come. It is also how long an API
 	// server may need for the end of an empty list.
 	listSilence = 10 * time.Second
-	// listTime is how long a streamed list takes at most: half of the default time for the initial objects of a controller.
+	// listTime is how long a streamed list takes at most, unless Limits.Sync is less than twice that.
 	listTime = 5 * time.Minute
 )
 
-// newStreamedList passes on the events of a streamed list, and calls without if the list has not ended in time. It needs a goroutine
-// until then, and none for the watch that follows.
-func newStreamedList(from <-chan watch.Event, without func()) *streamedList {
+// newStreamedList passes on the events of a streamed list, and calls without if the list has not ended after most, or before. It needs
+// a goroutine until then, and none for the watch that follows.
+func newStreamedList(from <-chan watch.Event, most time.Duration, without func()) *streamedList {
 	l := &streamedList{events: make(chan watch.Event), stopped: make(chan struct{})}
-	go l.pass(from, without)
+	go l.pass(from, most, without)
 	return l
 }
 
-func (l *streamedList) pass(from <-chan watch.Event, without func()) {
-	silence, whole := time.NewTimer(listSilence), time.NewTimer(listTime)
+func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without func()) {
+	silence, whole := time.NewTimer(listSilence), time.NewTimer(most)
 	defer silence.Stop()
 	defer whole.Stop()
 	for {

@@ -52,14 +52,14 @@ func TestStreamedList(t *testing.T) {
 		"of a busy kind":              {append(every(3, object), every(20, changed)...), 16 * time.Second},
 		"with plain bookmarks":        {append(every(3, object), every(20, happening{time.Second, watch.Bookmark, false})...), 16 * time.Second},
 		"with deletes":                {append(every(3, object), every(20, happening{time.Second, watch.Deleted, false})...), 16 * time.Second},
-		"with objects without an end": {every(200, object), 5 * time.Minute},
+		"with objects without an end": {every(200, object), 5 * time.Minute}, // of the default of ten minutes
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				inner, u := play(append(c.list, happening{time.Minute, watch.Added, false})), &Unstreamed{}
 				w := &drainedWatch{Interface: inner, ended: func() {}}
-				w.list = newStreamedList(inner.ResultChan(), func() { u.add("apps") })
+				w.list = newStreamedList(inner.ResultChan(), Limits{}.list(), func() { u.add("apps") })
 				defer w.Stop()
 				began, got := time.Now(), 0
 				for e := range next(w) {
@@ -133,7 +133,7 @@ func TestStreamedList_Stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // It waits for all goroutines.
 		inner := play([]happening{{time.Second, watch.Added, false}})
 		w := &drainedWatch{Interface: inner, ended: func() {}}
-		w.list = newStreamedList(inner.ResultChan(), func() {})
+		w.list = newStreamedList(inner.ResultChan(), Limits{}.list(), func() {})
 		time.Sleep(2 * time.Second) // It waits for its reader.
 		w.Stop()
 		w.Stop()

@@ -158,7 +158,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 			i.watching()
 			watched := &drainedWatch{Interface: w, ended: i.watchEnded}
 			if streams {
-				watched.list = newStreamedList(w.ResultChan(), i.notStreamed)
+				watched.list = newStreamedList(w.ResultChan(), i.budget.options.Limits.list(), i.notStreamed)
 			}
 			return watched, nil
 		},

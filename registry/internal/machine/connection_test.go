@@ -80,6 +80,7 @@ func TestMachine_Throttled(t *testing.T) {
 	wait := bad("E1")
 	wait.Throttled, wait.Failed.Reason = true, state.ReasonThrottled
 	m := newMachine()
+	m.Decide(epochZero)
 	m.applyProbe(wait, epochZero)
 	if s := m.Status(epochZero); s.State != state.StateUnreachable || s.Reachable.Reason != state.ReasonThrottled {
 		t.Errorf("before the first contact: %s, %+v", s.State, s.Reachable)
