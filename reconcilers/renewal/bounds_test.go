@@ -24,7 +24,7 @@ func TestBounds(t *testing.T) {
 	}
 	begin := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
 	for size, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
-		if _, err := judge(begin+strings.Repeat("x", size-len(begin)), time.Hour, 0, now); (err == nil) != ok {
+		if _, err := (plan{lifetime: time.Hour}).judge(begin+strings.Repeat("x", size-len(begin)), 0, now); (err == nil) != ok {
 			t.Errorf("a token of %d bytes: got error %v", size, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestJudge_Alphabet(t *testing.T) {
 	now := time.Now()
 	good := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
 	for _, part := range []string{"A", "z", "0", "9", "-", "_"} {
-		if _, err := judge(good+part, time.Hour, 0, now); err != nil {
+		if _, err := (plan{lifetime: time.Hour}).judge(good+part, 0, now); err != nil {
 			t.Errorf("%q: got error %v, want no error", part, err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestJudge_Alphabet(t *testing.T) {
 		"\n", "\r", "\t", " ", "\x00", "\x7f", "=", "+", "/", ",", ":", ";", "@", "[", "`", "{", "^", "~", "!", "\"", "é", "\xff", "a.b", ".",
 	} {
 		for _, bad := range []string{good + part, part + good} {
-			if _, err := judge(bad, time.Hour, 0, now); err == nil || !strings.Contains(err.Error(), "not a JWT") {
+			if _, err := (plan{lifetime: time.Hour}).judge(bad, 0, now); err == nil || !strings.Contains(err.Error(), "not a JWT") {
 				t.Errorf("%q: got error %v, want an error about a JWT", part, err)
 			}
 		}

@@ -41,10 +41,11 @@ triggers the reconciler, could start an endless loop. The annotation keeps that 
 that cannot be decoded, or whose time is in the future, delays the renewal by 5 minutes, and the renewal replaces it.
 
 The hub checks a new token before it stores it. It refuses a token that is larger than 16 KiB or makes the Secret too
-large to be read, is not a JWT, ends within 10 minutes, or lives for less than half of the requested lifetime. The old
-token stays in place then, and the event TokenRefused says why. A token that ends before the old one is stored if it
-has the requested lifetime: the clock of the remote may have been set. Because of these rules the hub requests at
-least 20 minutes.
+large to be read, is not a JWT, ends within 10 minutes, or lives for less than half of the requested lifetime and ends
+before the old one. The old token stays in place then, and the event TokenRefused says why. A remote that has lowered its
+longest lifetime issues a token that ends after the old one in time, and the hub stores that. A token that ends before the
+old one is stored if it has the requested lifetime: the clock of the remote may have been set. Because of these rules the
+hub requests at least 20 minutes.
 
 A token that cannot be renewed is retried with backoff, up to five minutes apart, and the event RenewalFailed says
 why. The condition CredentialsValid gets the reason ExpiringSoon when the old token comes near its end. If a remote

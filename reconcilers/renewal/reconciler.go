@@ -84,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait > 0 {
 		return after(wait), nil
 	}
-	renewed, err := r.renew(ctx, cluster, &secret, next.lifetime)
+	renewed, err := r.renew(ctx, cluster, &secret, next)
 	switch {
 	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrElsewhere),
 		errors.Is(err, errChanged):
@@ -115,6 +115,7 @@ func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (pla
 	if recorded.isOf(old) {
 		next = recorded.plan()
 	}
+	next.old = old
 	return next, max(next.due.Sub(now), r.writes.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
 }
 
@@ -156,13 +157,13 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 }
 
 // renew requests a new token from the remote and replaces the old token in the Secret.
-func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, lifetime time.Duration) (record, error) {
-	token, granted, err := r.request(ctx, cluster, secret, secondsOf(lifetime))
+func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, next plan) (record, error) {
+	token, granted, err := r.request(ctx, cluster, secret, secondsOf(next.lifetime))
 	if err != nil {
 		return record{}, err
 	}
 	now := time.Now()
-	renewed, err := judge(token, lifetime, granted, now)
+	renewed, err := next.judge(token, granted, now)
 	if err != nil {
 		return record{}, err
 	}
@@ -171,7 +172,7 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	if err := isReadable(secret, cluster); err != nil {
 		return record{}, err
 	}
-	wrote := newRecord(renewed, lifetime, granted, now)
+	wrote := newRecord(renewed, next.lifetime, granted, now)
 	if err := wrote.write(secret); err != nil {
 		return record{}, fmt.Errorf("record the renewal: %w", err)
 	}

@@ -55,9 +55,10 @@ func (l life) first(now time.Time) plan {
 	return plan{due: due, lifetime: within(l.length())}
 }
 
-// plan contains the time at which a token is renewed, and the lifetime that is requested for the next token.
+// plan contains the time at which a token is renewed, its life, and the lifetime that is requested for the next token.
 type plan struct {
 	due      time.Time
+	old      life
 	lifetime time.Duration
 }
 
@@ -75,10 +76,11 @@ func (r *refusal) Error() string { return "the new token is refused: " + r.why }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// judge returns the life of a token that the remote has issued for a lifetime, or a refusal. granted is the lifetime in
-// the response of the remote, or 0. The claims of the token determine how long it lives, so that the clock of the remote
-// may be wrong; record.plan computes by the clock of the hub when the token is due.
-func judge(token string, lifetime, granted time.Duration, now time.Time) (life, error) {
+// judge returns the life of a token that the remote has issued in place of the old token, or a refusal. granted is the
+// lifetime in the response of the remote, or 0. The claims of the token determine how long it lives, so that the clock of
+// the remote may be wrong; record.plan computes by the clock of the hub when the token is due. A much shorter life than
+// was requested is accepted when the old token ends first: the remote limits the lifetime now.
+func (p plan) judge(token string, granted time.Duration, now time.Time) (life, error) {
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
 	}
@@ -97,9 +99,9 @@ func judge(token string, lifetime, granted time.Duration, now time.Time) (life, 
 	case !l.expires.After(now.Add(soonest)):
 		return life{}, refuse("it ends at %s, less than %s from now; compare the clocks of the hub and the remote",
 			l.expires.UTC().Format(time.RFC3339), soonest)
-	case lives < lifetime/2:
-		return life{}, refuse("it lives for %s, but the hub requested %s; the remote may limit the lifetime of tokens "+
-			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime", lives, lifetime)
+	case lives < p.lifetime/2 && !l.expires.After(p.old.expires):
+		return life{}, refuse("it lives for %s, but the hub requested %s, and the old token ends later; the remote may limit "+
+			"the lifetime of tokens (--service-account-max-token-expiration)", lives, p.lifetime)
 	}
 	return l, nil
 }

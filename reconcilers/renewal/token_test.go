@@ -63,30 +63,33 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
-		issued, expires, granted int64 // from now, in seconds
-		refused                  string
+		old, issued, expires, granted int64 // from now, in seconds; old is the end of the old token
+		refused                       string
 	}{
-		{0, 3600, 0, ""},
-		{0, 1800, 3600, ""},
-		{0, 1799, 3600, "lives for 29m59s, but the hub requested 1h0m0s"},
-		{0, 3600, 1600, "lives for 26m40s"},    // by the lifetime that the remote states beside the token
-		{-2600, 1000, 3600, ""},                // The clock of the remote is behind.
-		{3600, 7200, 3600, ""},                 // It is ahead.
-		{3600, 5200, 1600, "lives for 26m40s"}, // It is ahead, and the remote limits the lifetime.
-		{-3000, 600, 3600, "less than 10m0s"},
+		{9000, 0, 3600, 0, ""},
+		{9000, 0, 1800, 3600, ""},
+		{9000, 0, 1799, 3600, "lives for 29m59s, but the hub requested 1h0m0s"},
+		{9000, 0, 3600, 1600, "lives for 26m40s"},    // by the lifetime that the remote states beside the token
+		{9000, -2600, 1000, 3600, ""},                // The clock of the remote is behind.
+		{9000, 3600, 7200, 3600, ""},                 // It is ahead.
+		{9000, 3600, 5200, 1600, "lives for 26m40s"}, // It is ahead, and the remote limits the lifetime.
+		{1600, 0, 1600, 1600, "the old token ends later"},
+		{1599, 0, 1600, 1600, ""}, // The remote has lowered its limit, and the old token ends first.
+		{0, -3000, 600, 3600, "less than 10m0s"},
 	} {
+		next := plan{old: life{expires: now.Add(time.Duration(c.old) * time.Second)}, lifetime: time.Hour}
 		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix()+c.issued, now.Unix()+c.expires))))
-		_, err := judge(text, time.Hour, time.Duration(c.granted)*time.Second, now)
+		_, err := next.judge(text, time.Duration(c.granted)*time.Second, now)
 		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%d to %d: got error %v, want %q", c.issued, c.expires, err, c.refused)
 		}
 	}
 	padding := func(n int) string { return strings.Repeat("x", n) }
 	claims := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Unix()+3600))))
-	if _, err := judge(claims+padding(maxToken-len(claims)), time.Hour, 0, now); err != nil {
+	if _, err := (plan{lifetime: time.Hour}).judge(claims+padding(maxToken-len(claims)), 0, now); err != nil {
 		t.Errorf("a token of 16 KiB: got error %v, want no error", err)
 	}
-	if _, err := judge(claims+padding(maxToken-len(claims)+1), time.Hour, 0, now); err == nil {
+	if _, err := (plan{lifetime: time.Hour}).judge(claims+padding(maxToken-len(claims)+1), 0, now); err == nil {
 		t.Error("a token of 16 KiB and a byte: got no error, want an error")
 	}
 }
@@ -153,7 +156,7 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 			expires = now.Add(2 * time.Hour)
 		}
 		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Add(c.ahead).Unix(), expires.Unix()))))
-		l, err := judge(text, 2*time.Hour, c.granted, now)
+		l, err := (plan{lifetime: 2 * time.Hour}).judge(text, c.granted, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +167,37 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 		r := reconciler{writes: newWriteLimit()}
 		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
 			t.Errorf("granted %s: got due in %s and lifetime %s, want due in %s", c.granted, wait, next.lifetime, c.wait)
+		}
+	}
+}
+
+// A remote that lowers its longest lifetime, however far, is renewed for ever: the hub has a valid token at any time, although
+// it tries only every five minutes. When the remote raises its limit again, the hub gets the lifetime that it asks for.
+func TestPlan_LowerLimit(t *testing.T) {
+	t.Parallel()
+	const wanted = 30 * 24 * time.Hour
+	for _, limit := range []time.Duration{16 * time.Minute, time.Hour, 24 * time.Hour, 20 * 24 * time.Hour} {
+		now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+		r, secret, renewals := reconciler{writes: newWriteLimit()}, secretWith(""), 0
+		old := life{now, now.Add(wanted)}
+		for end := now.Add(wanted * 3); now.Before(end) && renewals < 100; now = now.Add(pause) {
+			next, wait := r.planOf(secret, old, now)
+			if next.lifetime != wanted || !now.Before(old.expires) {
+				t.Fatalf("limit %s: after %d renewals the hub asks for %s at %s, with a token that expires at %s", limit, renewals, next.lifetime, now, old.expires)
+			}
+			text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(limit).Unix()))))
+			renewed, err := next.judge(text, limit, now)
+			if wait > 0 || err != nil {
+				continue // The hub tries again.
+			}
+			if err := newRecord(renewed, next.lifetime, limit, now).write(secret); err != nil {
+				t.Fatal(err)
+			}
+			old = renewed
+			renewals++
+		}
+		if renewals < 2 {
+			t.Errorf("limit %s: the token was renewed %d times, want at least twice", limit, renewals)
 		}
 	}
 }
