@@ -4,7 +4,6 @@ package tenants
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +25,6 @@ const (
 	ReasonMade = "Made"
 	// ReasonSuspended is the reason when everything is there and the quota admits no Pods.
 	ReasonSuspended = "Suspended"
-	// ReasonNameTaken is the reason while an object of another owner has the name of one of the tenant's.
-	ReasonNameTaken = "NameTaken"
 	// ReasonInvalidKey is the reason while the key cannot be a part of the name of a namespace.
 	ReasonInvalidKey = "InvalidKey"
 )
@@ -49,7 +46,7 @@ func SetUp(p Params) error {
 	if err != nil {
 		return err
 	}
-	r := &reconciler{labels: labels.Set(p.Status.Labels)}
+	r := &reconciler{labels: labels.Set(p.Labels())}
 	_, err = entity.Add(entity.NewStore(tenants, entity.JSON(Validate)), r, entity.Options{
 		Name: "tenants", Marks: entity.Marks{Hub: p.HubID, Kind: "Tenant"}, Manager: p.Manager, Cluster: string(p.Name),
 		Owns: kinds(), Status: status,
@@ -95,9 +92,6 @@ func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s 
 	wanted := t.Value.objects(t.Key)
 	for _, obj := range wanted {
 		if err := s.Apply(ctx, obj); err != nil {
-			if errors.Is(err, entity.ErrResourceExists) {
-				return entity.Report{Reason: ReasonNameTaken, Message: "An object of another owner has the name of one of the tenant's."}, nil
-			}
 			return entity.Report{}, err
 		}
 	}

@@ -19,8 +19,12 @@ type Codec[T any] interface {
 	Encode(value T, previous []byte) ([]byte, error)
 }
 
-// errValue replaces the error of a type that decodes itself, which may repeat the value.
-var errValue = errors.New("a field has a value that its type does not accept")
+var (
+	// errValue replaces the error of a type that decodes itself, which may repeat the value.
+	errValue = errors.New("a field has a value that its type does not accept")
+	// errNull is the error of null, which encoding/json takes for the zero value of each type.
+	errNull = errors.New("the value is null; delete the key in its place")
+)
 
 // JSON returns a codec for JSON objects. validate may be nil; Decode and Encode return its error.
 func JSON[T any](validate func(T) error) Codec[T] { return jsonCodec[T]{validate: validate} }
@@ -46,6 +50,9 @@ func (c jsonCodec[T]) Decode(data []byte) (T, error) {
 	if err := json.Unmarshal(data, &value); err != nil {
 		return value, fmt.Errorf("the value is not the JSON of a %T: %w", value, withoutText(err))
 	}
+	if isNull(data) {
+		return value, errNull
+	}
 	return value, c.check(value)
 }
 
@@ -64,7 +71,10 @@ func (c jsonCodec[T]) Encode(value T, previous []byte) ([]byte, error) {
 		return nil, err
 	}
 	data, err := json.Marshal(value)
-	if err != nil || previous == nil {
+	switch {
+	case err == nil && isNull(data):
+		return nil, errNull
+	case err != nil || previous == nil:
 		return data, err
 	}
 	return keepUnknown[T](data, previous)
@@ -93,6 +103,8 @@ func SameJSON(a, b []byte) bool {
 	var one, two any
 	return isJSON(a, &one) && isJSON(b, &two) && reflect.DeepEqual(one, two)
 }
+
+func isNull(data []byte) bool { return string(bytes.TrimSpace(data)) == "null" }
 
 func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
 

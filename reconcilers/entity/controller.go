@@ -243,14 +243,7 @@ func (c *Controller[T]) reconcile(ctx context.Context, r Request) (reconcile.Res
 // failed reports an error of a reconcile, or that the secondaries of an earlier entity are being deleted, and returns the error with
 // that of the report.
 func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) error {
-	r := Report{Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error."}
-	switch {
-	case err == nil:
-		r = Report{Reason: ReasonReplacing, Message: "The objects of an earlier entity under this key are being deleted."}
-	case deletes.IsHeld(err):
-		r = Report{Reason: ReasonDeletesHeld, Message: "Deletes are held; the condition DeletesHeld of the Cluster and hub deletes ls have the reason."}
-	}
-	reported := c.report(ctx, e, r)
+	reported := c.report(ctx, e, reportOf(err))
 	if reported == nil {
 		return err // As it is: held deletes are recognized.
 	}

@@ -111,7 +111,7 @@ func TestController_HostileValues(t *testing.T) {
 	s.put(t, "a.y", value("1"))
 	first := s.wait(t, "a.x", "1")
 	s.wait(t, "a.y", "1")
-	for _, hostile := range []string{`{"data":`, `{"data":"secret-word"}`, `[]`, `{"bad":true}`, "\x00\xff"} {
+	for _, hostile := range []string{`{"data":`, `{"data":"secret-word"}`, `[]`, `{"bad":true}`, "\x00\xff", "null", " null\n"} {
 		s.put(t, "a.x", hostile)
 		e := func() *entity.Entity[order] {
 			var found *entity.Entity[order]

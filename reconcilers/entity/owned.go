@@ -133,7 +133,7 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	if exists {
 		known, ours := s.marks.ownerOfEntity(now, s.cluster)
 		if !ours || known.Key != owner.Key {
-			return fmt.Errorf("%w: entity %s of bucket %s", ErrResourceExists, key, to.bucket.Name())
+			return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), &existsError{name: key})
 		}
 		if !s.isBefore(known.Life) {
 			owner = known // The controller has checked its life.

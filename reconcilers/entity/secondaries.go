@@ -26,7 +26,7 @@ import (
 const (
 	// ReasonSynced is the reason when a secondary was created, updated or deleted.
 	ReasonSynced = "Synced"
-	// ReasonResourceExists is the reason when an object of another owner has the name of a secondary.
+	// ReasonResourceExists is the reason when an object of another owner has the name of a secondary, also in the status.
 	ReasonResourceExists = "ErrResourceExists"
 
 	// The actions differ, since events of one object with the same action and reason count as one.
@@ -42,6 +42,15 @@ const (
 
 // ErrResourceExists is the error of Secondaries.Apply if an object of another owner has the name.
 var ErrResourceExists = errors.New("the object exists, and another owner has it")
+
+// existsError is ErrResourceExists with the text of the event, which becomes that of the status.
+type existsError struct{ name string }
+
+// Error returns the text of the event.
+func (e *existsError) Error() string { return fmt.Sprintf(messageExists, e.name) }
+
+// Is reports whether target is ErrResourceExists.
+func (e *existsError) Is(target error) bool { return target == ErrResourceExists }
 
 // Secondaries are the objects of one primary in one cluster, and its entities in other buckets, for one reconcile.
 type Secondaries struct {
@@ -218,11 +227,9 @@ func (s *Secondaries) owns(obj metav1.Object) bool {
 }
 
 func (s *Secondaries) foreign(obj client.Object) error {
-	s.event(obj, event{
-		kind: corev1.EventTypeWarning, action: actionCreate, reason: ReasonResourceExists,
-		message: fmt.Sprintf(messageExists, obj.GetName()),
-	})
-	return fmt.Errorf("%w: %s", ErrResourceExists, client.ObjectKeyFromObject(obj))
+	err := &existsError{name: obj.GetName()}
+	s.event(obj, event{kind: corev1.EventTypeWarning, action: actionCreate, reason: ReasonResourceExists, message: err.Error()})
+	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 }
 
 // count returns how many secondaries of all primaries there are of the kind of an object, for the limits of deletes.

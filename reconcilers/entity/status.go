@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // The reasons of a status that the package writes itself.
@@ -21,6 +23,10 @@ const (
 	ReasonUndecodable = "Undecodable"
 	// ReasonFailed is the reason while the reconcile returns an error.
 	ReasonFailed = "ReconcileFailed"
+	// ReasonRejected is the reason while the API server refuses what the reconcile requests; the message has the class of the refusal.
+	ReasonRejected = "Rejected"
+	// ReasonNamespaceMissing is the reason while the namespace of an object does not exist.
+	ReasonNamespaceMissing = "NamespaceMissing"
 	// ReasonDeletesHeld is the reason while deletes of the reconcile are held.
 	ReasonDeletesHeld = "DeletesHeld"
 	// ReasonReplacing is the reason while the secondaries of an earlier entity under the key are being deleted.
@@ -246,4 +252,23 @@ func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) erro
 	return c.options.Status.set(ctx, e.Key, c.options.Cluster, Part{
 		Revision: e.Revision, Ready: r.Ready, Reason: r.Reason, Message: r.Message, Since: time.Now().UTC().Truncate(time.Second),
 	})
+}
+
+// reportOf returns the report of an error of a reconcile, without texts of an API server.
+func reportOf(err error) Report {
+	var exists *existsError
+	class, isRefused := object.Refusal(err)
+	switch {
+	case err == nil:
+		return Report{Reason: ReasonReplacing, Message: "The objects of an earlier entity under this key are being deleted."}
+	case deletes.IsHeld(err):
+		return Report{Reason: ReasonDeletesHeld, Message: "Deletes are held; the condition DeletesHeld of the Cluster and hub deletes ls have the reason."}
+	case errors.As(err, &exists):
+		return Report{Reason: ReasonResourceExists, Message: exists.Error()}
+	case object.LacksNamespace(err):
+		return Report{Reason: ReasonNamespaceMissing, Message: "The namespace of an object does not exist: " + class}
+	case isRefused:
+		return Report{Reason: ReasonRejected, Message: "The API server refuses a request: " + class}
+	}
+	return Report{Reason: ReasonFailed, Message: "The reconcile failed and is repeated; the log of the hub has the error."}
 }
