@@ -135,14 +135,16 @@ func TestRegistry_Leases(t *testing.T) {
 			if cause := context.Cause(ctx); !errors.Is(cause, registry.ErrStopped) {
 				t.Errorf("got cause %v, want ErrStopped", cause)
 			}
-			write := remote.Create(t.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{GenerateName: "late-", Namespace: "default"},
-			})
-			if !errors.Is(write, registry.ErrStopped) {
-				t.Errorf("write after the stop: %v, want ErrStopped", write)
-			}
-			if read := remote.List(t.Context(), &corev1.NamespaceList{}); !errors.Is(read, registry.ErrStopped) {
-				t.Errorf("cached read after the stop: %v, want ErrStopped", read)
+			for whose, ctx := range map[string]context.Context{"lease": ctx, "caller": t.Context()} {
+				write := remote.Create(ctx, &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{GenerateName: "late-", Namespace: "default"},
+				})
+				if !errors.Is(write, registry.ErrStopped) {
+					t.Errorf("write after the stop with the context of the %s: %v, want ErrStopped", whose, write)
+				}
+				if read := remote.List(ctx, &corev1.NamespaceList{}); !errors.Is(read, registry.ErrStopped) {
+					t.Errorf("cached read after the stop with the context of the %s: %v, want ErrStopped", whose, read)
+				}
 			}
 			return <-stopped
 		})

@@ -17,15 +17,21 @@ import (
 )
 
 // Call calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
-// so does a Status in a response that accepts the request.
+// so does a Status in a response that accepts the request. An error because the context has ended matches the cause of its
+// end, too: client-go returns ctx.Err() for a request that it does not send.
 func Call(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	ctx, x := transport.WithExchange(ctx)
 	err := call(ctx)
 	var panicked *panics.Error
 	switch {
-	case err == nil, !x.Arrived(), errors.As(err, &panicked):
+	case err == nil, errors.As(err, &panicked):
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			return fmt.Errorf("%w (%w)", cause, err)
+		}
+		return err
+	case !x.Arrived():
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), context.Cause(ctx))

@@ -19,7 +19,7 @@ import (
 )
 
 // The errors of a client do not repeat the text of a decoder, even if the error is a Status, or if the context of the
-// caller has ended meanwhile.
+// caller has ended meanwhile. Then the error matches the cause of its end.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	spoken := errors.New("SPOKEN")
@@ -38,7 +38,8 @@ func TestCall(t *testing.T) {
 		"refused":           {[]int{422}, failure, false, failure},
 		"refused at last":   {[]int{200, 410}, failure, false, failure},
 		"no response":       {nil, spoken, false, spoken},
-		"end, and response": {[]int{200}, context.Canceled, true, context.Canceled},
+		"end, and response": {[]int{200}, context.Canceled, true, stopped},
+		"end, not sent":     {nil, context.Canceled, true, stopped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +54,9 @@ func TestCall(t *testing.T) {
 				}
 				return c.err
 			})
+			if c.ends && errors.Is(c.err, context.Canceled) && !errors.Is(err, c.err) {
+				t.Errorf("error %v does not match %v", err, c.err)
+			}
 			isKept := errors.Is(c.want, c.err)
 			if !errors.Is(err, c.want) || !isKept && strings.Contains(err.Error(), "SPOKEN") {
 				t.Errorf("got error %v", err)
