@@ -46,6 +46,7 @@ var (
 
 	errReconnected = errors.New("the connection was lost and made again")
 	errBackwards   = errors.New("a canary is older than the one before")
+	errReplaced    = errors.New("the canary is refused: the bucket was created again, or restored")
 
 	errElsewhere = errors.New("it does not continue the identity that another process has saved")
 	errVanished  = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")

@@ -87,6 +87,28 @@ func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 	s.wait(t, "a.x", "4")
 }
 
+// A connection that is made again is no failure: after each of five restarts in a row the bucket is followed within three seconds.
+func TestBucket_Reconnects(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.healthy(t)
+	for i := range 5 {
+		losses := s.bucket.Losses()
+		s.server.Kill()
+		s.server.Restart()
+		begun := time.Now()
+		entitytest.Eventually(t, func() error {
+			if s.bucket.Losses() == losses {
+				return errors.New("the loss is not noticed yet")
+			}
+			return s.bucket.Absent("a.none")
+		})
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("restart %d: the bucket is followed after %s", i, took)
+		}
+	}
+}
+
 // A deletion whose marker was compacted while nobody watched is found by the list, as a key that is missing.
 func TestBucket_CompactedMarker(t *testing.T) {
 	t.Parallel()

@@ -45,22 +45,46 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	}
 }
 
-// sing writes canaries until ctx ends, if this process writes.
-func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) {
+// sing writes canaries until ctx ends, if this process writes, and returns whether the bucket was replaced before that.
+func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) (replaced bool) {
 	beat := time.NewTicker(b.options.Beat)
 	defer beat.Stop()
 	for {
 		if err := b.options.Gate(); err == nil {
-			if err := b.singOnce(ctx, kv); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
+			switch err := b.singOnce(ctx, kv); {
+			case errors.Is(err, ErrConflict):
+				if b.isReplaced(ctx) {
+					return true
+				}
+			case err != nil && ctx.Err() == nil:
 				b.options.Logger.V(1).Info("Failed to write the canary", "bucket", b.options.Name, "reason", err.Error())
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-beat.C:
 		}
 	}
+}
+
+// isReplaced reports whether a canary is refused because the stream is not the one that is watched, and not because another process of
+// the hub has written one.
+func (b *Bucket) isReplaced(ctx context.Context) bool {
+	js, err := b.options.JetStream()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := js.Stream(ctx, streamOf(b.options.Name))
+	if err != nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	info := stream.CachedInfo()
+	return !info.Created.Equal(b.health.Identity.Created) || Revision(info.State.LastSeq) < b.beatAt
 }
 
 // singOnce writes the next canary.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,7 +28,10 @@ func (b *Bucket) Run(ctx context.Context) {
 			continue // It is time for another list.
 		}
 		b.lost(err)
-		if time.Since(start) > maxPause {
+		switch {
+		case errors.Is(err, errReconnected): // The client has a backoff of its own.
+			pause = connectedEvery
+		case time.Since(start) > maxPause:
 			pause = minPause
 		}
 		if b.rest(ctx, pause) {
@@ -84,6 +88,7 @@ type reading struct {
 	js         jetstream.JetStream
 	reconnects uint64
 	heard      time.Time // when the last message of the list came
+	replaced   atomic.Bool
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
@@ -108,8 +113,9 @@ func (b *Bucket) follow(ctx context.Context) error {
 	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, reconnects: reconnects, heard: time.Now()}
 	defer r.canaries.Wait()
 	defer cancel()
-	alive := time.NewTicker(b.options.Beat / beatsMissed)
+	alive, connected := time.NewTicker(b.options.Beat/beatsMissed), time.NewTicker(connectedEvery)
 	defer alive.Stop()
+	defer connected.Stop()
 	begun := time.Now()
 	for {
 		select {
@@ -120,6 +126,8 @@ func (b *Bucket) follow(ctx context.Context) error {
 				return nil
 			}
 			err = r.check(ctx)
+		case <-connected.C:
+			err = r.checkConnection()
 		case e, ok := <-watch.Updates():
 			if err = errClosed; ok {
 				err = r.take(ctx, e)
@@ -131,11 +139,20 @@ func (b *Bucket) follow(ctx context.Context) error {
 	}
 }
 
-// check returns an error if the watch is deaf, or if the connection was lost: the server may have forgotten the watch then.
-func (r *reading) check(ctx context.Context) error {
-	if r.js.Conn().Stats().Reconnects != r.reconnects {
+// checkConnection returns an error if the connection was lost, since the server may have forgotten the watch then, or if the bucket was
+// replaced, whose watch is silent.
+func (r *reading) checkConnection() error {
+	switch {
+	case r.js.Conn().Stats().Reconnects != r.reconnects:
 		return errReconnected
+	case r.replaced.Load():
+		return errReplaced
 	}
+	return nil
+}
+
+// check returns an error if the watch is deaf.
+func (r *reading) check(ctx context.Context) error {
 	if r.of.isDeaf(r.heard, r.complete) {
 		return errDeaf
 	}
@@ -156,7 +173,7 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 			return err
 		}
 		b.sawCanary(r.canary, r.canaryAt)
-		r.canaries.Go(func() { b.sing(ctx, r.kv) })
+		r.canaries.Go(func() { r.replaced.Store(b.sing(ctx, r.kv)) })
 	case e.Key() == canaryKey(b.options.Writer):
 		before, beforeAt := r.canary, r.canaryAt
 		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())

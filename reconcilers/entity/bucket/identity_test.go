@@ -3,6 +3,7 @@
 package bucket_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -67,6 +68,39 @@ func TestBucket_Recreated(t *testing.T) {
 	// An operator accepts the bucket.
 	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
 	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
+}
+
+// The canary that is refused shows that a bucket was replaced under a live watch: within ten seconds, and not after three beats.
+func TestBucket_RefusedCanary(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	nats.Bucket(t, js, "things")
+	b, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(js), Writer: "hub"})
+	entitytest.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	entitytest.Eventually(t, func() error {
+		if b.Health().Identity.Counter == 0 {
+			return errors.New("no canary is seen yet")
+		}
+		return nil
+	})
+	entitytest.Must(t, js.DeleteKeyValue(t.Context(), "things"))
+	nats.Bucket(t, js, "things")
+	begun := time.Now()
+	waitChanged(t, b)
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the new bucket is noticed after %s", took)
+	}
 }
 
 // A bucket that was restored from a backup is recognized, although its time of creation is the same, by the running process and by
