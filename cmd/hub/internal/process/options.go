@@ -5,12 +5,14 @@ package process
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/features"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,6 +96,11 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("a hub that shares its Clusters with others has no leader election; disable one of them")
 	case o.Sharing.Enabled && o.Registry.Replica == "":
 		return o, errors.New("a hub that shares its Clusters with others needs a name of its own, Registry.Replica; use the name of the Pod")
+	}
+	for _, one := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
+		if features.FeatureGates().Enabled(one) { // No client could write custom resources, nor read from a remote that serves CBOR.
+			return o, fmt.Errorf("a hub does not support CBOR: unset the environment variable KUBE_FEATURE_%s", one)
+		}
 	}
 	o.Config = rest.CopyConfig(o.Config)
 	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
