@@ -188,6 +188,46 @@ func TestMachine_ReportsTrials(t *testing.T) {
 	}
 }
 
+// A credential that leads to another cluster, and was put in use because the remote was away, is reported when the last good
+// credential replaces it. It is tried again with backoff.
+func TestMachine_AnotherClusterWhileAway(t *testing.T) {
+	t.Parallel()
+	m, now := newMachine(), epochZero
+	ready(t, m, now)
+	expect := func(reason string, want ...ActionKind) {
+		t.Helper()
+		if diff := cmp.Diff(want, kinds(m.Decide(now))); diff != "" {
+			t.Fatalf("after %s: actions (-want +got):\n%s", now.Sub(epochZero), diff)
+		}
+		if got := m.Status(now).NewCredential; got.Reason != reason || got.Problem.ClusterID != "" != (reason != "") {
+			t.Fatalf("after %s: got new credential %+v, want the reason %q with the other cluster", now.Sub(epochZero), got, reason)
+		}
+	}
+	leadsTo := func(credential, id string) Probed {
+		return Probed{Endpoint: "E1", Credential: credential, OK: true, ID: id}
+	}
+	for range 3 {
+		m.applyProbe(bad("E1"), now)
+	}
+	expect("", Stop)
+	m.applyGone(m.App.Epoch)
+	m.want.Credential = "C2"
+	expect("", Swap)
+	m.applyProbe(leadsTo("C2", "uid-2"), now)
+	expect("", Try) // C1
+	m.applyTrial(Tried{Probed: leadsTo("C1", "uid-1")}, now)
+	expect(state.ReasonNotInUse, Swap, Start)
+	m.applyProbe(leadsTo("C1", "uid-1"), now)
+	expect(state.ReasonNotInUse)
+	now = now.Add(RetryBase)
+	expect(state.ReasonNotInUse, Try) // C2
+	m.applyTrial(Tried{Probed: leadsTo("C2", "uid-2")}, now)
+	now = now.Add(RetryBase)
+	expect(state.ReasonNotInUse)
+	now = now.Add(RetryBase)
+	expect(state.ReasonNotInUse, Try)
+}
+
 // Modules that need a permission that the new credential lacks end before that credential is in use.
 func TestMachine_FewerPermissions(t *testing.T) {
 	t.Parallel()
