@@ -4,7 +4,6 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ type fakeRemote struct {
 	*Connection
 	heardAt    atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
 	fails      atomic.Bool
+	starved    atomic.Bool  // the hub is short of CPU time during each probe
 	began      chan Outcome // what each probe knew before
 	waits      atomic.Bool  // a probe waits for proceed
 	identifies atomic.Bool  // a probe reads the identity
@@ -51,10 +51,11 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 			f.identified = time.Now()
 		}
 		if f.fails.Load() {
-			return Outcome{Reason: "TimedOut"}, errors.New("no answer")
+			return Outcome{Reason: "TimedOut"}, context.DeadlineExceeded
 		}
 		return Outcome{Endpoint: "e", OK: true, ID: "id"}, nil
 	}
+	f.shared.Starved = func(time.Time) bool { return f.starved.Load() }
 	f.Start(func(Outcome) { f.reported.Add(1) })
 	return f
 }
@@ -236,5 +237,31 @@ func TestRounds_AfterATimeout(t *testing.T) {
 		<-time.After(3 * time.Second)
 		f.proceed <- struct{}{}
 		expectWithin(t, "a probe timed out", f.next(), 0, 0)
+	})
+}
+
+// A probe that failed while the hub was starved is repeated at once and does not count against the remote, once in a row: a hub
+// that is always starved finds out that a remote is gone.
+func TestRounds_Starved(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		f.starved.Store(true)
+		for range 2 {
+			synctest.Wait()
+			f.fails.Store(true)
+			before := f.reported.Load()
+			f.next()
+			expectWithin(t, "the hub was starved", f.next(), 0, 0)
+			synctest.Wait()
+			if got := f.reported.Load() - before; got != 1 {
+				t.Errorf("%d of 2 failed probes of a starved hub are reported, want the second", got)
+			}
+			f.fails.Store(false)
+			expectWithin(t, "the hub was starved twice in a row", f.next(), time.Second, time.Second)
+		}
 	})
 }
