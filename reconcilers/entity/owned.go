@@ -3,7 +3,6 @@
 package entity
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,16 +39,14 @@ func (m Marks) entityMarkOf(o Owner, cluster, key string) entityMark {
 }
 
 // ownerOfEntity returns the primary of an entity that the controller of a cluster has made, and false for another one, or for a mark
-// that the hub has not made for it.
+// that the hub has not made for it. A value that another client has replaced without the mark is that of the entity nevertheless.
 func (m Marks) ownerOfEntity(e bucket.Entry, cluster string) (Owner, bool) {
-	value := e.Value
-	field := m.markField()
-	if !bytes.Contains(value, []byte(field)) {
+	if e.Marked == nil {
 		return Owner{}, false // Most values are of others, and are not decoded.
 	}
 	var fields map[string]json.RawMessage
 	var mark entityMark
-	if json.Unmarshal(value, &fields) != nil || json.Unmarshal(fields[field], &mark) != nil {
+	if json.Unmarshal(e.Marked, &fields) != nil || json.Unmarshal(fields[m.markField()], &mark) != nil {
 		return Owner{}, false
 	}
 	life, ok := bucket.ParseLife(mark.Life)

@@ -115,6 +115,37 @@ func TestPutEntity(t *testing.T) {
 	s.waitInvoice(t, "b", "of another")
 }
 
+// An entity that another client has replaced, with its mark, is repaired, and collected also if that happens while no process runs.
+func TestPutEntity_Overwritten(t *testing.T) {
+	t.Parallel()
+	s := beginInvoicing(t)
+	overwrite := func(key string) {
+		t.Helper()
+		_, err := s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))
+		entitytest.Must(t, err)
+	}
+	for _, key := range []string{"live", "stopped", "gone"} {
+		s.put(t, key, value("1"))
+		s.waitInvoice(t, key, "1")
+	}
+	for range bucket.History + 1 {
+		overwrite("live")
+		if e := s.waitInvoice(t, "live", "1"); !strings.Contains(string(e.Value()), entity.DefaultPrefix+"/owner") {
+			t.Errorf("the invoice has no mark: %s", e.Value())
+		}
+	}
+	s.stop()
+	overwrite("stopped")
+	overwrite("gone")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "gone"))
+	s.process(t)
+	s.waitInvoice(t, "stopped", "1")
+	s.waitInvoice(t, "gone", "")
+	s.waitPart(t, "stopped", "Made")
+	entitytest.Must(t, s.kv.Delete(t.Context(), "live"))
+	s.waitInvoice(t, "live", "")
+}
+
 // A primary that is deleted and created again gets entities of its own, and one whose marker was compacted while no process ran loses
 // them, within a limit: of forty, ten at once.
 func TestPutEntity_Collects(t *testing.T) {

@@ -116,6 +116,9 @@ type Health struct {
 	Since time.Time
 	// Identity is that of the bucket as it was read last.
 	Identity Identity
+	// InvalidKeys is how many keys have a value that are no keys of entities: somebody has written them as subjects of NATS, and no
+	// client could delete them. They are not followed.
+	InvalidKeys int
 }
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
@@ -144,7 +147,9 @@ func (b *Bucket) Name() string { return b.options.Name }
 func (b *Bucket) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.health
+	h := b.health
+	h.InvalidKeys = len(b.held.invalid)
+	return h
 }
 
 // Losses returns how often the watch was lost since the process began.

@@ -109,6 +109,38 @@ func TestBucket_Reconnects(t *testing.T) {
 	}
 }
 
+// A key that another client has written as a subject, and that no client could delete, is counted and not followed.
+func TestBucket_InvalidKeys(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	publish := func(subject string) {
+		t.Helper()
+		_, err := s.js.Publish(t.Context(), subject, []byte("1"))
+		entitytest.Must(t, err)
+	}
+	expect := func(invalid int) {
+		t.Helper()
+		entitytest.Eventually(t, func() error {
+			if h := s.bucket.Health(); h.InvalidKeys != invalid {
+				return fmt.Errorf("%d invalid keys, want %d", h.InvalidKeys, invalid)
+			}
+			return nil
+		})
+		if keys := s.bucket.Keys(); !slices.Equal(keys, []string{"a.x"}) {
+			t.Errorf("the keys are %q", keys)
+		}
+	}
+	publish("$KV.things.listed:1")
+	s.put(t, "a.x", "1")
+	s.wait(t, "a.x", "1")
+	publish("$KV.things.seen:1")
+	expect(2)
+	stream, err := s.js.Stream(t.Context(), "KV_things")
+	entitytest.Must(t, err)
+	entitytest.Must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.things.seen:1")))
+	expect(1)
+}
+
 // A deletion whose marker was compacted while nobody watched is found by the list, as a key that is missing.
 func TestBucket_CompactedMarker(t *testing.T) {
 	t.Parallel()

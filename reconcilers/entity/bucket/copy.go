@@ -3,7 +3,10 @@
 package bucket
 
 import (
+	"bytes"
 	"cmp"
+	"maps"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -11,11 +14,24 @@ import (
 // held is the copy of a bucket.
 type held struct {
 	entries map[string]Entry
-	// markers has the last marker of each key, as long as the stream has it, and for keepsMarkers after that.
+	// markers has the last marker of each key, as long as the stream has it, and for keepsMarkers after that, within maxMarkers.
 	markers map[string]Marker
+	// invalid has keys with a value that no client writes or deletes, since package jetstream refuses them. They are not followed.
+	invalid map[string]bool
 }
 
-func newHeld() held { return held{entries: map[string]Entry{}, markers: map[string]Marker{}} }
+func newHeld() held {
+	return held{entries: map[string]Entry{}, markers: map[string]Marker{}, invalid: map[string]bool{}}
+}
+
+// maxInvalid bounds the invalid keys that are counted.
+const maxInvalid = 1000
+
+// validKey reports whether package jetstream accepts a key, which somebody may have written as a subject of NATS.
+var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
+
+// markField is the end of the name of a field with the mark of a secondary.
+const markField = `/owner":`
 
 // record is a message of the stream.
 type record struct {
@@ -28,6 +44,13 @@ type record struct {
 
 // apply applies a message, and reports whether it has changed something.
 func (h *held) apply(r record) bool {
+	if !validKey.MatchString(r.key) {
+		delete(h.invalid, r.key)
+		if r.op == Put && len(h.invalid) < maxInvalid {
+			h.invalid[r.key] = true
+		}
+		return false
+	}
 	if known, ok := h.entries[r.key]; ok && known.Revision >= r.revision {
 		return false
 	}
@@ -41,8 +64,12 @@ func (h *held) apply(r record) bool {
 		return true
 	}
 	e := Entry{Key: r.key, Value: r.value, Revision: r.revision, Created: r.created, Life: at, marker: h.markers[r.key]}
-	if known, ok := h.entries[r.key]; ok {
+	known, ok := h.entries[r.key]
+	if ok {
 		e.Life = known.Life
+	}
+	if e.Marked = known.Marked; bytes.Contains(r.value, []byte(markField)) {
+		e.Marked = r.value
 	}
 	h.entries[r.key] = e
 	return true
@@ -54,6 +81,7 @@ func (h *held) replace(list held, another bool) []Change {
 	if !another {
 		list.inherit(*h)
 	}
+	list.forget()
 	var all []Change
 	for key, e := range list.entries {
 		if known, ok := h.entries[key]; !ok || known.Revision != e.Revision || !known.Created.Equal(e.Created) {
@@ -81,6 +109,22 @@ func (h *held) replace(list held, another bool) []Change {
 // go would take more and more memory. After that the deletion is proven by a complete list.
 const keepsMarkers = 24 * time.Hour
 
+// maxMarkers bounds the markers of a bucket whose keys come and go, whether the stream has them or not.
+const maxMarkers = 10_000
+
+// forget drops the oldest markers if there are too many, a quarter of them, so that this is rare.
+func (h *held) forget() {
+	if len(h.markers) <= maxMarkers {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Keys(h.markers), func(a, b string) int {
+		return cmp.Compare(h.markers[a].Revision, h.markers[b].Revision)
+	})
+	for _, key := range oldest[:len(oldest)-maxMarkers*3/4] {
+		delete(h.markers, key)
+	}
+}
+
 // inherit takes over what was known of the keys before.
 func (h *held) inherit(before held) {
 	for key, m := range before.markers {
@@ -89,10 +133,18 @@ func (h *held) inherit(before held) {
 		}
 	}
 	for key, e := range h.entries {
-		if m := h.markers[key]; m.Revision < e.Revision {
+		known, ok := before.entries[key]
+		m := h.markers[key]
+		if known.marker.Revision > m.Revision {
+			m = known.marker
+		}
+		if m.Revision < e.Revision {
 			e.marker = m
 		}
-		if known, ok := before.entries[key]; ok && e.Includes(known.Life) {
+		if e.Marked == nil && e.Life.Revision <= known.Revision { // The stream has what was known, so it is one life.
+			e.Marked = known.Marked
+		}
+		if ok && e.Includes(known.Life) {
 			e.Life = known.Life
 		}
 		h.entries[key] = e

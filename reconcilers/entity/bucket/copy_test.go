@@ -3,10 +3,12 @@
 package bucket
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
@@ -41,6 +43,37 @@ func TestInherit_ForgetsMarkers(t *testing.T) {
 	h.replace(newHeld(), false)
 	if _, ok := h.markers["new"]; !ok || len(h.markers) != 1 {
 		t.Errorf("got %v, want the new marker only", h.markers)
+	}
+}
+
+// The markers of keys that come and go are bounded, also in one list; the last ones are known. An entity keeps the marker before its life.
+func TestBucket_BoundsMarkers(t *testing.T) {
+	t.Parallel()
+	b, err := New(Options{Name: "things", JetStream: func() (jetstream.JetStream, error) { return nil, ErrNotFound }, Writer: "hub"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys = 3 * maxMarkers
+	list, now := newHeld(), time.Now()
+	b.changed(record{key: "stays", op: Deleted, revision: 1, created: now})
+	b.changed(record{key: "stays", revision: 2, created: now})
+	list.apply(record{key: "stays", revision: 2, created: now})
+	for i := range Revision(keys) {
+		r := record{key: fmt.Sprint(i), op: Deleted, revision: 10 + i, created: now}
+		b.changed(r)
+		list.apply(r)
+	}
+	for range 2 {
+		if n := len(b.held.markers); n > maxMarkers || n < maxMarkers/2 {
+			t.Errorf("%d markers are known of %d", n, keys)
+		}
+		if _, ok := b.Marker(fmt.Sprint(keys - 1)); !ok {
+			t.Error("the last marker is not known")
+		}
+		if e, _ := b.Get("stays"); e.Marker().Revision != 1 || e.Includes(life(1, now)) {
+			t.Errorf("the entity has the marker %v", e.Marker())
+		}
+		b.held.replace(list, false)
 	}
 }
 

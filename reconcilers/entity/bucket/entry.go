@@ -44,6 +44,8 @@ type Entry struct {
 	Created  time.Time // of the revision
 	// Life is the first value in the life of the key that this process knows of.
 	Life Life
+	// Marked is the last value in this life with the mark of a secondary. It is Value, unless another client has replaced that.
+	Marked []byte
 	// marker is the last marker that is known, before the life began.
 	marker Marker
 }

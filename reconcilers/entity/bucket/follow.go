@@ -92,7 +92,7 @@ type reading struct {
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
-// again because values may have expired without a marker.
+// again because values may have expired, or invalid keys been purged, without a marker.
 func (b *Bucket) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,7 +122,7 @@ func (b *Bucket) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-alive.C:
-			if r.complete && facts.expiresSilently && time.Since(begun) > beatsListed*b.options.Beat {
+			if r.complete && (facts.expiresSilently || b.Health().InvalidKeys > 0) && time.Since(begun) > beatsListed*b.options.Beat {
 				return nil
 			}
 			err = r.check(ctx)
@@ -281,6 +281,7 @@ func (b *Bucket) isDeaf(heard time.Time, complete bool) bool {
 func (b *Bucket) changed(r record) {
 	b.mu.Lock()
 	ok := b.held.apply(r)
+	b.held.forget()
 	b.mu.Unlock()
 	if ok {
 		b.tell(Change{Key: r.key, Operation: r.op, Revision: r.revision})

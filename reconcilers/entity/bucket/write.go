@@ -21,11 +21,25 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	}
 	defer cancel()
 	revision, err := b.update(ctx, kv, record{key: key, value: value, revision: expected})
-	if m, ok := b.Marker(key); ok && expected == 0 && errors.Is(err, ErrConflict) {
+	if expected == 0 && errors.Is(err, ErrConflict) {
 		// A key with a marker has its revision. Create of package jetstream would send this second write without the Gate.
-		return b.update(ctx, kv, record{key: key, value: value, revision: m.Revision})
+		if marker, ok := b.findMarker(ctx, kv, key); ok {
+			return b.update(ctx, kv, record{key: key, value: value, revision: marker})
+		}
 	}
 	return revision, err
+}
+
+// findMarker returns the revision of the marker of a key, which the stream may have although it is no longer known.
+func (b *Bucket) findMarker(ctx context.Context, kv jetstream.KeyValue, key string) (Revision, bool) {
+	if m, ok := b.Marker(key); ok {
+		return m.Revision, true
+	}
+	all, err := kv.History(ctx, key)
+	if err != nil || len(all) == 0 || all[len(all)-1].Operation() == jetstream.KeyValuePut {
+		return 0, false
+	}
+	return Revision(all[len(all)-1].Revision()), true
 }
 
 // Delete deletes a key if it has the expected revision, which is not 0. The error wraps ErrConflict otherwise.

@@ -41,6 +41,14 @@ func TestBucket_Writes(t *testing.T) {
 		entitytest.Must(t, err)
 		s.wait(t, "a.x", "2")
 	}
+	entitytest.Must(t, s.bucket.Delete(t.Context(), "a.x", second)) // Also by a process that does not know the marker.
+	other, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(s.js), Writer: "hub"})
+	entitytest.Must(t, err)
+	second, err = other.Put(t.Context(), "a.x", []byte("2"), 0)
+	entitytest.Must(t, err)
+	if _, err := other.Put(t.Context(), "a.x", []byte("3"), 0); !errors.Is(err, bucket.ErrConflict) {
+		t.Errorf("a second create: %v", err)
+	}
 	s.closed.Store(true)
 	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("3"), second); !errors.Is(err, errGate) {
 		t.Errorf("a write without the lease: %v", err)

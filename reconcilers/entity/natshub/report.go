@@ -26,6 +26,8 @@ const (
 	ReasonBucketUnavailable = "BucketUnavailable"
 	// ReasonBucketChanged means that a bucket was recreated or restored, and is not accepted yet.
 	ReasonBucketChanged = "BucketChanged"
+	// ReasonInvalidKeys means that a bucket has values under keys that are no keys of entities, which are not followed.
+	ReasonInvalidKeys = "InvalidKeys"
 )
 
 // observeEvery is how often the state is reported.
@@ -104,6 +106,12 @@ func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
 	for _, b := range all {
 		if b.Health().Changed {
 			return ReasonBucketChanged, changedMessage(b.Name())
+		}
+	}
+	for _, b := range all {
+		if n := b.Health().InvalidKeys; n > 0 {
+			return ReasonInvalidKeys, fmt.Sprintf("bucket %s has %d keys that are not followed: a key has letters, digits and - / _ = .; "+
+				"purge these subjects of the stream KV_%[1]s", b.Name(), n)
 		}
 	}
 	return "", ""

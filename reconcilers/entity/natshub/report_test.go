@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/e2e/nats"
+	natstest "github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
@@ -83,7 +84,7 @@ func TestConnection_Reports(t *testing.T) {
 	entitytest.Must(t, err)
 	none.wait(t, natshub.ReasonNotConfigured, "--nats-url")
 
-	server := nats.Start(t)
+	server := natstest.Start(t)
 	remote, namespace := namespaceFor(t)
 	anchor := natshub.Anchor{Client: remote, Reader: remote, Namespace: namespace, Bucket: "things"}
 	found := &degraded{}
@@ -93,10 +94,18 @@ func TestConnection_Reports(t *testing.T) {
 	b, err := c.Follow("things")
 	entitytest.Must(t, err)
 	found.wait(t, natshub.ReasonBucketUnavailable, "bucket things is not followed")
-	_, js := nats.Connect(t, server.URL())
+	_, js := natstest.Connect(t, server.URL())
 	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
 	found.wait(t, "", "")
 	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	for _, op := range []string{"", "PURGE"} {
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.things.a:b", Header: nats.Header{"KV-Operation": {op}}})
+		entitytest.Must(t, err)
+		if op == "" {
+			found.wait(t, natshub.ReasonInvalidKeys, "bucket things has 1 keys")
+		}
+	}
+	found.wait(t, "", "")
 
 	server.Kill()
 	found.wait(t, natshub.ReasonUnavailable, "the buckets things")
@@ -165,7 +174,7 @@ func namespaceFor(t *testing.T) (client.Client, string) {
 func TestConnection_Credentials(t *testing.T) {
 	t.Parallel()
 	good, bad := newSeed(t), newSeed(t)
-	server := nats.Start(t)
+	server := natstest.Start(t)
 	server.Kill()
 	server.Configure(fmt.Sprintf("authorization { users: [ {nkey: %s} ] }", good.public))
 	server.Restart()
@@ -218,8 +227,8 @@ func newSeed(t *testing.T) seed {
 // identities. The hub part needs no permission that it does not declare.
 func TestModule_Reports(t *testing.T) {
 	t.Parallel()
-	server := nats.Start(t)
-	_, js := nats.Connect(t, server.URL())
+	server := natstest.Start(t)
+	_, js := natstest.Connect(t, server.URL())
 	user := registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(c *natshub.Connection) error {
 		_, err := c.Follow("things")
 		return err
