@@ -202,6 +202,41 @@ func TestMachine_HandOver(t *testing.T) {
 	}
 }
 
+// A drained shard goes to the warm replica only while that incarnation of it is live, and otherwise to none.
+func TestMachine_ReleaseToTheLive(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lease Lease // of the warm replica, seen after the drain; zero for no change
+		after float64
+		heir  Holder
+	}{
+		"live":                  {Lease{}, 3, other},
+		"unchanged for 10 s":    {Lease{}, 13, Holder{}},
+		"without incarnation":   {Lease{Ended: other.Incarnation, Version: "8"}, 3, Holder{}},
+		"with a later one":      {Lease{Incarnation: "b2", Ended: other.Incarnation, Version: "8"}, 3, Holder{}},
+		"live, after a renewal": {Lease{Incarnation: other.Incarnation, Version: "8"}, 11, other},
+	} {
+		m := claimed()
+		m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "7"}, at(0))
+		m.SeeRecord(0, Record{Holder: self, Epoch: 1, Warm: other, Promised: true, Version: "1"})
+		m.SeeAssignment([]string{other.Name})
+		expectKind(t, next(t, m, 1), Drain)
+		m.Drained(0)
+		for i := range 6 {
+			m.Renewed(Lease{Incarnation: self.Incarnation}, at(2*float64(i+1)))
+		}
+		if tc.lease.Version != "" {
+			m.SeeLease(other.Name, tc.lease, at(2))
+		}
+		release := next(t, m, tc.after)
+		expectKind(t, release, Release)
+		isToNone := release.Record.Released == self && release.Record.Epoch == 1
+		if release.Record.Holder != tc.heir || isToNone != tc.heir.isZero() {
+			t.Errorf("the Lease of the warm replica is %s: got %+v, want the holder %+v", name, release.Record, tc.heir)
+		}
+	}
+}
+
 func TestMachine_Fence(t *testing.T) {
 	t.Parallel()
 	m := claimed()
