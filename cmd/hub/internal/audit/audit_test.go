@@ -230,6 +230,31 @@ func TestAudit_NewReplica(t *testing.T) {
 	})
 }
 
+// A replica that has lost its Lease, and gets it back when no other replica is left, takes all shards, and marks nothing before:
+// the Leases of the others are over for as long as it waited for its own.
+func TestAudit_LeaseBack(t *testing.T) {
+	t.Parallel()
+	run(t, 5, func(m *model) {
+		b := m.nodes["b"]
+		b.loseLease()
+		for _, name := range []string{"a", "c"} {
+			m.kill(name)
+			m.fence(name)
+		}
+		m.pass(10 * time.Second)
+		m.mu.Lock()
+		b.waits = false
+		m.mu.Unlock()
+		m.pass(5 * time.Second) // for a renewal, and a pass of the audit
+		for _, name := range []string{"a", "c"} {
+			m.takeAll(name, "b")
+		}
+		m.report("b")
+		m.pass(time.Minute)
+		m.expectMarked(0)
+	})
+}
+
 // The watch of the Leases of a replica stands still: it reads the Lease before it marks, and finds that it is renewed.
 func TestAudit_LiveRead(t *testing.T) {
 	t.Parallel()

@@ -68,6 +68,7 @@ type node struct {
 	auditor *Auditor
 	dead    bool
 	blind   bool // its watch of Leases stands still
+	waits   bool // until it may claim its Lease
 	thawed  chan struct{}
 	logs    []string
 }
@@ -222,6 +223,20 @@ func (m *model) kill(name string) {
 	m.nodes[name].dead = true
 }
 
+// loseLease ends the incarnation of a replica, which waits for its Lease again.
+func (n *node) loseLease() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waits, n.machine = true, n.newNode(n.name).machine
+	delete(n.leases, n.name)
+	for name, l := range n.leases {
+		n.machine.SeeLease(name, l, present())
+	}
+	for shard, r := range n.records {
+		n.machine.SeeRecord(shard, r)
+	}
+}
+
 func (n *node) freeze() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -255,7 +270,7 @@ func (n *node) renew() {
 			n.mu.Unlock()
 			return
 		}
-		if !n.machine.Lost() && (n.leases[n.name].Version == "" || n.leases[n.name].Incarnation == n.name+"1") {
+		if !n.waits && !n.machine.Lost() && (n.leases[n.name].Version == "" || n.leases[n.name].Incarnation == n.name+"1") {
 			l := shards.Lease{Incarnation: n.name + "1", Version: n.next()}
 			n.machine.Renewed(l, present())
 			n.put(n.name, l)
