@@ -259,6 +259,18 @@ func TestMachine_Decisions(t *testing.T) {
 			{gone, []ActionKind{Disconnect}, state.StatePaused},
 			{change(func(w *Want) { w.Paused = false }), []ActionKind{Connect}, state.StatePending},
 		},
+		"the removal of a paused remote waits for no cleanup": {
+			{built(1), nil, state.StateReady},
+			{change(func(w *Want) { w.Paused = true }), []ActionKind{Stop}, state.StatePaused},
+			{gone, []ActionKind{Disconnect}, state.StatePaused},
+			{remove, []ActionKind{Forget}, state.StateStopping},
+		},
+		"a removal while the remote pauses waits for the end of the app only": {
+			{built(1), nil, state.StateReady},
+			{change(func(w *Want) { w.Paused = true }), []ActionKind{Stop}, state.StatePaused},
+			{remove, nil, state.StateStopping},
+			{gone, []ActionKind{Disconnect, Forget}, state.StateStopping},
+		},
 		"a stop forgets the remote when the app is gone": {
 			{change(func(w *Want) { w.Stop = true }), []ActionKind{Stop}, state.StateStopping},
 			{gone, []ActionKind{Disconnect, Forget}, state.StateStopping},
