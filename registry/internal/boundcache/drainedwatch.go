@@ -36,9 +36,9 @@ func (d *drainedWatch) Stop() {
 	})
 }
 
-// ResultChan returns the events. A reflector asks for it before each of them.
+// ResultChan returns the channel with the next event. A reflector calls it once for each event.
 func (d *drainedWatch) ResultChan() <-chan watch.Event {
-	if d.list != nil && !d.list.complete.Load() {
+	if d.list != nil && !d.list.isOver() {
 		return d.list.events
 	}
 	return d.Interface.ResultChan()
@@ -47,9 +47,16 @@ func (d *drainedWatch) ResultChan() <-chan watch.Event {
 // streamedList is the list at the beginning of a watch, which ends without its last event if the API server never sends that: some
 // aggregated API servers and proxies do not (kubernetes#140890), and client-go waits for it without end.
 type streamedList struct {
-	events   chan watch.Event
-	stopped  chan struct{} // closed when the watch is stopped
-	complete atomic.Bool   // the last event of the list is the next one
+	events  chan watch.Event
+	stopped chan struct{} // closed when the watch is stopped
+	asked   atomic.Int64  // the number of the event for which the reader has asked last
+	last    atomic.Int64  // the number of the last event of the list; 0 while it is not known
+}
+
+// isOver reports whether the event for which the reader asks now is the first one after the list.
+func (l *streamedList) isOver() bool {
+	number, last := l.asked.Add(1), l.last.Load()
+	return last > 0 && number > last
 }
 
 const (
@@ -72,7 +79,7 @@ func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without
 	silence, whole := time.NewTimer(listSilence), time.NewTimer(most)
 	defer silence.Stop()
 	defer whole.Stop()
-	for {
+	for number := int64(1); ; number++ {
 		select {
 		case <-l.stopped:
 			return
@@ -93,7 +100,9 @@ func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without
 				silence.Reset(listSilence)
 			}
 			isEnd := endsList(e)
-			l.complete.Store(isEnd) // Before the reader has the event, and asks for the next one.
+			if isEnd {
+				l.last.Store(number) // Before the reader has the event, and asks for the next one.
+			}
 			select {
 			case l.events <- e:
 			case <-l.stopped:

@@ -127,6 +127,22 @@ func next(w watch.Interface) func(yield func(watch.Event) bool) {
 	}
 }
 
+// However fast the events come, the reader gets each of them: the last one of the list, and the first one after it.
+func TestStreamedList_Fast(t *testing.T) {
+	t.Parallel()
+	for range 5_000 {
+		inner := play([]happening{{0, watch.Added, false}, {0, watch.Bookmark, true}, {0, watch.Modified, false}})
+		w := &drainedWatch{Interface: inner, ended: func() {}}
+		w.list = newStreamedList(inner.ResultChan(), listTime, func() {})
+		for _, want := range []watch.EventType{watch.Added, watch.Bookmark, watch.Modified} {
+			if e := <-w.ResultChan(); e.Type != want {
+				t.Fatalf("got %s, want %s", e.Type, want)
+			}
+		}
+		w.Stop()
+	}
+}
+
 // A reader that stops in the middle of a list leaves no goroutine.
 func TestStreamedList_Stopped(t *testing.T) {
 	t.Parallel()
