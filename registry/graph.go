@@ -21,6 +21,7 @@ type appGraph struct {
 	modules  []catalog.Choice
 	shared   []catalog.Shared
 	status   Status
+	facts    Facts
 	quote    kubeconfig.Quoter
 	hubCache client.Reader
 	hubID    string
@@ -31,9 +32,10 @@ type appGraph struct {
 
 // graph returns the function that describes the graph of a new app.
 func (r *Registry) graph(s actor.Start) app.Graph {
+	s.Status.Labels = nil // Those of now are in the Facts.
 	return appGraph{
 		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
-		status: s.Status, quote: quoter(s.Redact), hubCache: r.hubCache,
+		status: s.Status, facts: Facts{s.Facts}, quote: quoter(s.Redact), hubCache: r.hubCache,
 		hubID: r.hubID, hubObjects: r.hubObjects, credentials: r.credentials,
 	}.options
 }
@@ -79,7 +81,7 @@ func (g appGraph) values(e *app.Epoch) values {
 	made := e.Values()
 	mgr := made.Manager
 	return values{
-		Name: e.Name, ClusterName: string(e.Name), Status: g.status,
+		Name: e.Name, ClusterName: string(e.Name), Status: g.status, Facts: g.facts,
 		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Cluster: mgr, Cache: mgr.GetCache(), Config: made.Config,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),

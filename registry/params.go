@@ -37,9 +37,11 @@ const (
 type Remote struct {
 	fx.In
 
-	// Name is the remote's name, Status the remote's status at the start of the app.
+	// Name is the remote's name. Status is the remote's status when the app was built, without the labels, which change while the app
+	// runs: see Labels and Facts.
 	Name   ClusterName
 	Status Status
+	Facts  Facts
 
 	// Manager runs the module's controllers and other runnables. It is not started before every
 	// invoke of every module has returned.
@@ -80,6 +82,9 @@ type Remote struct {
 	HubObjects *hubobjects.Source
 }
 
+// Labels returns the labels that the Cluster has now, which must not be changed. Changed is a source of requests for when they do.
+func (r Remote) Labels() map[string]string { return r.Facts.Labels() }
+
 // values are the values that an app provides, one for each field of Remote.
 type values struct {
 	fx.Out
@@ -87,6 +92,7 @@ type values struct {
 	Name          ClusterName
 	ClusterName   string `name:"cluster-name"`
 	Status        Status
+	Facts         Facts
 	Manager       ctrl.Manager
 	Client        client.Client
 	APIReader     client.Reader `name:"api-reader"`

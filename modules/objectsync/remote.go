@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -59,11 +61,12 @@ type ruleInApp struct {
 	rules.Rule
 	params  Params
 	cluster string
-	patcher *rules.Patcher
+	patcher patcher
 	limit   *limit // nil for a rule from the hub
 	// statuses limits the writes of status of all rules.
 	statuses *rate.Limiter
-	// namespaces are the Namespaces of the hub, and originals its objects, for a rule from the hub that selects namespaces.
+	// namespaces are the Namespaces of the hub, for a rule from the hub that selects them, and originals its objects, for a rule from the
+	// hub whose originals are requested all together.
 	namespaces, originals *hubobjects.Objects
 }
 
@@ -71,7 +74,7 @@ func (r *ruleInApp) setUp() (err error) {
 	if err := r.checkNamespaces(); err != nil {
 		return err
 	}
-	if r.patcher, err = r.Patcher(rules.Cluster{Name: r.cluster, Labels: r.params.Status.Labels}); err != nil {
+	if _, err = r.patcher.of(r); err != nil {
 		return err
 	}
 	p := r.params
@@ -116,7 +119,7 @@ func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
 
 // register adds the controller of the rule.
 func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
-	if err := r.watchNamespaces(); err != nil {
+	if err := errors.Join(r.watchNamespaces(), r.watchOriginals()); err != nil {
 		return err
 	}
 	if r.From == rules.FromRemote {
@@ -171,9 +174,19 @@ func (r *ruleInApp) watchNamespaces() (err error) {
 	if err != nil {
 		return err
 	}
-	empty := &unstructured.Unstructured{}
+	return nil
+}
+
+// watchOriginals watches the originals in the hub, for a rule that requests all of them.
+func (r *ruleInApp) watchOriginals() (err error) {
+	if r.From != rules.FromHub || len(r.Patches) == 0 && r.NamespaceLabels() == nil {
+		return nil
+	}
+	empty, s := &unstructured.Unstructured{}, r.hubSelection()
 	empty.SetGroupVersionKind(r.GVK())
-	r.originals, err = r.params.HubObjects.Watch(hubobjects.Selection{Object: empty, Labels: r.ObjectLabels(), Route: hubobjects.All()})
+	r.originals, err = r.params.HubObjects.Watch(hubobjects.Selection{
+		Object: empty, Labels: s.Labels, Namespaces: s.Namespaces, Route: s.Route,
+	}, s.Keys...)
 	return err
 }
 
@@ -201,13 +214,42 @@ func (r *ruleInApp) namespace(name string) (*metav1.PartialObjectMetadata, error
 
 // mutate changes a copy as the patches of the rule say.
 func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
-	return r.patcher.Apply(ctx, copied)
+	p, err := r.patcher.of(r)
+	if err != nil {
+		return err
+	}
+	return p.Apply(ctx, copied)
+}
+
+// patcher has the patches of a rule for the labels that the Cluster has now.
+type patcher struct {
+	mu     sync.Mutex // protects the fields
+	labels map[string]string
+	made   *rules.Patcher
+}
+
+func (p *patcher) of(r *ruleInApp) (*rules.Patcher, error) {
+	now := r.params.Labels()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made != nil && maps.Equal(p.labels, now) {
+		return p.made, nil
+	}
+	made, err := r.Patcher(rules.Cluster{Name: r.cluster, Labels: now})
+	if err == nil {
+		p.made, p.labels = made, now
+	}
+	return made, err
 }
 
 // adopts reports whether an object that has the name of the copy becomes the copy.
 func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
 	t, err := translate.Bind(r.Translator(placeOf(r.params)), r.Identity(placeOf(r.params)), r.GVK())
-	return err == nil && r.Adopts(ctx, r.patcher, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	if err != nil {
+		return false
+	}
+	p, err := r.patcher.of(r)
+	return err == nil && r.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 // copier is the syncer of a rule.
@@ -257,6 +299,11 @@ func (c *copier) ModifyController(
 	_ *syncer.Pair, b *registry.ControllerBuilder[reconcile.Request],
 ) (*registry.ControllerBuilder[reconcile.Request], error) {
 	r := c.rule
+	if len(r.Patches) > 0 { // They depend on the labels of the Cluster.
+		b = b.WatchesRawSource(registry.Changed(r.params.Facts, func(ctx context.Context) []reconcile.Request {
+			return r.requestsIn(r.reader())(ctx, &metav1.PartialObjectMetadata{})
+		}))
+	}
 	if r.NamespaceLabels() == nil {
 		return b, nil
 	}
@@ -267,7 +314,15 @@ func (c *copier) ModifyController(
 		handler.TypedEnqueueRequestsFromMapFunc(r.requestsIn(r.params.Cache)))), nil
 }
 
-// requestsIn returns a function that requests the originals in a namespace.
+// reader reads the originals from memory.
+func (r *ruleInApp) reader() client.Reader {
+	if r.From == rules.FromHub {
+		return r.originals
+	}
+	return r.params.Cache
+}
+
+// requestsIn returns a function that requests the originals in a namespace, or all of them if it has no name.
 func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
 		all := &unstructured.UnstructuredList{}

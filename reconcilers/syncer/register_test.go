@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,5 +65,20 @@ func TestPresenceOf(t *testing.T) {
 	}
 	if _, err := presenceOf(&corev1.ConfigMap{}, errors.New("the network is down")); err == nil {
 		t.Error("an error counts as absence")
+	}
+}
+
+// A pair records ten events of one reason in ten minutes, and says so with the last one.
+func TestEvents_Take(t *testing.T) {
+	t.Parallel()
+	var e events
+	now := time.Now()
+	for i := range 12 {
+		if left := e.take("Rejected", now.Add(time.Duration(i)*time.Minute/2)); left != 9-i {
+			t.Errorf("event %d: %d may follow, want %d", i, left, 9-i)
+		}
+	}
+	if a, b := e.take("Contended", now), e.take("Rejected", now.Add(eventWindow)); a != 9 || b != 9 {
+		t.Errorf("another reason, and another time: %d, %d", a, b)
 	}
 }

@@ -50,6 +50,8 @@ type Actor struct {
 	// lists are the first lists of the last app that was Ready; nil before the first, and once a connection has sent them.
 	lists atomic.Pointer[prefetch.Lists]
 
+	// facts are those of the Cluster now.
+	facts Facts
 	// unstreamed is what the API server cannot stream.
 	unstreamed boundcache.Unstreamed
 

@@ -79,7 +79,7 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 		Early: a.takeEarly(l), Lists: lists, Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
 		HubTransport: host.HubTransport(name), Modules: modules,
 		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
-		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Redact: redact}),
+		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),
 		Middleware: func(next http.RoundTripper) http.RoundTripper {
 			return host.Middleware.Wrap(name, a.latest.Load, next)
 		},

@@ -79,6 +79,8 @@ type Start struct {
 	Selection catalog.Selection
 	// Status is the status of the remote at the start.
 	Status state.Status
+	// Facts are those of the Cluster, while the app runs.
+	Facts *Facts
 	// Redact replaces the credentials of the connection in a text.
 	Redact func(text string) string
 }

@@ -68,6 +68,7 @@ func (a *Actor) take(config state.Desired) {
 		a.claimAgain()
 	}
 	a.latest.Store(&config)
+	a.facts.set(config.Labels)
 	if q := a.host.Modules.Questions(&config); !reflect.DeepEqual(q, a.questions) {
 		a.questions = q
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
+)
+
+// Facts are what the hub knows of a Cluster now, and may change while an app runs. An app does not end when they change, so a module
+// must read them when it uses them. Without an app, as in a test of a module, the zero Facts have none.
+type Facts struct{ inner *actor.Facts }
+
+// Labels returns the labels of the Cluster, which must not be changed.
+func (f Facts) Labels() map[string]string {
+	if f.inner == nil {
+		return nil
+	}
+	return f.inner.Labels()
+}
+
+// Changed returns a source of requests, for ControllerBuilder.WatchesRawSource: requests returns what is to be reconciled again after the
+// facts have changed. It may read from caches, and several changes may become one.
+func Changed[request comparable](f Facts, requests func(ctx context.Context) []request) source.TypedSource[request] {
+	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+		if f.inner == nil {
+			return nil
+		}
+		changed, end := f.inner.Follow()
+		go func() {
+			defer end()
+			for {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return
+				}
+				for _, one := range requests(ctx) {
+					queue.Add(one)
+				}
+			}
+		}()
+		return nil
+	})
+}
