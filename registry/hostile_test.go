@@ -59,7 +59,7 @@ var fates = map[string][]string{
 		"html discovery", "wrong types", "a hundred thousand resources", "a million resources", "millions of empty groups",
 		"a hundred thousand old groups", "endless discovery",
 	},
-	"Starting/Waiting": {"other resources", "borrowed etag", "no resources", "discovery of nulls"},
+	"Starting/Waiting": {"an object that does not fit", "other resources", "borrowed etag", "no resources", "discovery of nulls"},
 	"(Starting|Failed)/(Forbidden|CacheSyncTimedOut)": {"403 for objects"},
 	waiting: {
 		"html objects", "nothing for objects", "401 for objects", "500 for objects", "429 for objects", "503 for objects",
@@ -99,7 +99,7 @@ var heavy = []string{
 // single responses is shown by the tests of transport, meter, kubeconfig and restmapper.
 var quick = []string{
 	"html everywhere", "silence", "goaway before every answer", "no tls", "no answer", "401 everywhere", "403 everywhere",
-	"html discovery", "stream without its end", "other resources", "403 for objects", "500 for objects", "redirect 307", "redirect objects", "a hundred warnings",
+	"html discovery", "stream without its end", "an object that does not fit", "other resources", "403 for objects", "500 for objects", "redirect 307", "redirect objects", "a hundred warnings",
 	"events of another kind", "a million empty objects", "the same name over and over", "endless frame",
 }
 

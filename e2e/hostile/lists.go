@@ -39,6 +39,8 @@ func lists() []Script {
 		{Name: "list as text", Does: "responds to lists truthfully, as text/plain", lies: onLists(text(http.StatusOK, "text/plain", emptyList))},
 		{Name: "list is a table", Does: "responds to lists with a Table", lies: onLists(text(http.StatusOK, jsonType, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[]}`))},
 		{Name: "list is a status", Does: "responds to lists with 200 and the Status of a failure", lies: onLists(status(http.StatusOK, "Expired", "too old"))},
+		{Name: "an object that does not fit", Does: "responds to lists with a number in place of a text", lies: onLists(text(http.StatusOK, jsonType,
+			`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","namespace":"default"},"data":{"x":5}}]}`))},
 		{Name: "list is null", Does: "responds to lists with null", lies: onLists(text(http.StatusOK, jsonType, "null"))},
 	}
 }

@@ -143,11 +143,12 @@ func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 }
 
 // timedOut returns an error that names a module that has waited too long for its initial objects, or nil if the
-// modules wait only for APIs that the remote does not serve.
+// modules wait only for APIs that the remote does not serve, or for kinds with an object that does not fit: another start would not
+// help, and the other kinds go on.
 func (t *tracker) timedOut(after time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.blocks) > 0 && t.allMissing() {
+	if len(t.blocks) > 0 && t.allLast() {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
@@ -175,9 +176,9 @@ func unsynced(after time.Duration, controllers []*contain.Controller) string {
 	return "a controller did not get its initial objects within " + after.String() + " (" + strings.Join(all, "; ") + ")"
 }
 
-func (t *tracker) allMissing() bool {
+func (t *tracker) allLast() bool {
 	for _, b := range t.blocks {
-		if b.Cause != boundcache.Missing {
+		if b.Cause != boundcache.Missing && b.Cause != boundcache.Misfit {
 			return false
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/compact"
+	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -131,6 +132,8 @@ const (
 	_ BlockCause = iota
 	// Missing means that the remote does not serve the type. It may be installed later.
 	Missing
+	// Misfit means that the Go type of the kind cannot hold an object.
+	Misfit
 	// Failing means that lists or watches fail for a reason that may pass.
 	Failing
 	// Denied means that the API server refuses to list or watch the type.
@@ -341,7 +344,11 @@ func (c *Cache) watchFailed(kind string, err error) {
 		c.options.Missed()
 	default:
 		_, message := kubeconfig.Classify(err)
-		c.options.Blocked(what, Block{Failing, "cannot watch " + what + ": " + message, problemOf(err)})
+		cause := Failing
+		if errors.Is(err, decode.ErrMisfit) {
+			cause = Misfit
+		}
+		c.options.Blocked(what, Block{cause, "cannot watch " + what + ": " + message, problemOf(err)})
 	}
 }
 

@@ -4,8 +4,10 @@ package decode
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,7 +38,27 @@ func Call(ctx context.Context, what string, call func(ctx context.Context) error
 	case ctx.Err() != nil:
 		return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), context.Cause(ctx))
 	}
+	if misfit := misfitIn(err); misfit != nil {
+		return fmt.Errorf("decode the response to %s: %w", what, misfit)
+	}
 	return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), kubeconfig.ErrNotKubernetes)
+}
+
+// ErrMisfit is wrapped by the error of an object that the Go type of its kind cannot hold.
+var ErrMisfit = errors.New("an object does not fit the Go type of its kind")
+
+// misfitIn returns the error of a value that the type of its field cannot hold, or nil. It names the field, as the Go type does, and the
+// types of Go and JSON, and not the value.
+func misfitIn(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) || wrong.Field == "" || wrong.Type == nil {
+		return nil
+	}
+	is, _, _ := strings.Cut(wrong.Value, " ") // A number has its value.
+	field := strings.TrimPrefix(wrong.Field, "items.")
+	text := fmt.Sprintf("the field %s has a JSON %s, which the Go type %s cannot hold", field, is, wrong.Type)
+	return fmt.Errorf("%w: %w", ErrMisfit, kubeconfig.NewNotHealthyError(text,
+		"An object does not fit the Go type of its kind: "+text+"; correct the object, its definition, or the type in the module."))
 }
 
 // kindOfError names the type of the innermost error.

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,5 +64,32 @@ func TestCall(t *testing.T) {
 				t.Errorf("got error %v", err)
 			}
 		})
+	}
+}
+
+// An object that the Go type of its kind cannot hold is named by its field and types, without its value, and is no sign of another
+// server than Kubernetes.
+func TestCall_Misfit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"items":[{"metadata":{"name":5}}]}`:   "the field metadata.name has a JSON number, which the Go type string cannot hold",
+		`{"items":[{"data":{"x":["SPOKEN"]}}]}`: "the field data has a JSON array, which the Go type string cannot hold",
+	} {
+		err := decode.Call(t.Context(), "list x", func(ctx context.Context) error {
+			transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: http.StatusOK})
+			return json.Unmarshal([]byte(text), &corev1.ConfigMapList{})
+		})
+		_, message := kubeconfig.Classify(err)
+		if !errors.Is(err, decode.ErrMisfit) || errors.Is(err, kubeconfig.ErrNotKubernetes) ||
+			!strings.Contains(message, want) || strings.Contains(err.Error()+message, "SPOKEN") {
+			t.Errorf("%s: got %v, %q", text, err, message)
+		}
+	}
+	err := decode.Call(t.Context(), "list x", func(ctx context.Context) error {
+		transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: http.StatusOK})
+		return json.Unmarshal([]byte(`"html"`), &corev1.ConfigMapList{})
+	})
+	if !errors.Is(err, kubeconfig.ErrNotKubernetes) {
+		t.Errorf("a response that is no object: %v", err)
 	}
 }
