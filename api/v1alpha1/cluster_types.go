@@ -198,17 +198,18 @@ type ProbeSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.burst) || !has(self.qps) || self.burst >= self.qps",message="client.burst must not be less than client.qps"
 type ClientSpec struct {
-	// qps is the number of requests per second that is allowed for long. It is 50 unless set.
+	// qps is the number of requests per second that is allowed for long. It is 500 unless set: API
+	// servers protect themselves with priority and fairness, and a lower limit makes thousands of objects wait for minutes.
 	// +optional
-	// +default=50
+	// +default=500
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	QPS int32 `json:"qps,omitempty"`
 
-	// burst is the number of requests that is allowed at once. It is 100 unless set, and not less
+	// burst is the number of requests that is allowed at once. It is 1000 unless set, and not less
 	// than qps.
 	// +optional
-	// +default=100
+	// +default=1000
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=20000
 	Burst int32 `json:"burst,omitempty"`

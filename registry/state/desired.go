@@ -115,7 +115,7 @@ type Probe struct {
 
 // ClientLimits limits the requests of one app to its remote, over all of its controllers.
 type ClientLimits struct {
-	// QPS and Burst configure the app's token bucket, which all of its requests share. Defaults 50 and 100.
+	// QPS and Burst configure the app's token bucket, which all of its requests share. Defaults 500 and 1000.
 	QPS   float64
 	Burst int
 	// Timeout bounds one request other than a list or a watch. Default 10 s.
@@ -129,8 +129,8 @@ const (
 	defaultProbeTimeout     = 3 * time.Second
 	defaultFailureThreshold = 3
 	defaultSuccessThreshold = 1
-	defaultQPS              = 50
-	defaultBurst            = 100
+	defaultQPS              = 500
+	defaultBurst            = 1000
 	defaultRequestTimeout   = 10 * time.Second
 )
 

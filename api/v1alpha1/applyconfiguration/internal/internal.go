@@ -38,11 +38,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: burst
       type:
         scalar: numeric
-      default: 100
+      default: 1000
     - name: qps
       type:
         scalar: numeric
-      default: 50
+      default: 500
     - name: timeoutSeconds
       type:
         scalar: numeric

@@ -8,9 +8,10 @@ package v1alpha1
 // ClientSpec limits the requests that the hub sends to a remote. The limits hold for everything
 // that runs for the remote together, except for the probes.
 type ClientSpecApplyConfiguration struct {
-	// qps is the number of requests per second that is allowed for long. It is 50 unless set.
+	// qps is the number of requests per second that is allowed for long. It is 500 unless set: API
+	// servers protect themselves with priority and fairness, and a lower limit makes thousands of objects wait for minutes.
 	QPS *int32 `json:"qps,omitempty"`
-	// burst is the number of requests that is allowed at once. It is 100 unless set, and not less
+	// burst is the number of requests that is allowed at once. It is 1000 unless set, and not less
 	// than qps.
 	Burst *int32 `json:"burst,omitempty"`
 	// timeoutSeconds is the time after which a request without a response is given up. Watches are excepted. It is 10
