@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -288,6 +289,41 @@ func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, tex
 		return errors.New(strings.Join(seen, "; "))
 	})
 	return found
+}
+
+// A remote that changes a status all the time costs the hub one write a second, and the last status follows.
+func TestCopies_BusyStatus(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	original := widget("tenant-a")
+	hub.Create(original)
+	copied := widget("shop")
+	exists(a, copied)
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("test.example.com/v1")
+	list.SetKind("WidgetList")
+	changes, err := hub.Client().Watch(t.Context(), list, client.InNamespace("tenant-a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	const updates = 300
+	began, seen, last := time.Now(), map[string]bool{}, fmt.Sprint("phase ", updates-1)
+	for i := range updates {
+		body := fmt.Sprintf(`{"status":{"phase":"phase %d"}}`, i)
+		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e := range changes.ResultChan() {
+		phase, _, _ := unstructured.NestedString(e.Object.(*unstructured.Unstructured).Object, "status", "phase")
+		if seen[phase] = true; phase == last {
+			break
+		}
+	}
+	if most := int(time.Since(began)/time.Second) + 3; len(seen) > most { // With none, the first one, and that of a second that has begun.
+		t.Errorf("%d updates were written as %d statuses in %s", updates, len(seen), time.Since(began))
+	}
 }
 
 // Patches see the labels that the Cluster has now, without another start of its app.

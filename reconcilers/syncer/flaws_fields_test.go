@@ -56,6 +56,42 @@ func TestD7_IdentitiesBelongToPairs(t *testing.T) {
 	waitGone(t, b.up, up)
 }
 
+// Two pairs in opposite directions, with marks of their own, copy nothing in a circle: a copy of one is no original of the other.
+func TestPairs_InOppositeDirections(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
+	back, err := syncer.NewPair(syncer.PairOptions{
+		Name: "back", Manager: b.manager, Upstream: syncer.InProcess(b.downHost), Downstream: syncer.InProcess(b.upHost),
+		Identity: syncer.Identity{Tenant: b.downNS, TargetNamespace: b.upNS, KeyPrefix: "back.example.com"},
+	})
+	must(t, err)
+	must(t, syncer.Register(back, &syncer.Copy[*corev1.ConfigMap]{Called: "configmaps"},
+		syncer.NewNamespaced[*corev1.ConfigMap](back.Identity(), syncer.TranslatorOptions{}),
+		syncer.Options[*corev1.ConfigMap]{Select: func(up *corev1.ConfigMap) bool { return up.Namespace == b.downNS && up.Name != "kube-root-ca.crt" }}))
+	b.run(t)
+	must(t, b.up.Create(t.Context(), b.original("a", nil)))
+	b.wait(t, "a", nil)
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "theirs"}}
+	must(t, b.down.Create(t.Context(), theirs)) // Both pairs have seen the first copy when its copy is there.
+	name := syncer.NewNamespaced[*corev1.ConfigMap](back.Identity(), syncer.TranslatorOptions{}).ToDownstream(client.ObjectKeyFromObject(theirs))[0]
+	eventually(t, func() error { return b.up.Get(t.Context(), name, &corev1.ConfigMap{}) })
+	b.barrier(t, "circle")
+	for ns, c := range map[string]client.Client{b.upNS: b.up, b.downNS: b.down} {
+		var all corev1.ConfigMapList
+		must(t, c.List(t.Context(), &all, client.InNamespace(ns)))
+		var names []string
+		for _, one := range all.Items {
+			if !strings.HasPrefix(one.Name, "barrier") && one.Name != "kube-root-ca.crt" {
+				names = append(names, one.Name)
+			}
+		}
+		if len(names) != 2 {
+			t.Errorf("%s has %v, want two objects", ns, names)
+		}
+	}
+}
+
 // The owner of a copy is the owner of the identity, and by default there is none.
 func TestD8_TheOwnerIsThatOfTheIdentity(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -80,5 +82,37 @@ func TestEvents_Take(t *testing.T) {
 	}
 	if a, b := e.take("Contended", now), e.take("Rejected", now.Add(eventWindow)); a != 9 || b != 9 {
 		t.Errorf("another reason, and another time: %d, %d", a, b)
+	}
+}
+
+// Of a remote whose copies change their status all the time, the status of each original is written once a second at most, that of all
+// five times a second after a moment, and no original waits for ever. The first status of an original does not wait.
+func TestSession_StatusWait(t *testing.T) {
+	t.Parallel()
+	const originals, seconds, hertz = 17, 60, 17
+	r := &reconciler[*corev1.ConfigMap]{memory: memory.New(), pair: &Pair{options: PairOptions{StatusLimiter: NewStatusLimiter()}}}
+	began, writes, last := time.Now(), make([]int, originals), make([]time.Time, originals)
+	for step := range seconds * hertz {
+		now := began.Add(time.Duration(step) * time.Second / hertz)
+		for i := range originals {
+			s := &Session[*corev1.ConfigMap]{of: r, key: types.NamespacedName{Name: strconv.Itoa(i)}}
+			if s.statusWait(now) > 0 {
+				continue
+			}
+			if step > 0 && now.Sub(last[i]) < time.Second {
+				t.Fatalf("original %d is written %s after the last time", i, now.Sub(last[i]))
+			}
+			writes[i], last[i] = writes[i]+1, now
+			r.memory.Wrote(s.key, func(w *memory.Write) { w.Status = memory.StatusWrite{At: now} })
+		}
+	}
+	sum := 0
+	for i, n := range writes {
+		if sum += n; n < seconds*statusRate/originals/2 {
+			t.Errorf("original %d was written %d times: %v", i, n, writes)
+		}
+	}
+	if most := originals + seconds*statusRate + statusBurst; sum > most {
+		t.Errorf("%d writes in %d seconds, want %d at most", sum, seconds, most)
 	}
 }
