@@ -291,6 +291,36 @@ func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, tex
 	return found
 }
 
+// A definition of an older version, in the remote or in the hub, is reported: the transport of the hub keeps the class of the refusal.
+func TestCopies_OlderSchema(t *testing.T) {
+	t.Parallel()
+	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
+	a := hub.Remote("a")
+	older, newer := typedWidgetCRD(), typedWidgetCRD()
+	delete(older.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "users")
+	status := newer.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	status["status"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string"}}}
+	a.InstallCRDs(older)
+	hub.InstallCRDs(newer)
+	hub.Create(namespace("tenant-a", nil))
+	a.Create(namespace("shop", nil))
+	original := widget("tenant-a")
+	hub.Create(original)
+	copied := widget("shop")
+	exists(a, copied)
+	patch(t, &hub.Server, original, `{"spec":{"users":[{"name":"alice"}]}}`)
+	hasEventWith(t, hub, original, "Rejected", "the schema of the kind lacks a field")
+	body := []byte(`{"status":{"phase":"Done","more":"1"}}`)
+	if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)); err != nil {
+		t.Fatal(err)
+	}
+	hasEventWith(t, hub, original, "StatusReduced", "Cluster a: ")
+	hub.WaitFor(original, func() error {
+		phase, _, _ := unstructured.NestedString(original.Object, "status", "phase")
+		return unless(phase == "Done", original.Object["status"])
+	})
+}
+
 // A remote that changes a status all the time costs the hub one write a second, and the last status follows.
 func TestCopies_BusyStatus(t *testing.T) {
 	t.Parallel()
