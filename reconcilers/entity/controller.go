@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,6 +142,9 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		return nil, fmt.Errorf("%w: a store, a reconciler, Name, Manager and Cluster are required", ErrInvalidOptions)
 	}
 	o.Marks.Bucket = s.bucket.Name()
+	if err := claim(o); err != nil {
+		return nil, err
+	}
 	c := &Controller[T]{
 		options: o, store: s, reconciler: r,
 		queue: &queue{bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
@@ -327,7 +331,8 @@ func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 	isBefore := func(life bucket.Life) bool { return c.store.bucket.IsOfBefore(life, at) }
 	s := &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
-		live: c.options.Manager.GetAPIReader(), objects: c.objects, event: c.record(o),
+		live: c.options.Manager.GetAPIReader(), objects: c.objects,
+		event:    func(obj client.Object, e event) { c.tell(o.Key, obj, e) },
 		entities: c.entities, cluster: c.options.Cluster, isBefore: isBefore,
 	}
 	if hub := c.options.Hub; hub != nil {
@@ -374,10 +379,7 @@ func (c *Controller[T]) completeSince() (time.Time, bool) {
 // requestOwners requests the owners of all secondaries.
 func (c *Controller[T]) requestOwners() {
 	var all []string
-	for _, x := range c.objects {
-		all = append(all, x.primaries()...)
-	}
-	for _, x := range c.inHub {
+	for _, x := range slices.Concat(c.objects, c.inHub) {
 		all = append(all, x.primaries()...)
 	}
 	for _, x := range c.entities {

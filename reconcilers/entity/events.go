@@ -32,11 +32,6 @@ func synced(action, message, name string) event {
 	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
 }
 
-// record returns a function that records events about the secondaries of a primary.
-func (c *Controller[T]) record(o Owner) func(client.Object, event) {
-	return func(obj client.Object, e event) { c.tell(o.Key, obj, e) }
-}
-
 // Event records an event about the primary with the key of e: on an object of the cluster, such as a secondary, on
 // Options.EventsAbout, and on Options.EventSubject. obj may be nil, and the controller sets Time, Cluster and Kind of e. Type is Normal
 // by default. Several events of one reason about one version of an object count as one, with the first message. The call does not

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 
@@ -66,6 +67,18 @@ func (m Marks) check() (Marks, error) {
 		return m, fmt.Errorf("%w: %s", ErrInvalidMarks, strings.Join(problems, "; "))
 	}
 	return m, nil
+}
+
+// claim returns an error if another controller of the app has the same marks. The registry of converters is the list of names that all
+// modules of an app share, and that ends with the app.
+func claim(o Options) error {
+	label, value := o.Marks.KindLabel()
+	name := schema.GroupKind{Group: label, Kind: value + "." + o.Cluster}
+	if o.Manager.GetConverterRegistry().RegisterConverter(name, nil) == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: another controller of this app has the kind %s of bucket %s, and the two would delete each other's objects; "+
+		"give %s another Marks.Kind or Marks.Prefix", ErrInvalidOptions, o.Marks.Kind, o.Marks.Bucket, o.Name)
 }
 
 // KindLabel returns the label that all secondaries of the kind have, with its value.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/entity"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+)
+
+// Two controllers of an app with one kind on one bucket would delete each other's objects: the second one is refused. Another kind, and
+// the next app of the cluster, are not.
+func TestAdd_OneKindOnOneBucket(t *testing.T) {
+	t.Parallel()
+	var o entity.Options
+	s := beginWith(t, func(s *stage) {
+		s.adapt = func(of *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
+			o = *of
+			return r
+		}
+	})
+	add := func(o entity.Options) error {
+		o.Name = "second"
+		_, err := entity.Add(s.store, entity.Func[order](s.reconcile), o)
+		return err
+	}
+	if err := add(o); !errors.Is(err, entity.ErrInvalidOptions) || !strings.Contains(err.Error(), "give second another Marks.Kind") {
+		t.Errorf("got %v", err)
+	}
+	other := o
+	other.Marks.Kind = "Offer"
+	entitytest.Must(t, add(other))
+	var err error
+	o.Manager, err = ctrl.NewManager(fleettest.Clusters(t, "remote")[0].Config(), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	entitytest.Must(t, err)
+	entitytest.Must(t, add(o))
+}
