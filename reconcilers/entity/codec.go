@@ -50,7 +50,7 @@ func (c jsonCodec[T]) Decode(data []byte) (T, error) {
 	if err := json.Unmarshal(data, &value); err != nil {
 		return value, fmt.Errorf("the value is not the JSON of a %T: %w", value, withoutText(err))
 	}
-	if isNull(data) {
+	if string(bytes.TrimSpace(data)) == "null" {
 		return value, errNull
 	}
 	return value, c.check(value)
@@ -71,10 +71,7 @@ func (c jsonCodec[T]) Encode(value T, previous []byte) ([]byte, error) {
 		return nil, err
 	}
 	data, err := json.Marshal(value)
-	switch {
-	case err == nil && isNull(data):
-		return nil, errNull
-	case err != nil || previous == nil:
+	if err != nil || previous == nil {
 		return data, err
 	}
 	return keepUnknown[T](data, previous)
@@ -103,8 +100,6 @@ func SameJSON(a, b []byte) bool {
 	var one, two any
 	return isJSON(a, &one) && isJSON(b, &two) && reflect.DeepEqual(one, two)
 }
-
-func isNull(data []byte) bool { return string(bytes.TrimSpace(data)) == "null" }
 
 func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
 

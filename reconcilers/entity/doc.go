@@ -44,7 +44,8 @@ controllers of all remotes write there. Options.Reads adds what a reconciler onl
 An entity is no owner that Kubernetes knows. Secondaries have marks instead: a label of the kind, and annotations with the key, the
 life of the entity, and a hash of both and of the name of the object that needs the id of the hub. An object without them, or with
 marks that were changed or copied from another object, is foreign: it is never written or deleted, and an Apply of its name returns
-ErrResourceExists. A write carries the UID and the resourceVersion of the object whose marks were read.
+ErrResourceExists. A write carries the UID and the resourceVersion of the object whose marks were read. Two controllers with the same
+marks in one app would delete each other's secondaries, so Add refuses the second one.
 
 # Causes
 
@@ -54,7 +55,7 @@ What a Reconciler deletes has the entity as its cause (deletes.CausedBy); what i
 
 The status of an entity is a value under the same key of another bucket, StatusBucket, with a part for each cluster. Writers merge
 their part by compare-and-swap. So writers of values and of the status never conflict, do not wake each other, and need different
-permissions.
+permissions. A part has a digest of its hub, which removes those of Clusters that it no longer has.
 
 # Versions
 

@@ -486,7 +486,7 @@ func TestGone_StatusIsLate(t *testing.T) {
 	var late *bucket.Bucket
 	s := beginWith(t, func(s *stage) {
 		s.adapt = func(o *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
-			b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat})
+			b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
 			entitytest.Must(t, err)
 			late, o.Status = b, entity.NewStatusStore(b)
 			return r

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,11 +71,8 @@ func newEntities(o Owned, m Marks, cluster string) *entities {
 
 // changed takes a change of the bucket, and returns the primaries that it concerns.
 func (x *entities) changed(key string) []string {
-	e, exists := x.bucket.Get(key)
-	o, ours := x.marks.ownerOfEntity(e, x.cluster)
-	if !exists || !ours {
-		return x.set(key, Owner{})
-	}
+	e, _ := x.bucket.Get(key)
+	o, _ := x.marks.ownerOfEntity(e, x.cluster)
 	return x.set(key, o)
 }
 
@@ -168,15 +166,11 @@ func withMark(data []byte, field string, m entityMark) ([]byte, error) {
 
 // DeleteEntities deletes all entities of the primary in a bucket of Options.OwnsEntities but those under some keys.
 func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], except ...string) error {
-	keep := map[string]bool{}
-	for _, key := range except {
-		keep[key] = true
-	}
 	x := s.entitiesIn(from.bucket)
 	if x == nil {
 		return fmt.Errorf("%w: bucket %s is not in OwnsEntities", ErrInvalidOptions, from.bucket.Name())
 	}
-	return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !keep[key] })
+	return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !slices.Contains(except, key) })
 }
 
 // entitiesIn returns the secondaries in a bucket of OwnsEntities, and nil for another bucket.
@@ -196,9 +190,9 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEviden
 	}
 	var errs []error
 	for _, key := range x.of(s.owner.Key, anyLife) {
-		e, exists := x.bucket.Get(key)
+		e, _ := x.bucket.Get(key)
 		o, ours := s.marks.ownerOfEntity(e, s.cluster)
-		if !exists || !ours || o.Key != s.owner.Key || !f(key, o) {
+		if !ours || o.Key != s.owner.Key || !f(key, o) {
 			continue
 		}
 		if !hasEvidence && !x.limit.admit(x.size(), time.Now()) {

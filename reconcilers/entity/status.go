@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
+	"iter"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -47,55 +47,22 @@ type Part struct {
 	Message  string          `json:"message,omitempty"`
 	// Since is the time of the last change of Ready, Reason or Message.
 	Since time.Time `json:"since"`
+	// Hub is a digest of the id of the hub that has written the part.
+	Hub string `json:"hub,omitempty"`
 }
+
+// hubDigest returns the digest of a hub.
+func hubDigest(hub string) string { return Marks{Hub: hub}.hash("status")[:10] }
 
 // StatusStore has the status of the entities of a bucket in a bucket of its own, under the same keys: so the writers of values and
 // of the status never conflict, and need different permissions.
-type StatusStore struct {
-	bucket *bucket.Bucket
-
-	mu sync.Mutex // protects ahead; held for a few instructions
-	// ahead has the revisions of own writes that the copy of the bucket in memory may not have yet, by key.
-	ahead map[string]bucket.Revision
-}
+type StatusStore struct{ bucket *bucket.Bucket }
 
 // StatusBucket returns the name of the bucket with the status of the entities in a bucket.
 func StatusBucket(name string) string { return name + "-status" }
 
-// NewStatusStore returns the store of a bucket, which StatusBucket names.
-func NewStatusStore(b *bucket.Bucket) *StatusStore {
-	return &StatusStore{bucket: b, ahead: map[string]bucket.Revision{}}
-}
-
-// wrote notes the revision of an own write; 0 for a deletion.
-func (s *StatusStore) wrote(key string, at bucket.Revision) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at == 0 {
-		delete(s.ahead, key)
-		return
-	}
-	s.ahead[key] = at
-}
-
-// isBehind reports whether the copy of a status in memory, of a revision, is older than the last own write.
-func (s *StatusStore) isBehind(key string, at bucket.Revision) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, ok := s.ahead[key]
-	if ok && at >= last {
-		delete(s.ahead, key)
-	}
-	return ok && at < last
-}
-
-// keys returns the keys that have a status, also those of own writes that the copy in memory does not have yet.
-func (s *StatusStore) keys() []string {
-	all := s.bucket.Keys()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(all, slices.Collect(maps.Keys(s.ahead))...)
-}
+// NewStatusStore returns the store of a bucket, which StatusBucket names, and which is Disposable.
+func NewStatusStore(b *bucket.Bucket) *StatusStore { return &StatusStore{bucket: b} }
 
 // statusTries bounds the tries of one change. Another try follows with the next reconcile.
 const statusTries = 10
@@ -157,20 +124,62 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 	})
 }
 
-// RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. The
-// error wraps bucket.ErrNotComplete if the bucket is not read completely: the parts stay then.
-func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) error {
-	if !s.bucket.Health().Complete {
-		return fmt.Errorf("remove the status of cluster %s from bucket %s: %w", cluster, s.bucket.Name(), bucket.ErrNotComplete)
+// RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. It
+// tries again until ctx ends, unless the hub has no server. The error wraps bucket.ErrNotComplete if the bucket is not read completely:
+// the parts stay until RemoveGone.
+func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) (err error) {
+	_ = wait.PollUntilContextCancel(ctx, sweepEvery, true, func(ctx context.Context) (bool, error) {
+		err = s.removeCluster(ctx, cluster)
+		return err == nil || errors.Is(err, bucket.ErrNoServer), nil
+	})
+	return err
+}
+
+func (s *StatusStore) removeCluster(ctx context.Context, cluster string) error {
+	if h := s.bucket.Health(); !h.Complete {
+		return fmt.Errorf("remove the status of cluster %s from bucket %s: %w: %w", cluster, s.bucket.Name(), bucket.ErrNotComplete, h.Err)
 	}
+	return s.removeWhere(ctx, func(of string, _ Part) bool { return of == cluster })
+}
+
+// removeWhere removes the parts that f selects.
+func (s *StatusStore) removeWhere(ctx context.Context, f func(cluster string, p Part) bool) error {
 	var errs []error
-	for _, key := range s.keys() {
-		e, _ := s.bucket.Get(key)
-		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok || s.isBehind(key, e.Revision) {
-			errs = append(errs, s.remove(ctx, key, cluster))
+	for key, all := range s.all() {
+		for cluster, p := range all {
+			if f(cluster, p) {
+				errs = append(errs, s.remove(ctx, key, cluster))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// all returns the keys with their parts, from memory.
+func (s *StatusStore) all() iter.Seq2[string, map[string]Part] {
+	return func(yield func(string, map[string]Part) bool) {
+		for _, key := range s.bucket.Keys() {
+			if e, _ := s.bucket.Get(key); !yield(key, DecodeStatus(e.Value).Clusters) {
+				return
+			}
+		}
+	}
+}
+
+// RemoveGone removes the parts that a hub has written for clusters that it no longer has, as after a Cluster was deleted while NATS was
+// away. clusters reads the names of all of them; it is called after the parts are known, so that a new cluster is among them.
+func (s *StatusStore) RemoveGone(ctx context.Context, hub string, clusters func(context.Context) (map[string]bool, error)) error {
+	gone, own := map[string]bool{}, hubDigest(hub)
+	for _, all := range s.all() {
+		for cluster, p := range all {
+			gone[cluster] = gone[cluster] || p.Hub == own
+		}
+	}
+	existing, err := clusters(ctx)
+	if err != nil {
+		return fmt.Errorf("read the Clusters with a status: %w", err)
+	}
+	return s.removeWhere(ctx, func(cluster string, p Part) bool { return gone[cluster] && !existing[cluster] && p.Hub == own })
 }
 
 // orphans returns the keys that have a part of a cluster, and no value in the bucket of the primaries.
@@ -178,17 +187,14 @@ func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string
 	if s == nil {
 		return nil
 	}
-	var all []string
-	for _, key := range s.bucket.Keys() {
-		if _, exists := primaries.Get(key); exists {
-			continue
-		}
-		e, _ := s.bucket.Get(key)
-		if _, ok := DecodeStatus(e.Value).Clusters[cluster]; ok {
-			all = append(all, key)
+	var keys []string
+	for key, all := range s.all() {
+		_, exists := primaries.Get(key)
+		if _, ok := all[cluster]; ok && !exists {
+			keys = append(keys, key)
 		}
 	}
-	return all
+	return keys
 }
 
 // change changes a status, and tries again if another writer has changed it meanwhile. The first try is with the copy in memory, so a
@@ -196,14 +202,13 @@ func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	complete := s.bucket.Health().Complete
 	e, known := s.bucket.Get(key)
-	behind := s.isBehind(key, e.Revision)
-	if _, changed := f(DecodeStatus(e.Value)); !changed && !behind && (known || complete) {
+	if _, changed := f(DecodeStatus(e.Value)); !changed && (known || complete) {
 		return nil // Also while NATS is away.
 	}
 	var err error
 	for try := range statusTries {
 		all, at := DecodeStatus(e.Value), e.Revision
-		if try > 0 || !complete || behind {
+		if try > 0 || !complete {
 			if all, at, err = s.read(ctx, key); err != nil {
 				return err
 			}
@@ -224,19 +229,11 @@ func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (St
 
 func (s *StatusStore) write(ctx context.Context, key string, all Status, at bucket.Revision) error {
 	if len(all.Clusters) == 0 {
-		err := s.bucket.Delete(ctx, key, at)
-		if err == nil {
-			s.wrote(key, 0)
-		}
-		return err
+		return s.bucket.Delete(ctx, key, at)
 	}
 	data, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	written, err := s.bucket.Put(ctx, key, data, at)
 	if err == nil {
-		s.wrote(key, written)
+		_, err = s.bucket.Put(ctx, key, data, at)
 	}
 	return err
 }
@@ -251,6 +248,7 @@ func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) erro
 	}
 	return c.options.Status.set(ctx, e.Key, c.options.Cluster, Part{
 		Revision: e.Revision, Ready: r.Ready, Reason: r.Reason, Message: r.Message, Since: time.Now().UTC().Truncate(time.Second),
+		Hub: hubDigest(c.options.Marks.Hub),
 	})
 }
 

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +28,7 @@ func TestStatus_OfAnIncompleteCopy(t *testing.T) {
 	kv := nats.Bucket(t, js, "orders-status")
 	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
 	entitytest.Must(t, err)
-	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub"})
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
 	entitytest.Must(t, err)
 	s := NewStatusStore(b) // It is not followed.
 	entitytest.Must(t, s.remove(t.Context(), "a", "another"))
@@ -48,7 +51,7 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
-	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Beat: entitytest.Beat})
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
 	entitytest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -70,7 +73,84 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 			t.Fatalf("the status of %s is left: %v", key, err)
 		}
 	}
-	if len(s.ahead) > 0 {
-		t.Errorf("the store remembers %v, which is deleted", s.ahead)
+}
+
+// A cleanup step that runs while NATS is away is carried out when it is back, and ends with its time.
+func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	kv := nats.Bucket(t, js, "orders-status")
+	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
+	entitytest.Must(t, err)
+	var away atomic.Bool
+	var asked atomic.Int64
+	away.Store(true)
+	b, err := bucket.New(bucket.Options{Name: "orders-status", Writer: "hub", Disposable: true, JetStream: func() (jetstream.JetStream, error) {
+		asked.Add(1)
+		if away.Load() {
+			return nil, context.DeadlineExceeded
+		}
+		return js, nil
+	}})
+	entitytest.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { b.Run(ctx) })
+	s := NewStatusStore(b)
+	short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer end()
+	if err := s.RemoveCluster(short, "remote"); !errors.Is(err, bucket.ErrNotComplete) {
+		t.Errorf("got %v", err)
+	}
+	done := make(chan error, 1)
+	running.Go(func() { done <- s.RemoveCluster(ctx, "remote") })
+	before := asked.Load()
+	entitytest.Eventually(t, func() error {
+		if asked.Load() < before+2 {
+			return errors.New("no try is over yet")
+		}
+		return nil
+	})
+	away.Store(false)
+	entitytest.Must(t, <-done)
+	if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		t.Errorf("the part is left: %v", err)
+	}
+}
+
+// The parts of Clusters that no longer exist go, and no others: neither those of another hub, nor that of a Cluster that is created
+// meanwhile.
+func TestStatus_RemoveGone(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	kv := nats.Bucket(t, js, "orders-status")
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
+	entitytest.Must(t, err)
+	s := NewStatusStore(b)
+	set := func(cluster, hub string) {
+		t.Helper()
+		entitytest.Must(t, s.set(t.Context(), "a", cluster, Part{Revision: 1, Hub: hubDigest(hub)}))
+	}
+	set("gone", "hub")
+	set("exists", "hub")
+	set("gone", "hub")
+	set("of-another", "another")
+	entitytest.Must(t, s.RemoveGone(t.Context(), "hub", func(context.Context) (map[string]bool, error) {
+		set("new", "hub")
+		return map[string]bool{"exists": true}, nil
+	}))
+	errAway := errors.New("the hub's API server is away")
+	if err := s.RemoveGone(t.Context(), "hub", func(context.Context) (map[string]bool, error) { return nil, errAway }); !errors.Is(err, errAway) {
+		t.Errorf("got %v", err)
+	}
+	e, err := kv.Get(t.Context(), "a")
+	entitytest.Must(t, err)
+	left := slices.Sorted(maps.Keys(DecodeStatus(e.Value()).Clusters))
+	if want := []string{"exists", "new", "of-another"}; !slices.Equal(left, want) {
+		t.Errorf("the parts of %q are left, want %q", left, want)
 	}
 }

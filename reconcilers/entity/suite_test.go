@@ -136,7 +136,7 @@ func (s *stage) process(t *testing.T) {
 	})
 	t.Cleanup(s.stop)
 	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
-		b, err := bucket.New(bucket.Options{Name: name, JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Anchor: a})
+		b, err := bucket.New(bucket.Options{Name: name, JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Anchor: a, Disposable: name == "orders-status"})
 		entitytest.Must(t, err)
 		running.Go(func() { b.Run(ctx) })
 		return b

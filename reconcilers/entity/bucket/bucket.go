@@ -38,15 +38,19 @@ var (
 	ErrConflict = errors.New("the key has changed since it was read")
 	// ErrNotComplete is the error of a question that needs a complete and current copy of the bucket.
 	ErrNotComplete = errors.New("the bucket is not read completely")
+	// ErrNoServer is the error of a hub that has no server.
+	ErrNoServer = errors.New("the hub has no NATS server")
 	// ErrChanged is the error of a question that needs the bucket of before, which was recreated or restored.
 	ErrChanged = errors.New("the bucket was recreated or restored, and is not accepted yet")
+	// ErrRefused is the error of a write that is not sent, because the server has refused another one a moment before.
+	ErrRefused = errors.New("the server refuses writes to the bucket")
 
 	errDeaf   = errors.New("no canary was seen through the watch")
 	errClosed = errors.New("the watch has ended")
 
 	errReconnected = errors.New("the connection was lost and made again")
 	errBackwards   = errors.New("a canary is older than the one before")
-	errReplaced    = errors.New("the canary is refused: the bucket was created again, or restored")
+	errReplaced    = errors.New("the canary is refused: the bucket was created again")
 
 	errElsewhere = errors.New("it does not continue the identity that another process has saved")
 	errVanished  = errors.New("the bucket has been there before, and does not exist; create it, or restore it from a backup")
@@ -72,7 +76,8 @@ type Options struct {
 	// created: an empty one would seem to be healthy. Default: false.
 	Create bool
 	// Disposable says that nothing depends on the identity of the bucket, as for a status, which is written again: it is never
-	// Changed, has no Anchor, and Create creates it also if it was there before. Default: false.
+	// Changed, has no Anchor, and Create creates it also if it was there before. The copy has what Put has written at once, without the
+	// time of the server. Default: false.
 	Disposable bool
 	// Beat is the interval of canaries. Default: five seconds.
 	Beat time.Duration
@@ -97,6 +102,8 @@ type Bucket struct {
 	watchers map[int]func(Change)
 	nextID   int
 
+	refused, canaryRefused refusal
+
 	losses int // of the watch
 	kv     jetstream.KeyValue
 	kvOf   jetstream.JetStream // the connection of kv
@@ -114,6 +121,8 @@ type Health struct {
 	Err error
 	// Since is the time of the last change of the other fields.
 	Since time.Time
+	// Refused is why the server refuses values or canaries, as in a full account or without a permission; nil if it does not.
+	Refused error
 	// Identity is that of the bucket as it was read last.
 	Identity Identity
 	// InvalidKeys is how many keys have a value that are no keys of entities: somebody has written them as subjects of NATS, and no
@@ -148,7 +157,10 @@ func (b *Bucket) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.health
-	h.InvalidKeys = len(b.held.invalid)
+	h.InvalidKeys, h.Refused = len(b.held.invalid), b.canaryRefused.err
+	if h.Refused == nil && time.Since(b.refused.until) < refusalLasts {
+		h.Refused = b.refused.err
+	}
 	return h
 }
 
@@ -276,10 +288,7 @@ func (b *Bucket) tell(all ...Change) {
 	b.notify.Lock()
 	defer b.notify.Unlock()
 	b.mu.Lock()
-	watchers := make([]func(Change), 0, len(b.watchers))
-	for _, f := range b.watchers {
-		watchers = append(watchers, f)
-	}
+	watchers := slices.Collect(maps.Values(b.watchers))
 	b.mu.Unlock()
 	for _, c := range all {
 		for _, f := range watchers {

@@ -45,16 +45,19 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	}
 }
 
-// sing writes canaries until ctx ends, if this process writes, and returns whether the bucket was replaced before that.
-func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) (replaced bool) {
+// sing writes canaries until ctx ends, if this process writes, or until one is refused because the stream is another one than that of the
+// watch, and not because another process of the hub has written one.
+func (r *reading) sing(ctx context.Context) {
+	b := r.of
 	beat := time.NewTicker(b.options.Beat)
 	defer beat.Stop()
 	for {
 		if err := b.options.Gate(); err == nil {
-			switch err := b.singOnce(ctx, kv); {
+			switch err := b.singOnce(ctx, r.kv); {
 			case errors.Is(err, ErrConflict):
-				if b.isReplaced(ctx) {
-					return true
+				if _, now, err := b.open(ctx, r.js); err == nil && !now.identity.Created.Equal(r.facts.identity.Created) {
+					r.lose(errReplaced)
+					return
 				}
 			case err != nil && ctx.Err() == nil:
 				b.options.Logger.V(1).Info("Failed to write the canary", "bucket", b.options.Name, "reason", err.Error())
@@ -62,29 +65,10 @@ func (b *Bucket) sing(ctx context.Context, kv jetstream.KeyValue) (replaced bool
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return
 		case <-beat.C:
 		}
 	}
-}
-
-// isReplaced reports whether a canary is refused because the stream is not the one that is watched, and not because another process of
-// the hub has written one.
-func (b *Bucket) isReplaced(ctx context.Context) bool {
-	js, err := b.options.JetStream()
-	if err != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	stream, err := js.Stream(ctx, streamOf(b.options.Name))
-	if err != nil {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	info := stream.CachedInfo()
-	return !info.Created.Equal(b.health.Identity.Created) || Revision(info.State.LastSeq) < b.beatAt
 }
 
 // singOnce writes the next canary.

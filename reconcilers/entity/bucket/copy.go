@@ -24,9 +24,6 @@ func newHeld() held {
 	return held{entries: map[string]Entry{}, markers: map[string]Marker{}, invalid: map[string]bool{}}
 }
 
-// maxInvalid bounds the invalid keys that are counted.
-const maxInvalid = 1000
-
 // validKey reports whether package jetstream accepts a key, which somebody may have written as a subject of NATS.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
@@ -45,9 +42,9 @@ type record struct {
 // apply applies a message, and reports whether it has changed something.
 func (h *held) apply(r record) bool {
 	if !validKey.MatchString(r.key) {
-		delete(h.invalid, r.key)
-		if r.op == Put && len(h.invalid) < maxInvalid {
-			h.invalid[r.key] = true
+		h.invalid[r.key] = true
+		if r.op != Put {
+			delete(h.invalid, r.key)
 		}
 		return false
 	}

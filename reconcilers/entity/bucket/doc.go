@@ -26,9 +26,9 @@ with its revision. A bucket in which values expire, and whose expiry makes no ma
 Every five seconds the Bucket of the hub that writes (Options.Gate returns nil) writes a canary: a key with a counter. Each Bucket
 of the hub has to see canaries through its watch. If it has not seen one for fifteen seconds, the watch is deaf, and the Bucket
 begins again, with a backoff of 1 to 30 seconds, so that no consumers pile up. It does so, too, when the client has connected again: the
-server may have forgotten the watch. That is no failure, and begins the backoff anew. While there is no connection the backoff ends with
-the next one. A canary that is refused shows that another process has written one, or that the stream is another one than that of the
-watch; the Bucket asks which.
+server may have forgotten the watch. That is no failure, and the backoff begins with its first step. While there is no connection the
+backoff ends with the next one. A canary that is refused shows that another process has written one, or that the stream is another one
+than that of the watch; the Bucket asks which.
 
 # It asks whether the bucket is the same
 

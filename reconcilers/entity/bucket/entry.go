@@ -81,21 +81,6 @@ const (
 	Missing
 )
 
-// String returns the name of the operation.
-func (o Operation) String() string {
-	switch o {
-	case Put:
-		return "Put"
-	case Deleted:
-		return "Deleted"
-	case Purged:
-		return "Purged"
-	case Missing:
-		return "Missing"
-	}
-	return "Unknown"
-}
-
 // Change is a change of a key.
 type Change struct {
 	Key       string

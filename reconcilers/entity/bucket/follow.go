@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -84,18 +83,16 @@ type reading struct {
 	canary   canary
 	canaryAt Revision
 	canaries sync.WaitGroup
-	// js is the connection, and reconnects how often it had been made again when the watch began.
-	js         jetstream.JetStream
-	reconnects uint64
-	heard      time.Time // when the last message of the list came
-	replaced   atomic.Bool
+	js       jetstream.JetStream
+	heard    time.Time // when the last message of the list came
+	lose     context.CancelCauseFunc
 }
 
 // follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
 // again because values may have expired, or invalid keys been purged, without a marker.
 func (b *Bucket) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	js, err := b.options.JetStream()
 	if err != nil {
 		return err
@@ -110,9 +107,9 @@ func (b *Bucket) follow(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	defer drain(watch)
-	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, reconnects: reconnects, heard: time.Now()}
+	r := &reading{of: b, kv: kv, facts: facts, list: newHeld(), js: js, heard: time.Now(), lose: cancel}
 	defer r.canaries.Wait()
-	defer cancel()
+	defer cancel(nil)
 	alive, connected := time.NewTicker(b.options.Beat/beatsMissed), time.NewTicker(connectedEvery)
 	defer alive.Stop()
 	defer connected.Stop()
@@ -120,14 +117,16 @@ func (b *Bucket) follow(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-alive.C:
 			if r.complete && (facts.expiresSilently || b.Health().InvalidKeys > 0) && time.Since(begun) > beatsListed*b.options.Beat {
 				return nil
 			}
 			err = r.check(ctx)
 		case <-connected.C:
-			err = r.checkConnection()
+			if js.Conn().Stats().Reconnects != reconnects { // The server may have forgotten the watch.
+				err = errReconnected
+			}
 		case e, ok := <-watch.Updates():
 			if err = errClosed; ok {
 				err = r.take(ctx, e)
@@ -137,18 +136,6 @@ func (b *Bucket) follow(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// checkConnection returns an error if the connection was lost, since the server may have forgotten the watch then, or if the bucket was
-// replaced, whose watch is silent.
-func (r *reading) checkConnection() error {
-	switch {
-	case r.js.Conn().Stats().Reconnects != r.reconnects:
-		return errReconnected
-	case r.replaced.Load():
-		return errReplaced
-	}
-	return nil
 }
 
 // check returns an error if the watch is deaf.
@@ -173,7 +160,7 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 			return err
 		}
 		b.sawCanary(r.canary, r.canaryAt)
-		r.canaries.Go(func() { r.replaced.Store(b.sing(ctx, r.kv)) })
+		r.canaries.Go(func() { r.sing(ctx) })
 	case e.Key() == canaryKey(b.options.Writer):
 		before, beforeAt := r.canary, r.canaryAt
 		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())

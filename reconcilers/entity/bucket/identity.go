@@ -43,25 +43,14 @@ func (b *Bucket) IsOfBefore(l Life, at Revision) bool {
 // stream has not come to the revision, or has another value there, whose time differs. One from before the acceptance proves nothing.
 func (b *Bucket) Check(ctx context.Context, l Life) error {
 	id := b.Health().Identity
-	js, err := b.options.JetStream()
-	if err != nil || !l.Time.After(id.Accepted) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	stream, err := js.Stream(ctx, streamOf(b.options.Name))
-	if err != nil {
-		return fmt.Errorf("read the stream of bucket %s: %w", b.options.Name, err)
-	}
-	switch found, err := stream.GetMsg(ctx, uint64(l.Revision)); {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		if uint64(l.Revision) <= stream.CachedInfo().State.LastSeq {
-			return nil // The stream has dropped it.
-		}
-	case err != nil:
-		return fmt.Errorf("read revision %d of bucket %s: %w", l.Revision, b.options.Name, err)
-	case found.Time.Equal(l.Time):
+	if !l.Time.After(id.Accepted) {
 		return nil
+	}
+	switch found, last, err := b.messageAt(ctx, l.Revision); {
+	case err != nil:
+		return err
+	case found == nil && l.Revision <= last, found != nil && found.Time.Equal(l.Time):
+		return nil // The stream has it, or has dropped it.
 	}
 	id.Counter = noCounter
 	if err := b.save(ctx, id); err != nil {
@@ -81,24 +70,27 @@ func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
 	if !m.purged {
 		return true, nil
 	}
+	found, _, err := b.messageAt(ctx, m.Revision)
+	return found != nil && found.Header.Get(jetstream.MarkerReasonHeader) == "", err
+}
+
+// messageAt reads the message of a revision, which is nil if the stream has none, and the last revision.
+func (b *Bucket) messageAt(ctx context.Context, at Revision) (found *jetstream.RawStreamMsg, last Revision, err error) {
 	js, err := b.options.JetStream()
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := js.Stream(ctx, streamOf(b.options.Name))
 	if err != nil {
-		return false, fmt.Errorf("read the stream of bucket %s: %w", b.options.Name, err)
+		return nil, 0, fmt.Errorf("read the stream of bucket %s: %w", b.options.Name, err)
 	}
-	found, err := stream.GetMsg(ctx, uint64(m.Revision))
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read revision %d of bucket %s: %w", m.Revision, b.options.Name, err)
+	found, err = stream.GetMsg(ctx, uint64(at))
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, 0, fmt.Errorf("read revision %d of bucket %s: %w", at, b.options.Name, err)
 	}
-	return found.Header.Get(jetstream.MarkerReasonHeader) == "", nil
+	return found, Revision(stream.CachedInfo().State.LastSeq), nil
 }
 
 // Anchor remembers the identity of a bucket outside of NATS, beyond the life of the process.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -24,8 +25,11 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	if expected == 0 && errors.Is(err, ErrConflict) {
 		// A key with a marker has its revision. Create of package jetstream would send this second write without the Gate.
 		if marker, ok := b.findMarker(ctx, kv, key); ok {
-			return b.update(ctx, kv, record{key: key, value: value, revision: marker})
+			revision, err = b.update(ctx, kv, record{key: key, value: value, revision: marker})
 		}
+	}
+	if err == nil && b.options.Disposable {
+		b.changed(record{key: key, value: value, revision: revision, created: time.Now()})
 	}
 	return revision, err
 }
@@ -120,7 +124,14 @@ func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error
 	if err := b.options.Gate(); err != nil {
 		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
 	}
+	refused := &b.refused
+	if strings.HasPrefix(key, CanaryPrefix) {
+		refused = &b.canaryRefused
+	} else if err := b.isWaiting(refused); err != nil {
+		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
+	}
 	revision, err := send()
+	b.answered(refused, err)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyExists): // Also for another revision than expected.
 		return 0, fmt.Errorf("key %s of bucket %s: %w", key, b.options.Name, ErrConflict)
@@ -142,4 +153,44 @@ func (b *Bucket) Publish(subject string, data []byte) error {
 		return err
 	}
 	return js.Conn().Publish(subject, data)
+}
+
+// refusalLasts is how long a refusal counts that no other write of a value has confirmed.
+const refusalLasts = 5 * time.Minute
+
+// refusal is the last write of a value, or the last canary, if the server has refused it.
+type refusal struct {
+	err   error     // nil if it was accepted
+	until time.Time // the next write is not sent before, so that it does not wait for the server
+}
+
+// isWaiting returns an error while a refusal counts. One write in each beat is sent.
+func (b *Bucket) isWaiting(r *refusal) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if r.err != nil && now.Before(r.until) {
+		return fmt.Errorf("%w: %w", ErrRefused, r.err)
+	}
+	r.until = now.Add(b.options.Beat)
+	return nil
+}
+
+// answered takes the error of a write. Errors about one key, or the connection, say nothing of other writes. The server does not answer
+// a write that is not permitted.
+func (b *Bucket) answered(r *refusal, err error) {
+	var answer *jetstream.APIError
+	js, none := b.options.JetStream()
+	switch {
+	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyNotFound):
+		err = nil
+	case errors.Is(err, context.DeadlineExceeded) && none == nil && js.Conn().LastError() != nil:
+		err = fmt.Errorf("%w, as without a permission; the last error of the connection: %w", err, js.Conn().LastError())
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrNoStreamResponse):
+	case err != nil && (!errors.As(err, &answer) || answer.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum):
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*r = refusal{err: err, until: time.Now().Add(b.options.Beat)}
 }

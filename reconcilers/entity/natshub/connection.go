@@ -22,7 +22,7 @@ import (
 
 var (
 	// ErrNotConfigured is the error of a hub without NATS.
-	ErrNotConfigured = errors.New("the hub has no NATS server; set the NATS options of the hub")
+	ErrNotConfigured = fmt.Errorf("%w; set the NATS options of the hub", bucket.ErrNoServer)
 	// ErrNotRunning is the error before Run and after it.
 	ErrNotRunning = errors.New("the connection to NATS is not made yet, or is closed")
 	// ErrInvalidOptions is the error of Options that cannot be used.
@@ -39,13 +39,14 @@ type Connection struct {
 	js      jetstream.JetStream // nil while there is none
 	err     error               // why there is none
 	buckets map[string]*bucket.Bucket
+	reports map[*bucket.Bucket]*entity.StatusStore
 	start   func(*bucket.Bucket) // nil unless Run runs
 }
 
 // New returns a connection that Run makes. It opens nothing. The error wraps ErrInvalidOptions, and is about the options or the files
 // that they name.
 func New(o Options, e Environment) (*Connection, error) {
-	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}}
+	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}, reports: map[*bucket.Bucket]*entity.StatusStore{}}
 	if err := o.checkURL(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidOptions, err)
 	}
@@ -117,13 +118,18 @@ func (c *Connection) Follow(name string) (*bucket.Bucket, error) {
 }
 
 // Status returns the store of the status of the entities in a bucket, for entity.Options.Status. It follows the bucket that
-// entity.StatusBucket names, which may be restored or made again at any time: the hub writes the status again.
+// entity.StatusBucket names, which may be restored or made again at any time: the hub writes the status again. All callers share it.
 func (c *Connection) Status(name string) (*entity.StatusStore, error) {
 	b, err := c.follow(bucket.Options{Name: entity.StatusBucket(name), Disposable: true})
 	if err != nil {
 		return nil, err
 	}
-	return entity.NewStatusStore(b), nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reports[b] == nil {
+		c.reports[b] = entity.NewStatusStore(b)
+	}
+	return c.reports[b], nil
 }
 
 func (c *Connection) follow(o bucket.Options) (*bucket.Bucket, error) {
@@ -180,6 +186,7 @@ func (c *Connection) Run(ctx context.Context) error {
 		c.start = nil
 	}()
 	running.Go(func() { c.observe(ctx) })
+	running.Go(func() { c.tidy(ctx) })
 	c.keep(ctx)
 	return nil
 }
@@ -217,6 +224,31 @@ func (c *Connection) await(ctx context.Context, conn *nats.Conn, used map[string
 		}
 		if _, now, err := c.credential(ctx); err == nil && !maps.EqualFunc(now, used, bytes.Equal) {
 			return
+		}
+	}
+}
+
+// tidyEvery is how often parts of Clusters that no longer exist are looked for while nothing is lost.
+const tidyEvery = 10 * time.Minute
+
+// tidy removes the parts of Clusters that no longer exist from each status when it has become complete, and from time to time, until ctx
+// ends.
+func (c *Connection) tidy(ctx context.Context) {
+	done := map[*bucket.Bucket]time.Time{}
+	for pause(ctx, observeEvery) && c.environment.Clusters != nil {
+		c.mu.Lock()
+		all := maps.Clone(c.reports)
+		c.mu.Unlock()
+		for b, s := range all {
+			h, last := b.Health(), done[b]
+			if !h.Complete || h.Since.Before(last) && time.Since(last) < tidyEvery {
+				continue
+			}
+			if err := s.RemoveGone(ctx, c.environment.HubID, c.environment.Clusters); err != nil {
+				c.environment.Logger.V(1).Info("Failed to remove parts of the status", "bucket", b.Name(), "reason", err.Error())
+				continue
+			}
+			done[b] = time.Now()
 		}
 	}
 }

@@ -16,6 +16,9 @@ bucket that a module follows.
 The connection is made again without end, with a backoff. A hub runs while NATS is away, and a hub without Options.URL has a
 Connection whose buckets are never complete: a module that needs NATS waits, and bucket.Health.Err says why.
 
+A part of the status whose Cluster does not exist, in a read of the hub's API server, is removed when the status has become complete:
+the Cluster may have been deleted while NATS was away.
+
 Nothing is buffered while the connection is away: a write fails, and is tried again by the reconcile that made it. A write that
 waited in a buffer would be sent after the hub has lost its lease. For the same reason each write asks registry.Options.Gate right
 before it is sent, and carries the revision of the key that it replaces.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -36,6 +37,7 @@ var Module = registry.NewModule("nats", registry.ModuleOptions{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{AnchorName}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	},
 	HubNamespaces: []string{registry.CredentialsNamespace},
@@ -56,6 +58,16 @@ func connect(p Params) (*Connection, error) {
 			var found corev1.Secret
 			err := p.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &found)
 			return found.Data, err
+		},
+		Clusters: func(ctx context.Context) (map[string]bool, error) {
+			all := &metav1.PartialObjectMetadataList{}
+			all.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ClusterList"))
+			err := p.APIReader.List(ctx, all)
+			names := map[string]bool{}
+			for _, one := range all.Items {
+				names[one.Name] = true
+			}
+			return names, err
 		},
 		Event: func(kind, reason, action, note string) {
 			p.EventRecorder.Eventf(about, nil, kind, reason, action, "%s", note)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"go.uber.org/fx"
@@ -116,4 +118,35 @@ func TestHubKinds(t *testing.T) {
 	}
 	expect("b", "oslo", "")
 	expect("b", "paris", "of another")
+}
+
+// A Cluster that is deregistered while NATS is away loses its parts of the status when NATS is back, and the others keep theirs.
+func TestStatus_ClusterIsGone(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	kv, status := nats.Bucket(t, js, "things"), nats.Bucket(t, js, "things-status")
+	hub := hubtest.New(t, hubtest.Modules(natshub.Module, reports()), hubtest.NATS(server.URL()))
+	paris := hub.AddRemote("paris")
+	hub.AddRemote("oslo")
+	expect := func(want ...string) {
+		t.Helper()
+		entitytest.Eventually(t, func() error {
+			e, err := status.Get(t.Context(), "a")
+			if err != nil {
+				return err
+			}
+			if got := slices.Sorted(maps.Keys(entity.DecodeStatus(e.Value()).Clusters)); !slices.Equal(got, want) {
+				return fmt.Errorf("the status has parts of %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	_, err := kv.Put(t.Context(), "a", []byte(`{"text":"1"}`))
+	entitytest.Must(t, err)
+	expect("oslo", "paris")
+	server.Kill()
+	paris.Deregister()
+	server.Restart()
+	expect("oslo")
 }

@@ -57,6 +57,8 @@ type Environment struct {
 	AnchorOf func(bucket string) bucket.Anchor
 	// Secret reads the data of a Secret in the credentials namespace. Default: none, Options.Secret cannot be used.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
+	// Clusters reads the names of all Clusters of the hub from its API server. Default: none, parts of the status stay.
+	Clusters func(ctx context.Context) (map[string]bool, error)
 	// Degraded reports what the connection lacks, as registry.SetDegraded. Default: no report.
 	Degraded func(reason, message string)
 	// Event records an event about the ConfigMap with the identities of buckets. Default: none.

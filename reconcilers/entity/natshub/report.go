@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,6 +24,8 @@ const (
 	ReasonNotConfigured = "NATSNotConfigured"
 	// ReasonUnavailable means that there is no connection.
 	ReasonUnavailable = "NATSUnavailable"
+	// ReasonWritesRefused means that the server refuses writes to a bucket: the account is full, or a permission is missing.
+	ReasonWritesRefused = "WritesRefused"
 	// ReasonBucketUnavailable means that a bucket cannot be followed: it does not exist, or its watch is lost.
 	ReasonBucketUnavailable = "BucketUnavailable"
 	// ReasonBucketChanged means that a bucket was recreated or restored, and is not accepted yet.
@@ -79,12 +83,7 @@ func (c *Connection) isRunning() bool {
 func (c *Connection) followed() []*bucket.Bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]*bucket.Bucket, 0, len(c.buckets))
-	for _, b := range c.buckets {
-		all = append(all, b)
-	}
-	slices.SortFunc(all, func(a, b *bucket.Bucket) int { return strings.Compare(a.Name(), b.Name()) })
-	return all
+	return slices.SortedFunc(maps.Values(c.buckets), func(a, b *bucket.Bucket) int { return strings.Compare(a.Name(), b.Name()) })
 }
 
 // problem returns the first problem of the connection and of the buckets that modules follow; empty for none.
@@ -97,6 +96,11 @@ func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
 		return ReasonNotConfigured, fmt.Sprintf("modules follow %s: set --nats-url, or remove these modules", names(all))
 	case err != nil:
 		return ReasonUnavailable, fmt.Sprintf("%v; modules wait for %s", err, names(all))
+	}
+	for _, b := range all {
+		if err := b.Health().Refused; err != nil && !errors.Is(err, jetstream.ErrNoStreamResponse) { // That of a bucket without a stream.
+			return ReasonWritesRefused, fmt.Sprintf("the server refuses writes to bucket %s: %v", b.Name(), err)
+		}
 	}
 	for _, b := range all {
 		if h := b.Health(); !h.Complete && time.Since(h.Since) > patience && h.Err != nil {

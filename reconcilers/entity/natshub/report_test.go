@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
@@ -157,6 +159,77 @@ func TestConnection_Reports(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// An account that is full, and a permission that is missing, are a state of the connection, and end with it. While writes are refused one
+// in each beat waits for the server.
+func TestConnection_WritesRefused(t *testing.T) {
+	t.Parallel()
+	configure := func(s *natstest.Server, permissions string) {
+		s.Configure(fmt.Sprintf("no_auth_user: a\naccounts { A { jetstream { max_file: 300KB }, users: [ {user: a, password: a%s} ] } }", permissions))
+		s.Restart()
+	}
+	for name, c := range map[string]struct {
+		refuse func(*natstest.Server, jetstream.JetStream)
+		says   string
+		accept func(*natstest.Server, jetstream.JetStream)
+	}{
+		"a full account": {
+			refuse: func(_ *natstest.Server, js jetstream.JetStream) {
+				filler := natstest.Bucket(t, js, "filler")
+				for _, size := range []int{2000, 1} {
+					for n, err := 0, error(nil); err == nil; n++ {
+						_, err = filler.Put(t.Context(), fmt.Sprint(size, ".", n), make([]byte, size))
+					}
+				}
+			},
+			says: "resource limits exceeded for account",
+			accept: func(_ *natstest.Server, js jetstream.JetStream) {
+				entitytest.Must(t, js.DeleteKeyValue(t.Context(), "filler"))
+			},
+		},
+		"a permission": {
+			refuse: func(s *natstest.Server, _ jetstream.JetStream) {
+				s.Kill()
+				configure(s, `, permissions: {publish: {allow: ">", deny: ["$KV.things.>"]}}`)
+			},
+			says: `Permissions Violation for Publish to "$KV.things.`,
+			accept: func(s *natstest.Server, _ jetstream.JetStream) {
+				s.Kill()
+				configure(s, "")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := natstest.New(t)
+			configure(server, "")
+			_, js := natstest.Connect(t, server.URL())
+			natstest.Bucket(t, js, "things")
+			found := &degraded{}
+			conn, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{Degraded: found.set})
+			b, err := conn.Follow("things")
+			entitytest.Must(t, err)
+			entitytest.Eventually(t, func() error { _, err := b.Put(t.Context(), "a", nil, 0); return err })
+			c.refuse(server, js)
+			found.wait(t, natshub.ReasonWritesRefused, c.says)
+			entitytest.Eventually(t, func() error { // One write in each beat is sent.
+				if _, err := b.Put(t.Context(), "b", nil, 0); !errors.Is(err, bucket.ErrRefused) {
+					return fmt.Errorf("the error of a write is %w", err)
+				}
+				return nil
+			})
+			begun := time.Now()
+			for n := range 5 {
+				if _, err := b.Put(t.Context(), fmt.Sprint(n), nil, 0); !errors.Is(err, bucket.ErrRefused) && time.Since(begun) < time.Second {
+					t.Errorf("the error of a write is %v", err)
+				}
+			}
+			c.accept(server, js)
+			entitytest.Eventually(t, func() error { _, err := b.Put(t.Context(), "b", nil, 0); return err })
+			found.wait(t, "", "")
+		})
+	}
 }
 
 // namespaceFor returns a client of a cluster, and a new namespace in it.
