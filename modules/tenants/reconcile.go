@@ -42,9 +42,9 @@ func SetUp(p Params) error {
 	if err != nil {
 		return fmt.Errorf("follow bucket %s: %w", Bucket, err)
 	}
-	status, err := p.status()
+	status, err := p.NATS.Status(Bucket)
 	if err != nil {
-		return err
+		return fmt.Errorf("follow the status of bucket %s: %w", Bucket, err)
 	}
 	r := &reconciler{labels: labels.Set(p.Labels())}
 	_, err = entity.Add(entity.NewStore(tenants, entity.JSON(Validate)), r, entity.Options{
@@ -54,18 +54,9 @@ func SetUp(p Params) error {
 	return err
 }
 
-// status returns the status of all tenants.
-func (p Params) status() (*entity.StatusStore, error) {
-	status, err := p.NATS.Status(Bucket)
-	if err != nil {
-		return nil, fmt.Errorf("follow the status of bucket %s: %w", Bucket, err)
-	}
-	return status, nil
-}
-
 // cleanup returns the step that removes a deleted Cluster from the status of all tenants.
 func cleanup(p Params) (registry.CleanupStep, error) {
-	status, err := p.status()
+	status, err := p.NATS.Status(Bucket)
 	return registry.CleanupStep{Name: "tenants/status", Run: func(ctx context.Context) error {
 		return status.RemoveCluster(ctx, string(p.Name))
 	}}, err
