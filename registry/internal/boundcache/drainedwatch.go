@@ -4,7 +4,6 @@ package boundcache
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,9 +35,9 @@ func (d *drainedWatch) Stop() {
 	})
 }
 
-// ResultChan returns the channel with the next event. A reflector calls it once for each event.
+// ResultChan returns the channel of the events.
 func (d *drainedWatch) ResultChan() <-chan watch.Event {
-	if d.list != nil && !d.list.isOver() {
+	if d.list != nil {
 		return d.list.events
 	}
 	return d.Interface.ResultChan()
@@ -49,14 +48,6 @@ func (d *drainedWatch) ResultChan() <-chan watch.Event {
 type streamedList struct {
 	events  chan watch.Event
 	stopped chan struct{} // closed when the watch is stopped
-	asked   atomic.Int64  // the number of the event for which the reader has asked last
-	last    atomic.Int64  // the number of the last event of the list; 0 while it is not known
-}
-
-// isOver reports whether the event for which the reader asks now is the first one after the list.
-func (l *streamedList) isOver() bool {
-	number, last := l.asked.Add(1), l.last.Load()
-	return last > 0 && number > last
 }
 
 const (
@@ -67,8 +58,8 @@ const (
 	listTime = 5 * time.Minute
 )
 
-// newStreamedList passes on the events of a streamed list, and calls without if the list has not ended after most, or before. It needs
-// a goroutine until then, and none for the watch that follows.
+// newStreamedList passes on the events of a watch that begins with a list, and calls without if the list has not ended after most, or
+// before. Its goroutine ends with the watch: the next ones, which do not begin with a list, have none.
 func newStreamedList(from <-chan watch.Event, most time.Duration, without func()) *streamedList {
 	l := &streamedList{events: make(chan watch.Event), stopped: make(chan struct{})}
 	go l.pass(from, most, without)
@@ -76,39 +67,34 @@ func newStreamedList(from <-chan watch.Event, most time.Duration, without func()
 }
 
 func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without func()) {
+	defer close(l.events)
 	silence, whole := time.NewTimer(listSilence), time.NewTimer(most)
 	defer silence.Stop()
 	defer whole.Stop()
-	for number := int64(1); ; number++ {
+	for isList := true; ; {
 		select {
 		case <-l.stopped:
 			return
 		case <-silence.C:
 			without()
-			close(l.events)
 			return
 		case <-whole.C:
 			without()
-			close(l.events)
 			return
 		case e, ok := <-from:
-			if !ok {
-				close(l.events)
+			switch {
+			case !ok:
 				return
-			}
-			if e.Type == watch.Added {
+			case endsList(e):
+				isList = false
+				silence.Stop()
+				whole.Stop()
+			case isList && e.Type == watch.Added:
 				silence.Reset(listSilence)
-			}
-			isEnd := endsList(e)
-			if isEnd {
-				l.last.Store(number) // Before the reader has the event, and asks for the next one.
 			}
 			select {
 			case l.events <- e:
 			case <-l.stopped:
-				return
-			}
-			if isEnd {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ package boundcache
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,29 @@ func next(w watch.Interface) func(yield func(watch.Event) bool) {
 	}
 }
 
+// A reader that asks for the channel more often than there are events, as a reflector does every ten seconds, gets each of them.
+func TestStreamedList_AskedOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		list := append(slices.Repeat([]happening{{9 * time.Second, watch.Added, false}}, 5), happening{time.Second, watch.Bookmark, true})
+		inner := play(append(list, happening{time.Hour, watch.Modified, false}))
+		w := &drainedWatch{Interface: inner, ended: func() {}}
+		w.list = newStreamedList(inner.ResultChan(), listTime, func() { t.Error("the list was given up") })
+		defer w.Stop()
+		tick := time.NewTicker(3 * time.Second)
+		defer tick.Stop()
+		for got := 0; got < len(list)+1; {
+			select {
+			case <-tick.C:
+			case e, ok := <-w.ResultChan():
+				if got++; !ok || (got > len(list)) != (e.Type == watch.Modified) {
+					t.Fatalf("event %d is %v, %t", got, e.Type, ok)
+				}
+			}
+		}
+	})
+}
+
 // However fast the events come, the reader gets each of them: the last one of the list, and the first one after it.
 func TestStreamedList_Fast(t *testing.T) {
 	t.Parallel()
@@ -150,7 +174,7 @@ func TestStreamedList_Stopped(t *testing.T) {
 		inner := play([]happening{{time.Second, watch.Added, false}})
 		w := &drainedWatch{Interface: inner, ended: func() {}}
 		w.list = newStreamedList(inner.ResultChan(), Limits{}.list(), func() {})
-		time.Sleep(2 * time.Second) // It waits for its reader.
+		<-time.After(2 * time.Second) // It waits for its reader.
 		w.Stop()
 		w.Stop()
 	})
