@@ -153,6 +153,24 @@ func (s *tenancy) expectAdmins(r *hubtest.Remote, tenant string, want ...string)
 	})
 }
 
+// A tenant leaves a remote that is relabelled, at once and without another start of the app, and its administrators lose their rights.
+func TestTenants_Relabelled(t *testing.T) {
+	t.Parallel()
+	s := newTenancy(t)
+	paris := s.remote("paris", "eu")
+	paris.WaitReady()
+	s.put("acme", `{"clusters":{"matchLabels":{"region":"eu"}},"admins":["jane"]}`)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}}
+	paris.WaitFor(binding, func() error { return nil })
+	before, _ := s.Registry().Status("paris")
+	paris.Change(func(c *hubv1.Cluster) { c.Labels = map[string]string{"region": "us"} })
+	paris.WaitGone(binding)
+	s.expectStatus("acme")
+	if after, _ := s.Registry().Status("paris"); after.Epoch != before.Epoch {
+		t.Errorf("the app was started again: epoch %d, then %d", before.Epoch, after.Epoch)
+	}
+}
+
 // Five revocations within ten minutes are done at once: they are writes, which no limit of deletes holds. That an admin has applied
 // himself, or copied the marks of his RoleBinding to thirty others, neither keeps him nor another one, and deletes nothing.
 func TestTenants_Revocations(t *testing.T) {

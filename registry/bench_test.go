@@ -62,8 +62,7 @@ func BenchmarkEngage(b *testing.B) {
 		all := benchFleet(b, n)
 		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, all, engageInformers) })
 		b.Run(fmt.Sprintf("remotes=%d/floor", n), func(b *testing.B) { engage(b, all, engageFloor) })
-		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry(false)) })
-		b.Run(fmt.Sprintf("remotes=%d/packed", n), func(b *testing.B) { engage(b, all, engageRegistry(true)) })
+		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry) })
 	}
 }
 
@@ -292,28 +291,26 @@ func informersOf(
 	}
 }
 
-// engageRegistry runs a registry with a module that watches the objects. pack packs its caches.
-func engageRegistry(pack bool) engaging {
-	return func(b *testing.B, all []benchRemote, s *seen) func() {
-		b.Helper()
-		kind := benchKindOf(b)
-		watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
-			return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(kind.empty).Complete(
-				reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
-					s.one()
-					return ctrl.Result{}, nil
-				}))
-		})})
-		r := newRegistry(b, func(o *registry.Options) { o.Modules, o.PackCaches = []registry.Module{watcher}, pack })
-		for i, one := range all {
-			config := configFor(b, one.kubeconfig)
-			config.Namespaces = []string{one.namespace}
-			if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
-				b.Fatalf("Ensure: %v", err)
-			}
+// engageRegistry runs a registry with a module that watches the objects.
+func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
+	b.Helper()
+	kind := benchKindOf(b)
+	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(kind.empty).Complete(
+			reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+				s.one()
+				return ctrl.Result{}, nil
+			}))
+	})})
+	r := newRegistry(b, func(o *registry.Options) { o.Modules = []registry.Module{watcher} })
+	for i, one := range all {
+		config := configFor(b, one.kubeconfig)
+		config.Namespaces = []string{one.namespace}
+		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
+			b.Fatalf("Ensure: %v", err)
 		}
-		return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 	}
+	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 }
 
 var objects = flag.String("objects", "configmaps", "what the benchmark of engaging watches: configmaps of 2 KB, or pods")

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
-	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -58,9 +57,6 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	}
 	if o.Gate != nil {
 		h.Writes = inflight.New()
-	}
-	if o.PackCaches {
-		h.Packing = compact.NewTypes()
 	}
 	if h.Registerer == nil {
 		h.Registerer = prometheus.NewRegistry()

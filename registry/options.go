@@ -106,11 +106,6 @@ type Options struct {
 	// CredentialsNamespace is the namespace of the hub with the credentials of remotes. Remote.HubObjects delivers no object
 	// of it, and no Secrets at all if it is not known. Default "": not known.
 	CredentialsNamespace string
-	// PackCaches keeps the objects in the caches of apps as protobuf messages, of which each read makes an object. Objects
-	// such as Pods take a fifth of the memory then, and a read takes two to three times as long; objects without a protobuf
-	// message, such as custom resources, stay as they are. Code that reads without copies (client.UnsafeDisableDeepCopy)
-	// gets copies. Default: caches keep decoded objects, and a read copies them.
-	PackCaches bool
 	// Now returns the time for the holds of deletes. Default: time.Now.
 	Now func() time.Time
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several

@@ -29,7 +29,7 @@ func BenchmarkRest(b *testing.B) {
 		}
 		all := benchFleet(b, n)
 		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { stayAtRest(b, all, engageInformers) })
-		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { stayAtRest(b, all, engageRegistry(false)) })
+		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { stayAtRest(b, all, engageRegistry) })
 	}
 }
 

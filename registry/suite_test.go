@@ -4,7 +4,6 @@ package registry_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -49,9 +48,6 @@ var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix(
 // patience is the time that a test waits for an event which should happen within a second or two.
 const patience = 5 * time.Minute
 
-// packed runs all tests with packed caches: go test ./registry -packed.
-var packed = flag.Bool("packed", false, "keep the objects of caches as protobuf messages")
-
 // newRegistry returns a registry with the shared hub. The registry is shut down when the test ends.
 func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registry {
 	t.Helper()
@@ -61,7 +57,6 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 		AllowDuplicates: true, // tests share clusters
 		Log:             testLog(t),
 	}
-	o.PackCaches = *packed
 	if change != nil {
 		change(&o)
 	}

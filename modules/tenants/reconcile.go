@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -46,10 +47,16 @@ func SetUp(p Params) error {
 	if err != nil {
 		return fmt.Errorf("follow the status of bucket %s: %w", Bucket, err)
 	}
-	r := &reconciler{labels: labels.Set(p.Labels())}
+	r := &reconciler{labels: p.Labels}
 	_, err = entity.Add(entity.NewStore(tenants, entity.JSON(Validate)), r, entity.Options{
 		Name: "tenants", Marks: entity.Marks{Hub: p.HubID, Kind: "Tenant"}, Manager: p.Manager, Cluster: string(p.Name),
 		Owns: kinds(), Status: status,
+		Reads: []source.TypedSource[entity.Request]{registry.Changed(p.Facts, func(context.Context) (all []entity.Request) {
+			for _, key := range tenants.Keys() {
+				all = append(all, entity.Request{Key: key})
+			}
+			return all
+		})},
 	})
 	return err
 }
@@ -63,7 +70,9 @@ func cleanup(p Params) (registry.CleanupStep, error) {
 }
 
 // reconciler makes tenants in one remote.
-type reconciler struct{ labels labels.Set }
+type reconciler struct {
+	labels func() map[string]string // those that the Cluster has now
+}
 
 var _ entity.Reconciler[Tenant] = (*reconciler)(nil)
 
@@ -76,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s 
 	if err != nil {
 		return entity.Report{}, err // Validate has checked it.
 	}
-	if !selector.Matches(r.labels) {
+	if !selector.Matches(labels.Set(r.labels())) {
 		// The labels of the Cluster decide as well, and may be gone by mistake: the tenant is not the cause.
 		return entity.Report{Omit: true}, s.DeleteOthers(deletes.CausedBy(ctx, ""))
 	}

@@ -171,7 +171,7 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 	}
 }
 
-// A remote that lowers its longest lifetime, however far, is renewed for ever: the hub has a valid token at any time, although
+// A remote that lowers its longest lifetime, however far, is always renewed: the hub has a valid token at any time, although
 // it tries only every five minutes. When the remote raises its limit again, the hub gets the lifetime that it asks for.
 func TestPlan_LowerLimit(t *testing.T) {
 	t.Parallel()

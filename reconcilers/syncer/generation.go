@@ -24,7 +24,7 @@ func (s *Session[T]) generations(from client.Object) generations {
 }
 
 // inMap translates the generations in a status, or in a part of it. known is the same part of the status that the original has: its
-// number stays until the copy has been observed, and never falls, so that who waits for it neither waits for ever nor too little.
+// number stays until the copy has been observed, and never falls, so that who waits for it waits neither without end nor too little.
 func (g generations) inMap(status, known map[string]any) {
 	had, isKnown := integer(known[observedGeneration])
 	observed, isObserved := integer(status[observedGeneration])

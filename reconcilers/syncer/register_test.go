@@ -86,7 +86,7 @@ func TestEvents_Take(t *testing.T) {
 }
 
 // Of a remote whose copies change their status all the time, the status of each original is written once a second at most, that of all
-// five times a second after a moment, and no original waits for ever. The first status of an original does not wait.
+// five times a second after a moment, and each original has its turn. The first status of an original does not wait.
 func TestSession_StatusWait(t *testing.T) {
 	t.Parallel()
 	const originals, seconds, hertz = 17, 60, 17

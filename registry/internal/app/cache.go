@@ -34,7 +34,7 @@ func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, erro
 
 func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 	return boundcache.Options{
-		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake, Packing: l.Packing, Unstreamed: l.Unstreamed,
+		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
 		Limits: boundcache.Limits{
 			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
-	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
@@ -34,8 +33,6 @@ type Host struct {
 	// Scheme has the kinds that the clients know, and Schemas their sizes in memory.
 	Scheme  *runtime.Scheme
 	Schemas *meter.Schemas
-	// Packing is how caches keep objects; nil to keep them decoded.
-	Packing *compact.Types
 	// Hub is the connection to the hub's API server, and HubMapper maps its kinds.
 	Hub       *rest.Config
 	HubMapper meta.RESTMapper

@@ -144,7 +144,7 @@ func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 
 // timedOut returns an error that names a module that has waited too long for its initial objects, or nil if the
 // modules wait only for APIs that the remote does not serve, or for kinds with an object that does not fit: another start would not
-// help, and the other kinds go on.
+// help, and would stop the other kinds.
 func (t *tracker) timedOut(after time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -113,9 +113,6 @@ func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the in
 	s *Informer, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	s.Informer = informer.New(s.observe(lw), obj, resync, indexers)
-	if b.options.Packing != nil {
-		_ = s.SetPacking(b.options.Packing) // It has not started.
-	}
 	b.mu.Lock()
 	b.informers = append(b.informers, s)
 	b.mu.Unlock()

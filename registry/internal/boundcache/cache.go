@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -66,7 +65,7 @@ type Cache struct {
 	noWait  context.Context //nolint:containedctx // It has ended: a read with it does not wait for an informer.
 }
 
-// Options connect a Cache with its app. All fields except Packing are required.
+// Options connect a Cache with its app. All fields except Unstreamed are required.
 type Options struct {
 	// Context is the life of the app. Reads fail after its end.
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
@@ -75,8 +74,6 @@ type Options struct {
 	Limits  Limits
 	// Timeout limits how long a read waits for an informer.
 	Timeout time.Duration
-	// Packing packs the objects of the cache; nil to keep them decoded.
-	Packing *compact.Types
 	// Unstreamed remembers what the API server cannot stream. Default: a memory of the cache.
 	Unstreamed *Unstreamed
 	// Meter estimates the memory for the responses of the app.

@@ -19,7 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/internal/allocated"
-	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -209,24 +208,16 @@ func (i *Informer) measure() Amount {
 	return sum
 }
 
-// sizeOfStored returns the size of objects of the store: the exact one of packed objects, the estimate of others.
-func (i *Informer) sizeOfStored(all []any) (bytes int64) {
-	decoded := all[:0]
-	for _, obj := range all {
-		if packed, ok := obj.(*compact.Object); ok {
-			bytes += packed.Size()
-		} else {
-			decoded = append(decoded, obj)
-		}
-	}
-	sample := len(decoded)
+// sizeOfStored estimates the size of objects of the store.
+func (i *Informer) sizeOfStored(all []any) int64 {
+	sample := len(all)
 	if !i.budget.isLarge() {
 		sample = min(sample, sampleStored)
 	}
-	if sample > 0 {
-		bytes += meter.Sizeof(decoded[:sample]...) * int64(len(decoded)) / int64(sample) // a store lists in random order
+	if sample == 0 {
+		return 0
 	}
-	return bytes
+	return meter.Sizeof(all[:sample]...) * int64(len(all)) / int64(sample) // a store lists in random order
 }
 
 // Users returns the modules that use the informer.

@@ -5,7 +5,6 @@ package boundcache
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,24 +16,14 @@ import (
 // Get reads one object. It waits for an informer no longer than Options.Timeout.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	c.NoteReader(c.options.Reader(ctx), obj)
-	if c.options.Packing != nil {
-		opts = append(slices.Clone(opts), copying)
-	}
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
 }
 
 // List reads objects. It waits for an informer no longer than Options.Timeout.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.NoteReader(c.options.Reader(ctx), list)
-	if c.options.Packing != nil {
-		opts = append(slices.Clone(opts), copying)
-	}
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
 }
-
-// copying is the option of a read from a cache of packed objects, which have no decoded object that a reader could get
-// without a copy.
-const copying = client.UnsafeDisableDeepCopyOption(false)
 
 // NoteReader notes that a module reads objects: the first read starts their informer.
 func (c *Cache) NoteReader(module string, obj runtime.Object) {

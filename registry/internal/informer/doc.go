@@ -19,7 +19,6 @@
 // Other than in client-go:
 //
 //   - A whole list enters the store at once, so a handler that looks for other objects of the list finds them.
-//   - The store may keep its objects in another form, see Packing.
 //   - A streamed list passes the transform once, not twice.
 //   - The deletion of an object that is not in the store is not reported, because no handler knows of the object.
 //   - After the removal of a handler, and after the end of the informer, changes that wait are not delivered.

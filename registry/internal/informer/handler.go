@@ -35,7 +35,7 @@ type handler struct {
 // change is a change for handlers.
 type change struct {
 	kind          kind
-	before, after any  // packed or not
+	before, after any
 	initial       bool // an added object is one of the first list
 }
 
@@ -195,11 +195,11 @@ func (h *handler) call(c *change) (ok bool) {
 	defer utilruntime.HandleCrash()
 	switch c.kind {
 	case added:
-		h.OnAdd(h.informer.unpack(c.after), c.initial)
+		h.OnAdd(c.after, c.initial)
 	case updated:
-		h.OnUpdate(h.informer.unpack(c.before), h.informer.unpack(c.after))
+		h.OnUpdate(c.before, c.after)
 	case deleted:
-		h.OnDelete(h.informer.unpack(c.before))
+		h.OnDelete(c.before)
 	case complete:
 		h.synced.raise()
 	}

@@ -30,8 +30,6 @@ type Informer struct {
 	// the indexers of the store run.
 	mu        sync.Mutex
 	transform toolscache.TransformFunc
-	packing   Packing // nil if the store keeps objects as they are
-	indexed   bool    // an index has a function that receives objects
 	failed    toolscache.WatchErrorHandlerWithContext
 	period    time.Duration // the time between two checks for handlers that are due for a resync; 0 for never
 	handlers  map[*handler]bool
@@ -39,10 +37,6 @@ type Informer struct {
 	// The lock protects their changes. They are read without it, since an indexer may hang.
 	phase     atomic.Int32
 	reflector atomic.Pointer[toolscache.Reflector] // nil until Run
-
-	// known has the objects that are being stored, by what the store keeps of them, so that they are not unpacked for the
-	// functions of indexes. It is nil at other times.
-	known atomic.Pointer[map[any]any]
 
 	running sync.WaitGroup // the goroutines of handlers
 }
@@ -73,7 +67,7 @@ func New(lw toolscache.ListerWatcher, example runtime.Object, resync time.Durati
 		period:   resync,
 		handlers: map[*handler]bool{},
 	}
-	i.store = toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, i.unpacking(indexers))
+	i.store = toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
 	return i
 }
 
@@ -193,10 +187,10 @@ func (i *Informer) LastSyncResourceVersion() string {
 	return ""
 }
 
-// GetStore returns the objects, as the Packing keeps them.
+// GetStore returns the objects.
 func (i *Informer) GetStore() toolscache.Store { return i.store }
 
-// GetIndexer returns the objects, as the Packing keeps them.
+// GetIndexer returns the objects.
 func (i *Informer) GetIndexer() toolscache.Indexer { return i.store }
 
 // AddIndexers adds indexes, also of objects that are in the store already.
@@ -206,7 +200,7 @@ func (i *Informer) AddIndexers(indexers toolscache.Indexers) error {
 	if i.phase.Load() == stopped {
 		return errStopped
 	}
-	return i.store.AddIndexers(i.unpacking(indexers))
+	return i.store.AddIndexers(indexers)
 }
 
 // GetController returns a controller that reports what the informer does, and does nothing itself.

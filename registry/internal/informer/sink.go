@@ -70,8 +70,7 @@ func (s *sink) put(obj any) error {
 	if err != nil {
 		return err
 	}
-	before, err = i.replace(before, obj, i.store.Update)
-	if err != nil {
+	if err := i.store.Update(obj); err != nil {
 		return err
 	}
 	if known {
@@ -115,7 +114,7 @@ func (s *sink) Replace(list []any, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := i.replaceAll(list, func(packed []any) error { return i.store.Replace(packed, version) }); err != nil {
+	if err := i.store.Replace(list, version); err != nil {
 		return err
 	}
 	i.tell(changes...)

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/clusterfx/clusterfx/registry/internal/compact"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 )
 
@@ -167,8 +166,7 @@ func describe(obj any) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// TestInformer_IsClientGos plays random histories to an informer, to one with a store of packed objects and to client-go's,
-// with handlers that come and go, and compares what the handlers hear and what the stores and an index have.
+// TestInformer_IsClientGos plays random histories to an informer and to client-go's, with handlers that come and go, and compares what the handlers hear and what the stores and an index have.
 func TestInformer_IsClientGos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -176,22 +174,14 @@ func TestInformer_IsClientGos(t *testing.T) {
 			theirs, want := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
 				return cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, byVersion())
 			})
-			for name, packing := range map[string]informer.Packing{"": nil, "packed": compact.NewTypes()} {
-				ours, store := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
-					i := informer.New(lw, &corev1.ConfigMap{}, 0, byVersion())
-					if packing != nil {
-						if err := i.SetPacking(packing); err != nil {
-							t.Fatalf("SetPacking: %v", err)
-						}
-					}
-					return i
-				})
-				if diff := cmp.Diff(want, store); diff != "" {
-					t.Errorf("seed %d, %s: the store differs from that of client-go (-want +got):\n%s", seed, name, diff)
-				}
-				if diff := cmp.Diff(theirs, ours); diff != "" {
-					t.Errorf("seed %d, %s: a handler hears something else than with client-go (-want +got):\n%s", seed, name, diff)
-				}
+			ours, store := play(t, seed, func(lw cache.ListerWatcher) cache.SharedIndexInformer {
+				return informer.New(lw, &corev1.ConfigMap{}, 0, byVersion())
+			})
+			if diff := cmp.Diff(want, store); diff != "" {
+				t.Errorf("seed %d: the store differs from that of client-go (-want +got):\n%s", seed, diff)
+			}
+			if diff := cmp.Diff(theirs, ours); diff != "" {
+				t.Errorf("seed %d: a handler hears something else than with client-go (-want +got):\n%s", seed, diff)
 			}
 		})
 	}

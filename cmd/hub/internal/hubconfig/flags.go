@@ -73,9 +73,6 @@ func (f *Flags) bindHub() {
 		"How many objects the hub may hold in memory of one remote; the app of a remote with more objects does not run")
 	f.set.IntVar(&o.Registry.Limits.MaxCacheBytes, "max-cache-bytes-per-cluster", 256<<20,
 		"How many bytes the objects of one remote may take up in the hub's memory, estimated")
-	f.set.BoolVar(&o.Registry.PackCaches, "pack-caches", false,
-		"Hold the objects of remotes in memory as protobuf messages: Pods take a fifth of the memory, and a read of one takes two to "+
-			"three times as long. Custom resources stay as they are (default false)")
 	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", process.DefaultRemoveWithin,
 		"How long modules may clean up in a remote when its Cluster is deleted; after that the hub gives up unfinished cleanup")
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
