@@ -68,10 +68,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			}
 			return ""
 		},
-		Silent: func(target ClusterName) bool {
-			a, err := r.actor(target)
-			return err == nil && a.Current().Status.State != state.StateReady
-		},
+		Silent: r.isSilent,
 		Limits: func(module string, labels map[string]string) deletes.Limits {
 			if known := modules.Find(module); known != nil {
 				return known.DeleteLimits(labels)
@@ -96,6 +93,12 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			}
 		},
 	}), nil
+}
+
+// isSilent reports whether the app of a remote does not run.
+func (r *Registry) isSilent(name ClusterName) bool {
+	a, err := r.actor(name)
+	return err == nil && a.Current().Status.State != state.StateReady
 }
 
 // keepHolds begins the upkeep of the holds, with the holds that are stored. The caller has r.mu, and r is not closed.

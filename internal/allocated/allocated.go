@@ -65,7 +65,7 @@ func Reduce(kind schema.GroupVersionKind, obj metav1.Object) {
 	}
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "clusterfx", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: kind.GroupVersion().String(),
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
 	}})
 }
 
@@ -96,11 +96,11 @@ func ownedIn(fields []field, kind schema.GroupVersionKind, managed []metav1.Mana
 	owned := tree{}
 	for _, m := range managed {
 		if m.Manager == "before-first-apply" || m.Subresource == "status" || m.APIVersion != kind.GroupVersion().String() ||
-			m.FieldsV1 == nil || !mayHave(fields, m.FieldsV1.Raw) {
+			m.FieldsV1 == nil || !mayHave(fields, m.FieldsV1.GetRawBytes()) {
 			continue
 		}
 		var all tree
-		if json.Unmarshal(m.FieldsV1.Raw, &all) != nil {
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &all) != nil {
 			continue
 		}
 		for _, f := range fields {

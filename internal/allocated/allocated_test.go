@@ -21,7 +21,7 @@ import (
 func entry(manager, version, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		FieldsV1: metav1.NewFieldsV1(fields),
 	}
 }
 
@@ -72,7 +72,8 @@ func TestWithout(t *testing.T) {
 		},
 		"no owners that count": {kind: "Service", obj: service, want: bare, managed: []metav1.ManagedFieldsEntry{
 			entry("before-first-apply", "v1", owned), entry("a", "v2", owned), ofStatus(entry("b", "v1", owned)), entry("c", "v1", `{}`),
-			entry("d", "v1", `[]`), {Manager: "e", APIVersion: "v1"},
+			entry("d", "v1", `[]`),
+			{Manager: "e", APIVersion: "v1"},
 		}},
 		"headless": {kind: "Service", obj: `{"spec":{"clusterIP":"None","clusterIPs":["None"]}}`, want: `{"spec":{"clusterIP":"None","clusterIPs":["None"]}}`},
 		"included": {kind: "Service", obj: service, include: []string{"/spec/clusterIP", "/spec/ports"}, want: `{"spec":{"clusterIP":"10.0.0.1",
@@ -147,8 +148,8 @@ func TestReduce(t *testing.T) {
 	for _, obj := range []metav1.Object{service, &unstructured.Unstructured{Object: asMap}} {
 		allocated.Reduce(kinds["Service"], obj)
 		kept := obj.GetManagedFields()
-		if size := len(fmt.Sprint(kept[0].Manager, kept[0].Operation, kept[0].APIVersion, string(kept[0].FieldsV1.Raw))); len(kept) != 1 || size > 200 {
-			t.Errorf("%T: kept %d entries of %d bytes: %s", obj, len(kept), size, kept[0].FieldsV1.Raw)
+		if size := len(fmt.Sprint(kept[0].Manager, kept[0].Operation, kept[0].APIVersion, kept[0].FieldsV1.GetRawString())); len(kept) != 1 || size > 200 {
+			t.Errorf("%T: kept %d entries of %d bytes: %s", obj, len(kept), size, kept[0].FieldsV1.GetRawString())
 		}
 	}
 	for _, obj := range []metav1.Object{

@@ -21,11 +21,15 @@ type field struct {
 	always bool
 }
 
+//nolint:gochecknoglobals // a table cannot be a constant
 var table = map[schema.GroupKind][]field{
 	{Kind: "Service"}: {
-		{path: "/spec/clusterIP", when: isNotHeadless}, {path: "/spec/clusterIPs", when: isNotHeadless},
-		{path: "/spec/ports/*/nodePort"}, {path: "/spec/healthCheckNodePort"},
-		{path: "/spec/ipFamilies"}, {path: "/spec/ipFamilyPolicy"},
+		{path: "/spec/clusterIP", when: isNotHeadless},
+		{path: "/spec/clusterIPs", when: isNotHeadless},
+		{path: "/spec/ports/*/nodePort"},
+		{path: "/spec/healthCheckNodePort"},
+		{path: "/spec/ipFamilies"},
+		{path: "/spec/ipFamilyPolicy"},
 	},
 	{Group: "batch", Kind: "Job"}: {
 		{path: "/spec/selector", when: isGenerated},
@@ -39,7 +43,9 @@ var table = map[schema.GroupKind][]field{
 		{path: "/spec/claimRef/uid", always: true}, {path: "/spec/claimRef/resourceVersion", always: true},
 	},
 	{Kind: "Pod"}: {
-		{path: "/spec/nodeName"}, {path: "/spec/priority"}, {path: "/spec/preemptionPolicy"},
+		{path: "/spec/nodeName"},
+		{path: "/spec/priority"},
+		{path: "/spec/preemptionPolicy"},
 		{path: "/spec/tolerations/*", when: isDefaultToleration},
 		{path: "/spec/volumes/*", element: access, when: isAccess},
 		{path: "/spec/containers/*/volumeMounts/*", element: accessPath, when: isAccess},

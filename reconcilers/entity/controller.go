@@ -291,16 +291,9 @@ func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence
 // that is older than a secondary.
 func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
 	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key}, 0)
-	marker, isMarked := c.store.bucket.Marker(key)
-	if isMarked {
-		declared, isProven, err := c.declare(ctx, key, marker)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		proven := func(life bucket.Life) bool { return isProven && life.Revision <= marker.Revision }
-		if left, err := c.collect(declared, s, true, proven); err != nil || left {
-			return reconcile.Result{RequeueAfter: going}, err
-		}
+	isMarked, left, err := c.goneByMarker(ctx, s, key)
+	if err != nil || left {
+		return reconcile.Result{RequeueAfter: going}, err
 	}
 	if lives := s.lives(); !isMarked || len(lives) > 0 {
 		err := c.store.bucket.Absent(key)
@@ -324,6 +317,21 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 		}
 	}
 	return reconcile.Result{}, c.options.Status.remove(ctx, key, c.options.Cluster)
+}
+
+// goneByMarker deletes the secondaries that were there before the marker of a key, and reports whether there is one, and whether any are
+// left.
+func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key string) (isMarked, left bool, err error) {
+	marker, isMarked := c.store.bucket.Marker(key)
+	if !isMarked {
+		return false, false, nil
+	}
+	ctx, isProven, err := c.declare(ctx, key, marker)
+	if err != nil || !isProven {
+		return true, false, err
+	}
+	left, err = c.collect(ctx, s, true, func(life bucket.Life) bool { return life.Revision <= marker.Revision })
+	return true, left, err
 }
 
 // secondaries returns the secondaries of an entity, whose value has a revision.

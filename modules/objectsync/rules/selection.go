@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/clusterfx/clusterfx/internal/allocated"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
@@ -78,7 +77,7 @@ func (s Selector) Selects(obj metav1.Object) bool {
 // compared.
 func IsEqual(copied, found *unstructured.Unstructured) bool {
 	found = found.DeepCopy()
-	allocated.Without(found.GroupVersionKind(), found.Object, found.GetManagedFields(), nil)
+	translate.WithoutAllocated(found)
 	return equality.Semantic.DeepEqual(contentOf(copied), contentOf(found))
 }
 

@@ -45,6 +45,12 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	}
 }
 
+// isReplaced reports whether the stream is another one than that of the watch.
+func (r *reading) isReplaced(ctx context.Context) bool {
+	_, now, err := r.of.open(ctx, r.js)
+	return err == nil && !now.identity.Created.Equal(r.facts.identity.Created)
+}
+
 // sing writes canaries until ctx ends, if this process writes, or until one is refused because the stream is another one than that of the
 // watch, and not because another process of the hub has written one.
 func (r *reading) sing(ctx context.Context) {
@@ -54,11 +60,10 @@ func (r *reading) sing(ctx context.Context) {
 	for {
 		if err := b.options.Gate(); err == nil {
 			switch err := b.singOnce(ctx, r.kv); {
+			case errors.Is(err, ErrConflict) && r.isReplaced(ctx):
+				r.lose(errReplaced)
+				return
 			case errors.Is(err, ErrConflict):
-				if _, now, err := b.open(ctx, r.js); err == nil && !now.identity.Created.Equal(r.facts.identity.Created) {
-					r.lose(errReplaced)
-					return
-				}
 			case err != nil && ctx.Err() == nil:
 				b.options.Logger.V(1).Info("Failed to write the canary", "bucket", b.options.Name, "reason", err.Error())
 			}

@@ -14,27 +14,30 @@ import (
 // which Services select Pods: tell Argo CD to track by annotation if it tracks by that label in the cluster of the copies.
 func isOfOneCluster(key string) bool {
 	domain, _, hasDomain := strings.Cut(key, "/")
-	return slices.Contains(singleKeys, key) || strings.HasPrefix(key, "olm.owner") ||
-		strings.HasPrefix(key, "kubernetes.io/service-account.") || hasDomain && slices.Contains(singleDomains, domain) ||
+	return slices.Contains(singleKeys(), key) || strings.HasPrefix(key, "olm.owner") ||
+		strings.HasPrefix(key, "kubernetes.io/service-account.") || hasDomain && slices.Contains(singleDomains(), domain) ||
 		hasDomain && (domain == ownDomain || strings.HasSuffix(domain, "."+ownDomain))
 }
 
 const ownDomain = "clusterfx.dev"
 
-var (
-	singleKeys = []string{
+func singleKeys() []string {
+	return []string{
 		"endpointslice.kubernetes.io/managed-by",
 		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance",
 		// A copy of it would repeat the whole object, and make kubectl remove fields of the copy.
 		"kubectl.kubernetes.io/last-applied-configuration",
 	}
-	singleDomains = []string{
+}
+
+func singleDomains() []string {
+	return []string{
 		"pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io", "deployment.kubernetes.io", "batch.kubernetes.io",
 		"control-plane.alpha.kubernetes.io", "autoscaling.alpha.kubernetes.io",
 		"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "meta.helm.sh", "objectset.rio.cattle.io", "kapp.k14s.io",
 		"applyset.kubernetes.io", "configmanagement.gke.io", "configsync.gke.io",
 	}
-)
+}
 
 // IsCopy reports whether an object has the marks of a copy, of any pair and prefix, and names itself in them: no pair copies it again,
 // or two pairs in opposite directions would copy without end. An object that somebody has made from a copy with its marks is none.

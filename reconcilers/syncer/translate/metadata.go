@@ -57,6 +57,11 @@ func (t *translator[T]) withoutAllocated(obj T) T {
 	return reduced
 }
 
+// WithoutAllocated removes from an object what its API server has allocated, as its managedFields tell.
+func WithoutAllocated(obj *unstructured.Unstructured) {
+	allocated.Without(obj.GroupVersionKind(), obj.Object, obj.GetManagedFields(), nil)
+}
+
 // Clean removes from an object the metadata that belong to one API server.
 func Clean(obj metav1.Object) {
 	obj.SetGenerateName("")

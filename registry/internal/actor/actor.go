@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -53,7 +52,7 @@ type Actor struct {
 	// facts are those of the Cluster now.
 	facts Facts
 	// unstreamed is what the API server cannot stream.
-	unstreamed boundcache.Unstreamed
+	unstreamed app.Unstreamed
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine.Machine

@@ -113,7 +113,7 @@ func factOf(p probe.Outcome) machine.Probed {
 	f := machine.Probed{
 		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,
 		Throttled: p.Reason == state.ReasonThrottled,
-		ID: p.ID, Version: p.Version,
+		ID:        p.ID, Version: p.Version,
 	}
 	if !p.OK {
 		f.Failed = state.Condition{Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}

@@ -17,6 +17,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
+// Unstreamed remembers what an API server cannot stream, from one app of a remote to the next.
+type Unstreamed = boundcache.Unstreamed
+
 // NewCache makes the cache of the app, as code of the hub sees it.
 func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	handlers := contain.NewHandlers(l.contained)

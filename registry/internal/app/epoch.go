@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
@@ -72,7 +71,7 @@ type Options struct {
 	// Lists are the first lists of an app before, which this app may begin with, too; nil to send nothing ahead.
 	Lists *prefetch.Lists
 	// Unstreamed remembers what the API server cannot stream.
-	Unstreamed *boundcache.Unstreamed
+	Unstreamed *Unstreamed
 	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt func()
 	// HubTransport is the connection to the hub's API server, with the identity of the app.

@@ -69,7 +69,7 @@ type LifeOptions struct {
 	// Collectors registers the collectors of the modules.
 	Collectors *Registerer
 	// Unstreamed remembers what the API server cannot stream. Default: the cache remembers it.
-	Unstreamed *boundcache.Unstreamed
+	Unstreamed *Unstreamed
 	// Filters returns the filters of the modules for the cache. Default: none.
 	Filters func() []ModuleFilters
 	// Changed is called when the App has made progress or a module has failed. It must return at once.
