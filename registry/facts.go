@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // Facts are what the hub knows of a Cluster now, and may change while an app runs. An app does not end when they change, so a module
@@ -24,7 +25,8 @@ func (f Facts) Labels() map[string]string {
 }
 
 // Changed returns a source of requests, for ControllerBuilder.WatchesRawSource: requests returns what is to be reconciled again after the
-// facts have changed. It may read from caches, and several changes may become one.
+// facts have changed. It may read from caches, and several changes may become one. A panic of it fails the module, as does a call that
+// takes longer than a reconcile may.
 func Changed[request comparable](f Facts, requests func(ctx context.Context) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 		if f.inner == nil {
@@ -39,8 +41,15 @@ func Changed[request comparable](f Facts, requests func(ctx context.Context) []r
 				case <-ctx.Done():
 					return
 				}
-				for _, one := range requests(ctx) {
-					queue.Add(one)
+				add := func() {
+					for _, one := range requests(ctx) {
+						queue.Add(one)
+					}
+				}
+				if g := contain.GuardOf(ctx); g != nil {
+					g.CallBounded("source of changed facts", add)
+				} else {
+					add()
 				}
 			}
 		}()

@@ -83,7 +83,7 @@ func (f field) text() string {
 	if f.element != "" {
 		return f.element
 	}
-	steps := f.steps()
+	steps := slices.DeleteFunc(f.steps(), func(step string) bool { return step == "*" })
 	return `"f:` + steps[len(steps)-1] + `"`
 }
 

@@ -84,6 +84,11 @@ func TestWithout(t *testing.T) {
 			want: `{"spec":{"nodeName":"n","volumes":[{"name":"v"}],"containers":[{"name":"c","volumeMounts":[{"name":"v","mountPath":"/v"}]}],
 				"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"k"}]}}`,
 		},
+		"pod with tolerations alone": {
+			kind: "Pod", managed: []metav1.ManagedFieldsEntry{entry("a", "v1", `{"f:spec":{"f:tolerations":{}}}`)},
+			obj:  `{"spec":{"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}]}}`,
+			want: `{"spec":{"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}]}}`,
+		},
 		"pod with the token of another cluster, as applied": {
 			kind: "Pod", obj: `{"spec":{"volumes":[{"name":"kube-api-access-x"}],"containers":[{"name":"c","volumeMounts":[
 				{"name":"kube-api-access-x","mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}]}}`,

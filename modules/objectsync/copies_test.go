@@ -321,6 +321,38 @@ func TestCopies_OlderSchema(t *testing.T) {
 	})
 }
 
+// An original that was made again while the hub did not run, as from a backup, has another UID and its first generation: its copy is marked
+// again and not made again, also if it has more than the original.
+func TestCopies_Recreated(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	original := func() *networkingv1.NetworkPolicy {
+		return &networkingv1.NetworkPolicy{ObjectMeta: meta("shop", "deny", nil), Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		}}
+	}
+	first := original()
+	first.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}
+	hub.Create(first)
+	patch(t, &hub.Server, first, `{"spec":{"policyTypes":["Ingress"]}}`)
+	copied := original()
+	a.WaitFor(copied, func() error {
+		return unless(copied.Annotations["sync.clusterfx.dev/object-generation"] == "2", copied.Annotations)
+	})
+	hub.Stop()
+	hub.Delete(first)
+	again := original()
+	hub.Create(again)
+	hub.Start()
+	now := original()
+	a.WaitFor(now, func() error {
+		return unless(now.Annotations["sync.clusterfx.dev/object-uid"] == string(again.UID), now.Annotations)
+	})
+	if now.UID != copied.UID {
+		t.Error("the copy was made again")
+	}
+}
+
 // A remote that changes a status all the time costs the hub one write a second, and the last status follows.
 func TestCopies_BusyStatus(t *testing.T) {
 	t.Parallel()

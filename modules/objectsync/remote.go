@@ -129,7 +129,7 @@ func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 	}
 	selector := r.Selector(r.cluster, r.labelsOf)
 	return syncer.Register(pair, syncer.Syncer[object](&copier{rule: r, Copy: syncer.Copy[object]{
-		Called: "copies", Status: r.Status, Mutate: r.mutate, Adopt: r.adopts,
+		Called: "copies", Mutate: r.mutate, Adopt: r.adopts,
 	}}), r.Translator(placeOf(r.params)), syncer.Options[object]{
 		Kind: r.GVK(), Exclude: r.Exclude, Observe: r.Mode == rules.Observe,
 		Select:               func(up object) bool { return selector.Selects(up) },
@@ -278,8 +278,15 @@ func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Res
 			return reconcile.Result{RequeueAfter: again}, err
 		}
 	}
-	result, err := c.Copy.Sync(ctx, e)
-	return c.explained(ctx, e.Session, result, err)
+	var up error
+	if c.rule.Status {
+		up = e.ApplyStatus(ctx, e.Downstream)
+	}
+	result, down := c.Copy.Sync(ctx, e)
+	if result, down = c.explained(ctx, e.Session, result, down); up == nil {
+		return result, down
+	}
+	return reconcile.Result{}, syncer.BothDirections(up, down)
 }
 
 // explained reports a patch that does not fit an original as an event about it. The patch is tried again when the original

@@ -5,6 +5,7 @@ package objectsync
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,7 @@ func (w *waiter) tried(ctx context.Context) bool {
 	}
 	switch class := apierrors.ReasonForError(err); class {
 	case metav1.StatusReasonUnknown, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests:
+		w.tries = 0
 	default:
 		w.refused(ctx, class)
 	}
@@ -99,14 +101,14 @@ func (w *waiter) refused(ctx context.Context, class metav1.StatusReason) {
 		return
 	}
 	err := r.params.HubClient.Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "sync-" + r.Name + "-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: r.cluster + ".sync-" + r.Name + "-" + strings.ToLower(string(class))},
 		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeWarning, Reason: syncer.ReasonRejected, Action: "Sync",
 		Note: fmt.Sprintf("Rule %s failed again and again to bring the definition of %s to the Cluster %s: %s. The log of the hub has the error.",
 			r.Name, r.Kind.Kind, r.cluster, class),
 		ReportingController: hubv1.GroupName + "/" + Name, ReportingInstance: r.Name,
 		Regarding: corev1.ObjectReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: r.cluster},
 	})
-	if err != nil {
+	if err != nil && !apierrors.IsAlreadyExists(err) { // That of an earlier start.
 		r.params.Logger.Error(err, "Failed to record an event about a Cluster", "rule", r.Name)
 	}
 }

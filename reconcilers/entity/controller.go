@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -256,6 +257,9 @@ func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) err
 
 // deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Life) bool { return !entry.Includes(life) }) {
+		return false, nil // Most entities have no earlier one, and NATS may be away.
+	}
 	ctx, isProven, err := c.declare(ctx, entry.Key, entry.Marker())
 	if err != nil {
 		return true, err

@@ -177,7 +177,7 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 // isLeft reports whether the API server has left what the copy has more than the fields that were sent last: it belongs to others.
 // Otherwise path is one of it.
 func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left bool) {
-	if more == nil {
+	if more == nil || s.of.options.Observe { // Without a write there is no answer.
 		return "", true
 	}
 	digest, last := s.of.memory.Digest(more), s.of.memory.Last(s.key)

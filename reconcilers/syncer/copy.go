@@ -3,7 +3,6 @@
 package syncer
 
 import (
-	"cmp"
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,11 +35,7 @@ func (c *Copy[T]) Sync(ctx context.Context, e Both[T]) (reconcile.Result, error)
 	if c.Status {
 		up = e.ApplyStatus(ctx, e.Downstream)
 	}
-	down := c.down(ctx, e.Upstream, e.Session)
-	if up != nil && down != nil {
-		return reconcile.Result{}, &bothError{up: up, down: down}
-	}
-	return reconcile.Result{}, cmp.Or(up, down)
+	return reconcile.Result{}, BothDirections(up, c.down(ctx, e.Upstream, e.Session))
 }
 
 func (c *Copy[T]) down(ctx context.Context, up T, s *Session[T]) error {

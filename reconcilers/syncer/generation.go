@@ -16,17 +16,25 @@ const observedGeneration = "observedGeneration"
 type generations struct {
 	copied   int64 // the generation of the copy
 	original int64 // that of the original, which the copy has; 0 if that is not known
+	latest   int64 // that which the original has now: a higher number is wrong, whoever has written it
 }
 
 func (s *Session[T]) generations(from client.Object) generations {
-	original, _ := strconv.ParseInt(from.GetAnnotations()[s.of.keys.Generation], 10, 64) // Without the mark: not known.
-	return generations{copied: from.GetGeneration(), original: original}
+	g := generations{copied: from.GetGeneration(), latest: s.up.GetGeneration()}
+	// Without a status of its own, each write of the status would be another generation of the original.
+	if original, err := strconv.ParseInt(from.GetAnnotations()[s.of.keys.Generation], 10, 64); err == nil && !s.of.noStatus.Load() {
+		g.original = min(original, g.latest)
+	}
+	return g
 }
 
 // inMap translates the generations in a status, or in a part of it. known is the same part of the status that the original has: its
 // number stays until the copy has been observed, and never falls, so that who waits for it waits neither without end nor too little.
 func (g generations) inMap(status, known map[string]any) {
 	had, isKnown := integer(known[observedGeneration])
+	if isKnown = isKnown && had <= g.latest; !isKnown {
+		had = 0
+	}
 	observed, isObserved := integer(status[observedGeneration])
 	switch {
 	case isObserved && observed >= g.copied && g.original > 0:
@@ -59,11 +67,12 @@ func (g generations) inList(status, known []any) {
 // sameAs returns the element of a list with the type or the name of an element, as conditions have, or that with its index.
 func sameAs(element map[string]any, list []any, i int) map[string]any {
 	for _, key := range []string{"type", "name"} {
-		if element[key] == nil {
+		name, isText := element[key].(string)
+		if !isText {
 			continue
 		}
 		for _, one := range list {
-			if other, _ := one.(map[string]any); other[key] == element[key] {
+			if other, _ := one.(map[string]any); other[key] == name {
 				return other
 			}
 		}

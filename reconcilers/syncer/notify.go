@@ -79,6 +79,7 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	}
 	switch left := r.pair.events.take(n.reason, time.Now()); {
 	case left < 0:
+		r.memory.Untold(name)
 		r.log.V(1).Info("Left out an event", "object", s.key.String(), "reason", n.reason, "note", n.text)
 		return nil
 	case left == 0:
@@ -92,7 +93,11 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		ReportingInstance:   r.pair.options.Name + "-" + r.syncer.Name(),
 		Regarding:           referenceTo(r.kind, s.key, s.up.GetUID()), Related: related,
 	})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) {
+		r.pair.events.put(n.reason)
+		return nil
+	}
+	if err != nil {
 		r.memory.Untold(name)
 		return fmt.Errorf("record an event about upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
@@ -131,6 +136,15 @@ func (e *events) take(reason string, now time.Time) int {
 	one.count++
 	e.all[reason] = one
 	return maxEvents - one.count
+}
+
+// put gives back one that exists already, as after a restart.
+func (e *events) put(reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one := e.all[reason]
+	one.count = max(one.count-1, 0)
+	e.all[reason] = one
 }
 
 func referenceTo(kind schema.GroupVersionKind, key types.NamespacedName, uid types.UID) corev1.ObjectReference {
@@ -172,25 +186,36 @@ func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
 // Unwrap returns the error.
 func (e *writeError) Unwrap() error { return e.err }
 
-// failed counts the refusals of an API server, and tells people about a write that it refuses again and again: nothing else shows
-// them that a copy or a status is old. It returns the error.
-func (s *Session[T]) failed(ctx context.Context, err error) error {
+// noteFailure counts the refusals of an API server, and tells people about a write that it refuses again and again: nothing else shows
+// them that a copy or a status is old.
+func (s *Session[T]) noteFailure(ctx context.Context, err error) {
+	if err == nil {
+		s.of.memory.Failed(s.key, false)
+		return
+	}
+	parts := []error{err}
+	var both *bothError
+	if errors.As(err, &both) {
+		parts = []error{both.down, both.up}
+	}
+	for _, one := range parts {
+		if told := s.noteRefusal(ctx, one); told != nil {
+			s.of.log.V(1).Info("Failed to record an event", "object", s.key.String(), "reason", told.Error())
+		}
+	}
+}
+
+func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	var write *writeError
 	class, refused := object.Refusal(err)
-	if !refused || !errors.As(err, &write) {
-		if err == nil {
-			s.of.memory.Failed(s.key, false)
-		}
-		return err
-	}
-	if s.of.memory.Failed(s.key, true) < object.Failures || s.facts.up == absent {
-		return err
+	if !refused || !errors.As(err, &write) || s.of.memory.Failed(s.key, true) < object.Failures || s.facts.up == absent {
+		return nil
 	}
 	n := note{reason: ReasonRejected, warning: true, text: "Failed again and again to " + write.what + ": " + class}
 	if object.LacksNamespace(err) {
 		n.reason, n.text = ReasonNamespaceMissing, "Failed again and again to "+write.what+": create the Namespace"
 	}
-	return errors.Join(err, s.notify(ctx, n))
+	return s.notify(ctx, n)
 }
 
 // laterError is a step that is tried again after a pause. It has been reported.

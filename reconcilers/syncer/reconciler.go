@@ -3,6 +3,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 				return err
 			}
 			result, err = s.act(ctx)
-			return s.failed(ctx, err)
+			s.noteFailure(ctx, err)
+			return err
 		})
 		return result, err
 	})
@@ -109,8 +111,13 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	case errors.As(err, &both):
 		up, failedUp := settle(result, both.up)
 		down, failedDown := settle(result, both.down)
-		if failed := errors.Join(failedUp, failedDown); failed != nil {
-			return reconcile.Result{}, failed
+		switch { // One that waits does not wait for the backoff of the other.
+		case failedUp != nil && failedDown != nil:
+			return reconcile.Result{}, errors.Join(failedUp, failedDown)
+		case failedUp != nil:
+			return reconcile.Result{RequeueAfter: max(down.RequeueAfter, pauseBase)}, nil
+		case failedDown != nil:
+			return reconcile.Result{RequeueAfter: max(up.RequeueAfter, pauseBase)}, nil
 		}
 		return reconcile.Result{RequeueAfter: min(up.RequeueAfter, down.RequeueAfter)}, nil
 	case errors.As(err, &later):
@@ -121,6 +128,15 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// BothDirections returns the error of a Sync whose directions have these errors, which may be nil: each has the effect that it would have
+// alone.
+func BothDirections(up, down error) error {
+	if up != nil && down != nil {
+		return &bothError{up: up, down: down}
+	}
+	return cmp.Or(up, down)
 }
 
 // bothError has the errors of both directions.

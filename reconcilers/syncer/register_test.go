@@ -5,6 +5,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
@@ -114,5 +117,72 @@ func TestSession_StatusWait(t *testing.T) {
 	}
 	if most := originals + seconds*statusRate + statusBurst; sum > most {
 		t.Errorf("%d writes in %d seconds, want %d at most", sum, seconds, most)
+	}
+}
+
+// A status may have anything: elements that no name identifies, numbers that a remote has made up, and those of before.
+func TestGenerations(t *testing.T) {
+	t.Parallel()
+	const latest = 5
+	for name, c := range map[string]struct {
+		g                 generations
+		status, had, want string
+	}{
+		"observed":            {generations{9, 4, latest}, `{"observedGeneration":9}`, `{"observedGeneration":3}`, `{"observedGeneration":4}`},
+		"not observed":        {generations{9, 4, latest}, `{"observedGeneration":8}`, `{"observedGeneration":3}`, `{"observedGeneration":3}`},
+		"not observed, first": {generations{9, 4, latest}, `{"observedGeneration":8}`, `{}`, `{}`},
+		"never falls":         {generations{9, 3, latest}, `{"observedGeneration":9}`, `{"observedGeneration":4}`, `{"observedGeneration":4}`},
+		"never goes":          {generations{9, 4, latest}, `{}`, `{"observedGeneration":3}`, `{"observedGeneration":3}`},
+		"no mark":             {generations{9, 0, latest}, `{"observedGeneration":9}`, `{"observedGeneration":3}`, `{"observedGeneration":3}`},
+		"too high before":     {generations{9, 4, latest}, `{"observedGeneration":9}`, `{"observedGeneration":50}`, `{"observedGeneration":4}`},
+		"conditions": {
+			generations{9, 4, latest},
+			`{"conditions":[{"type":"B","observedGeneration":8},{"type":"A","observedGeneration":9}]}`,
+			`{"conditions":[{"type":"A","observedGeneration":2},{"type":"B","observedGeneration":3}]}`,
+			`{"conditions":[{"type":"B","observedGeneration":3},{"type":"A","observedGeneration":4}]}`,
+		},
+		"names that are no texts": {
+			generations{9, 4, latest},
+			`{"items":[{"name":{"first":"x"},"observedGeneration":9}]}`, `{"items":[{"name":{"first":"x"},"observedGeneration":1}]}`,
+			`{"items":[{"name":{"first":"x"},"observedGeneration":4}]}`,
+		},
+	} {
+		var status, had, want map[string]any
+		for text, into := range map[string]*map[string]any{c.status: &status, c.had: &had} {
+			if err := utiljson.Unmarshal([]byte(text), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.had == c.status {
+			had = runtime.DeepCopyJSON(status)
+		}
+		if err := utiljson.Unmarshal([]byte(c.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if c.g.inMap(status, had); !reflect.DeepEqual(status, want) {
+			t.Errorf("%s: got %v, want %v", name, status, want)
+		}
+	}
+}
+
+// A direction that waits does not wait for the backoff of the one that fails, and the errors of both are errors.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	bad, later := errors.New("bad"), &laterError{after: 2 * time.Second, why: "x"}
+	for name, c := range map[string]struct {
+		up, down error
+		fails    bool
+		atMost   time.Duration
+	}{
+		"both fail":  {bad, bad, true, 0},
+		"up waits":   {later, bad, false, 3 * time.Second},
+		"down waits": {bad, later, false, 3 * time.Second},
+		"both wait":  {later, &laterError{after: time.Hour}, false, 3 * time.Second},
+		"one alone":  {nil, bad, true, 0},
+	} {
+		result, err := settle(reconcile.Result{}, BothDirections(c.up, c.down))
+		if (err != nil) != c.fails || !c.fails && (result.RequeueAfter == 0 || result.RequeueAfter > c.atMost) {
+			t.Errorf("%s: got %v, %v", name, result, err)
+		}
 	}
 }

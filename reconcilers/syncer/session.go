@@ -8,10 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
@@ -111,18 +115,35 @@ func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error {
 	s.renewed = true
 	if fields != nil {
-		notes, _ := fields["metadata"].(map[string]any)["annotations"].(map[string]any)
-		uid := notes[s.of.keys.ObjectUID]
-		notes[s.of.keys.ObjectUID] = s.down.GetAnnotations()[s.of.keys.ObjectUID]
-		_, inStep, err := s.compare(ctx, fields)
+		isRight, err := s.isRight(fields)
 		if err != nil {
 			return err
 		}
-		if notes[s.of.keys.ObjectUID] = uid; inStep {
+		if isRight {
 			return s.apply(ctx, fields)
 		}
 	}
 	return s.deleteDown(ctx)
+}
+
+// isRight reports whether the copy of an earlier object has these fields, but for the marks that name that object.
+func (s *Session[T]) isRight(fields map[string]any) (bool, error) {
+	actual, err := object.Fields(s.down)
+	if err != nil {
+		return false, err
+	}
+	desired := unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
+	notes, have := desired.GetAnnotations(), s.down.GetAnnotations()
+	for _, key := range []string{s.of.keys.ObjectUID, s.of.keys.Generation} {
+		delete(notes, key)
+		if value, exists := have[key]; exists {
+			notes[key] = value
+		}
+	}
+	delete(notes, s.of.keys.Fields) // The hash is that of all other fields.
+	desired.SetAnnotations(notes)
+	_, contained := fieldset.Contains(actual, desired.Object)
+	return contained && fieldset.Hash(desired.Object) == have[s.of.keys.Fields], nil
 }
 
 // revision returns the revision of the copy as it was read.

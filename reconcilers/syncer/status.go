@@ -47,14 +47,14 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	if is.had == is.sent || s.statusWritten(known, status, is) {
 		return nil
 	}
+	if wait := s.statusWait(time.Now()); wait > 0 {
+		return &laterError{after: wait, why: "the status was written a moment ago"}
+	}
 	if err := s.checkStatusFight(ctx, is.sent); err != nil {
 		return err
 	}
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbUpdate, "the status")
-	}
-	if wait := s.statusWait(time.Now()); wait > 0 {
-		return &laterError{after: wait, why: "the status was written a moment ago"}
 	}
 	made, err := s.sendStatus(ctx, status)
 	if isUndeclared(err) {

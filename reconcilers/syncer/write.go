@@ -98,6 +98,7 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
+	obj = translate.WithoutLocal(obj, r.kind, s.down.GetManagedFields())
 	translate.Clean(obj)
 	obj.SetLabels(s.withoutMarks(obj.GetLabels()))
 	obj.SetAnnotations(s.withoutMarks(obj.GetAnnotations()))

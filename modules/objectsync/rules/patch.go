@@ -91,7 +91,7 @@ func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructure
 		return false
 	}
 	copied = copied.DeepCopy()
-	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found)
+	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found, r.Include...)
 }
 
 func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {

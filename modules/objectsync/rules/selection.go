@@ -74,10 +74,10 @@ func (s Selector) Selects(obj metav1.Object) bool {
 }
 
 // IsEqual reports whether an object has the content of a copy. Metadata, the status, and what an API server has allocated are not
-// compared.
-func IsEqual(copied, found *unstructured.Unstructured) bool {
+// compared, but what include names.
+func IsEqual(copied, found *unstructured.Unstructured, include ...string) bool {
 	found = found.DeepCopy()
-	translate.WithoutAllocated(found)
+	translate.WithoutAllocated(found, include)
 	return equality.Semantic.DeepEqual(contentOf(copied), contentOf(found))
 }
 

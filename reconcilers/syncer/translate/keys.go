@@ -45,13 +45,16 @@ func IsCopy(obj metav1.Object) bool {
 	notes := obj.GetAnnotations()
 	for key, name := range notes {
 		prefix, isHost := strings.CutSuffix(key, hostName)
-		if isHost && name == obj.GetName() && notes[prefix+hostNamespace] == obj.GetNamespace() &&
+		if isHost && prefix != vclusterPrefix && name == obj.GetName() && notes[prefix+hostNamespace] == obj.GetNamespace() &&
 			notes[prefix+objectName] != "" && obj.GetLabels()[prefix+managedBy] != "" {
 			return true
 		}
 	}
 	return false
 }
+
+// vclusterPrefix is the prefix of the marks of vcluster, which have the same names: its host objects are originals like others.
+const vclusterPrefix = "vcluster.loft.sh"
 
 // The names of marks, behind the prefix.
 const (

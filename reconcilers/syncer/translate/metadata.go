@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,9 +58,27 @@ func (t *translator[T]) withoutAllocated(obj T) T {
 	return reduced
 }
 
-// WithoutAllocated removes from an object what its API server has allocated, as its managedFields tell.
-func WithoutAllocated(obj *unstructured.Unstructured) {
-	allocated.Without(obj.GroupVersionKind(), obj.Object, obj.GetManagedFields(), nil)
+// WithoutAllocated removes from an object what its API server has allocated, as its managedFields tell, but for what include names; see
+// Options.Include.
+func WithoutAllocated(obj *unstructured.Unstructured, include []string) {
+	allocated.Without(obj.GroupVersionKind(), obj.Object, obj.GetManagedFields(), include)
+}
+
+// WithoutLocal removes from an object what belongs to its cluster alone: what the API server has allocated, as managed tells, and labels
+// and annotations of one cluster.
+func WithoutLocal[T client.Object](obj T, kind schema.GroupVersionKind, managed []metav1.ManagedFieldsEntry) T {
+	t := &translator[T]{}
+	t.kind.Store(&kind)
+	obj.SetManagedFields(managed)
+	obj = t.withoutAllocated(obj)
+	without := func(all map[string]string) map[string]string {
+		all = maps.Clone(all)
+		maps.DeleteFunc(all, func(key, _ string) bool { return isOfOneCluster(key) })
+		return all
+	}
+	obj.SetLabels(without(obj.GetLabels()))
+	obj.SetAnnotations(without(obj.GetAnnotations()))
+	return obj
 }
 
 // Clean removes from an object the metadata that belong to one API server.

@@ -141,13 +141,13 @@ func Bind[T client.Object](t Translator[T], id Identity, kind schema.GroupVersio
 	switch {
 	case err != nil:
 		return nil, err
-	case !known.kind.CompareAndSwap(nil, &kind) && known.kindOf() != kind:
-		return nil, fmt.Errorf("%w: the translator is that of %s; each kind needs its own", ErrInvalidIdentity, known.kindOf())
 	case known.id != id:
 		return nil, fmt.Errorf("%w: the translator is of tenant %q, and the pair of tenant %q, with other settings",
 			ErrInvalidIdentity, known.id.Tenant, id.Tenant)
 	case known.form == namespaced && id.TargetNamespace == "":
 		return nil, fmt.Errorf("%w: a translator of namespaced objects needs a TargetNamespace", ErrInvalidIdentity)
+	case !known.kind.CompareAndSwap(nil, &kind) && known.kindOf() != kind:
+		return nil, fmt.Errorf("%w: the translator is that of %s; each kind needs its own", ErrInvalidIdentity, known.kindOf())
 	}
 	return known, nil
 }

@@ -72,31 +72,37 @@ func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without
 	defer silence.Stop()
 	defer whole.Stop()
 	for isList := true; ; {
+		e, ok, timely := watch.Event{}, true, true
 		select {
 		case <-l.stopped:
 			return
+		case e, ok = <-from:
 		case <-silence.C:
-			without()
-			return
+			select { // This process may have been slow.
+			case e, ok = <-from:
+			default:
+				timely = false
+			}
 		case <-whole.C:
+			timely = false
+		}
+		switch {
+		case !timely:
 			without()
 			return
-		case e, ok := <-from:
-			switch {
-			case !ok:
-				return
-			case endsList(e):
-				isList = false
-				silence.Stop()
-				whole.Stop()
-			case isList && e.Type == watch.Added:
-				silence.Reset(listSilence)
-			}
-			select {
-			case l.events <- e:
-			case <-l.stopped:
-				return
-			}
+		case !ok:
+			return
+		case endsList(e):
+			isList = false
+			silence.Stop()
+			whole.Stop()
+		case isList && e.Type == watch.Added:
+			silence.Reset(listSilence)
+		}
+		select {
+		case l.events <- e:
+		case <-l.stopped:
+			return
 		}
 	}
 }

@@ -205,7 +205,7 @@ func ofHub(kind string, why boundcache.Block) boundcache.Block {
 		why.Message = "the hub does not serve the API of " + kind
 	case boundcache.Denied:
 		why.Message = "the hub lacks the permission to list and watch " + kind + " in its own cluster"
-	case boundcache.Failing:
+	case boundcache.Failing, boundcache.Misfit:
 		why.Message = "in the hub: " + why.Message
 	}
 	return why
