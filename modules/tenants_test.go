@@ -153,6 +153,27 @@ func (s *tenancy) expectAdmins(r *hubtest.Remote, tenant string, want ...string)
 	})
 }
 
+// A default-deny that somebody in the remote narrows to no Pod is made whole again.
+func TestTenants_Drift(t *testing.T) {
+	t.Parallel()
+	s := newTenancy(t)
+	paris := s.remote("paris", "eu")
+	paris.WaitReady()
+	s.put("acme", `{"clusters":{"matchLabels":{"region":"eu"}}}`)
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}}
+	paris.WaitFor(policy, func() error { return nil })
+	narrowed := []byte(`{"spec":{"podSelector":{"matchLabels":{"app":"none"}}}}`)
+	if err := paris.Client().Patch(t.Context(), policy, client.RawPatch("application/merge-patch+json", narrowed)); err != nil {
+		t.Fatal(err)
+	}
+	paris.WaitFor(policy, func() error {
+		if n := len(policy.Spec.PodSelector.MatchLabels); n > 0 {
+			return fmt.Errorf("the policy is for %v", policy.Spec.PodSelector)
+		}
+		return nil
+	})
+}
+
 // A tenant leaves a remote that is relabelled, at once and without another start of the app, and its administrators lose their rights.
 func TestTenants_Relabelled(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
-	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -38,9 +37,6 @@ import (
 // This file makes what the parts of a registry share: a Host of the package app, which all Apps share, in a Host of the
 // package actor, which all remotes share.
 
-// listsAhead is how many remotes may have lists that were sent before the app that needs them, four of 4 MiB at most.
-const listsAhead = 4
-
 // newAppHost returns what all Apps of the registry share, and the function that ends their contexts.
 func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	root := o.Root
@@ -51,7 +47,6 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	h := &app.Host{
 		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
 		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{}, Buffers: &transport.Buffers{},
-		Ahead:      prefetch.NewPool(listsAhead),
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}

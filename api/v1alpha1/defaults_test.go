@@ -39,7 +39,7 @@ func TestCluster_Defaults(t *testing.T) {
 		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "defaults"},
 		State:               hubv1.ClusterActive,
 		Probe:               hubv1.ProbeSpec{PeriodSeconds: 5, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1},
-		Client:              hubv1.ClientSpec{QPS: 50, Burst: 100, TimeoutSeconds: 10},
+		Client:              hubv1.ClientSpec{QPS: 500, Burst: 1000, TimeoutSeconds: 10},
 	}
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -66,7 +66,7 @@ func TestCluster_DefaultsFillGaps(t *testing.T) {
 	if diff := cmp.Diff(probe, cluster.Spec.Probe); diff != "" {
 		t.Errorf("spec.probe (-want +got):\n%s", diff)
 	}
-	limits := hubv1.ClientSpec{QPS: 5, Burst: 100, TimeoutSeconds: 10}
+	limits := hubv1.ClientSpec{QPS: 5, Burst: 1000, TimeoutSeconds: 10}
 	if diff := cmp.Diff(limits, cluster.Spec.Client); diff != "" {
 		t.Errorf("spec.client (-want +got):\n%s", diff)
 	}

@@ -213,7 +213,7 @@ func crossRules() []rule {
 		},
 		{"a default timeout counts too", "probe: {periodSeconds: 3}", "probe: {periodSeconds: 2}", probe},
 		{"a burst covers a second", "client: {qps: 7, burst: 7}", "client: {qps: 7, burst: 6}", limits},
-		{"a default burst counts too", "client: {qps: 100}", "client: {qps: 101}", limits},
+		{"a default burst counts too", "client: {qps: 1000}", "client: {qps: 1001}", limits},
 		{
 			"a state is known",
 			"state: Paused", "state: Deleted",

@@ -143,6 +143,7 @@ func typedWidgetCRD() *apiextensionsv1.CustomResourceDefinition {
 			"size": number, "users": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
 				Schema: &props{Type: "object", Properties: map[string]props{"name": text}},
 			}},
+			"extra":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
 			"timeout": {Type: "string", Nullable: true, Default: &apiextensionsv1.JSON{Raw: []byte(`"30s"`)}},
 		}},
 		"status": {Type: "object", XPreserveUnknownFields: &keep},
@@ -178,6 +179,32 @@ func TestCopies_Drift(t *testing.T) {
 	a.WaitFor(copied, func() error {
 		return unless(copied.Object["spec"].(map[string]any)["timeout"] == nil, copied.Object["spec"])
 	})
+}
+
+// What belongs to others in an empty field of the copy stays, and is no drift: the copy is not written again, also after a restart.
+func TestCopies_OfOthers(t *testing.T) {
+	t.Parallel()
+	hub, a := copiesHub(t)
+	original := widget("tenant-a")
+	original.Object["spec"] = map[string]any{"size": int64(1), "extra": map[string]any{}}
+	hub.Create(original)
+	copied := widget("shop")
+	exists(a, copied)
+	patch(t, &a.Server, copied, `{"spec":{"extra":{"theirs":"1"}}}`)
+	for i, again := range []func(){func() {}, hub.Restart} {
+		again()
+		other := widget("tenant-a")
+		other.SetName(fmt.Sprint("other-", i))
+		hub.Create(other)
+		there := widget("shop")
+		there.SetName(other.GetName())
+		exists(a, there)
+		now := widget("shop")
+		exists(a, now)
+		if now.GetResourceVersion() != copied.GetResourceVersion() {
+			t.Errorf("time %d: the copy was written: %v", i, now.Object)
+		}
+	}
 }
 
 // observedGeneration of the original counts the generations of the original, and never falls; and a status that the hub refuses does

@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
-	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -46,8 +45,6 @@ type Actor struct {
 	done    chan struct{}                 // closed when the actor has ended
 	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
 	undone atomic.Pointer[Leftover]
-	// lists are the first lists of the last app that was Ready; nil before the first, and once a connection has sent them.
-	lists atomic.Pointer[prefetch.Lists]
 
 	// facts are those of the Cluster now.
 	facts Facts

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -40,7 +39,6 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	go e.Run(
 		func() {
 			wasReady = true
-			a.lists.Store(e.FirstLists())
 			a.do(func() {
 				a.learn(machine.AppReady{Epoch: number})
 				a.removal.Gate = nil
@@ -69,14 +67,10 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	declared := host.Declared(run, a.applied.Labels)
 	status := a.describe(now)
 	status.Epoch = number
-	var lists *prefetch.Lists
-	if !host.Middleware.Wraps(name, &a.applied) { // A middleware might change the requests.
-		lists = a.lists.Load()
-	}
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
 		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(),
-		Early: a.takeEarly(l), Lists: lists, Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
+		Early: a.takeEarly(l), Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
 		HubTransport: host.HubTransport(name), Modules: modules,
 		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),

@@ -64,8 +64,8 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	})
 }
 
-// earlyRequests are the requests for discovery documents, and for the first lists of the app, that a connection sends when it meets
-// its remote, for the next app on the connection.
+// earlyRequests are the requests for discovery documents that a connection sends when it meets its remote, for the next app on the
+// connection.
 type earlyRequests struct {
 	prepare func() *app.Early // returns nil if nothing may be requested early
 	current func() string     // returns the credential in use
@@ -87,12 +87,10 @@ func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 		Name: a.name, Endpoint: a.applied.Endpoint, Timeout: a.applied.WithDefaults().Client.Timeout, Base: transport,
 	}
 	e := &earlyRequests{prepare: func() *app.Early {
-		remote := known
 		if a.host.Middleware.Wraps(a.name, a.latest.Load()) {
 			return nil
 		}
-		remote.Lists = a.lists.Swap(nil) // Once: if the contact fails, they may be why, over a slow network.
-		return a.host.Apps.NewEarly(remote)
+		return a.host.Apps.NewEarly(known)
 	}}
 	if first := e.prepare(); first != nil {
 		documents := &earlyDocuments{first, a.wants.Credential}
@@ -112,9 +110,7 @@ func (e *earlyRequests) send(ctx context.Context) {
 			return
 		}
 		next = &earlyDocuments{documents, e.current()}
-		if before := e.latest.Swap(next); before != nil {
-			before.Drop()
-		}
+		e.latest.Store(next)
 	}
 	next.Request(ctx)
 }
@@ -125,11 +121,7 @@ func (e *earlyRequests) take(credential string) *app.Early {
 		return nil
 	}
 	found := e.latest.Swap(nil)
-	if found == nil {
-		return nil
-	}
-	if found.credential != credential {
-		found.Drop()
+	if found == nil || found.credential != credential {
 		return nil
 	}
 	return found.Early
@@ -139,7 +131,6 @@ func (e *earlyRequests) take(credential string) *app.Early {
 func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 	found := a.early[l].take(l.Credential())
 	if found != nil && a.host.Middleware.Wraps(a.name, &a.applied) { // It did not when the documents were requested.
-		found.Drop()
 		return nil
 	}
 	return found

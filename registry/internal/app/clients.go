@@ -44,7 +44,7 @@ func (e *Epoch) Values() Values { return e.values }
 func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
 	// With this configuration, also the hub's own code sends requests.
-	config := e.configFor(e.ctx, e.lists.Record(e.ahead.Use(e.options.Base)), limiter, e.judges.Remote)
+	config := e.configFor(e.ctx, e.options.Base, limiter, e.judges.Remote)
 	var err error
 	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
 		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: e.options.earlyDocuments(),
@@ -52,7 +52,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, e.ahead.DropBefore(e.options.Base), limiter, e.judges.Modules)
+	work := e.configFor(e.work, e.options.Base, limiter, e.judges.Modules)
 	inner, err := e.newManager(config, work)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -43,9 +42,6 @@ type Epoch struct {
 	steps       []CleanupStep
 
 	mapper  meta.RESTMapper
-	ahead   *prefetch.Ahead // from the turn of the start
-	sending sync.WaitGroup  // of lists ahead
-	lists   *prefetch.Lists // may outlast the Epoch
 	traffic *transport.Traffic
 	judges  Judges
 	values  Values
@@ -56,7 +52,7 @@ type Epoch struct {
 	refused    atomic.Pointer[refusal] // the last write that the gate has refused; nil for none
 }
 
-// Options describe an Epoch. All fields but Filters, Early and Lists are required.
+// Options describe an Epoch. All fields but Filters, Early and Unstreamed are required.
 type Options struct {
 	Name   state.ClusterName
 	Number int64
@@ -68,8 +64,6 @@ type Options struct {
 	LastReceived *atomic.Int64
 	// Early are discovery documents of the remote that were requested before; nil for none.
 	Early *Early
-	// Lists are the first lists of an app before, which this app may begin with, too; nil to send nothing ahead.
-	Lists *prefetch.Lists
 	// Unstreamed remembers what the API server cannot stream.
 	Unstreamed *Unstreamed
 	// Doubt is called when a request suggests that the remote cannot be reached.
@@ -109,7 +103,7 @@ type Judges struct {
 // New returns an Epoch that has not started.
 func New(host *Host, o Options) *Epoch {
 	e := &Epoch{
-		options: o, traffic: host.Metrics.Traffic(string(o.Name)), lists: prefetch.NewLists(o.Desired.Endpoint.Fingerprint()),
+		options: o, traffic: host.Metrics.Traffic(string(o.Name)),
 	}
 	e.parents = evidence.Judge{Scheme: host.Scheme, Homes: e.homes, Timeout: hubTimeout}
 	e.init(host, LifeOptions{
@@ -199,7 +193,6 @@ func (e *Epoch) start(ctx context.Context, r *record) error {
 	}
 	began := time.Now()
 	e.Log.Info("The app starts", "alone", alone)
-	defer e.beginAhead(e.ctx)()
 	end := e.Journal.begin(e.ctx, e.Name, alone, e.Log)
 	if alone {
 		// It starts alone until it has proven itself.
@@ -255,6 +248,5 @@ func (e *Epoch) cleanUp() {
 	}
 	e.building.wait(Never)
 	e.manager.wait(Never)
-	e.sending.Wait()
 	e.Collectors.end()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
-	"github.com/clusterfx/clusterfx/registry/internal/prefetch"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -38,8 +37,6 @@ type Host struct {
 	HubMapper meta.RESTMapper
 	// Mappings are the mappings of kinds that remotes share.
 	Mappings *restmapper.Mappings
-	// Ahead limits how many remotes have lists that were sent ahead.
-	Ahead prefetch.Pool
 	// Buffers are the buffers of the watches of remotes.
 	Buffers *transport.Buffers
 	// Registerer registers the collectors of modules.

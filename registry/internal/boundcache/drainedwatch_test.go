@@ -3,6 +3,7 @@
 package boundcache
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -196,5 +199,22 @@ func TestUnstreamed(t *testing.T) {
 	u.At("a", "v1.36.1").add("apps")
 	if u.At("b", "v1.36.1").has("apps") {
 		t.Error("another endpoint cannot stream either")
+	}
+}
+
+// An API server that does not know streamed lists (422) is listed, is not asked again, and does not count as blocked.
+func TestInformer_RefusesStreams(t *testing.T) {
+	t.Parallel()
+	s := newTestInformer(t, t.Context())
+	streams := true
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	if err := s.refused(t.Context(), invalid, metav1.ListOptions{SendInitialEvents: &streams}); !errors.Is(err, errNotStreamed) {
+		t.Errorf("got %v", err)
+	}
+	if since, why := blockedNow(s); !since.IsZero() {
+		t.Errorf("blocked: %q", why.text)
+	}
+	if err := s.mayStream(""); !errors.Is(err, errNotStreamed) {
+		t.Errorf("it is asked again: %v", err)
 	}
 }

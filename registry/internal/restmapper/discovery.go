@@ -30,9 +30,8 @@ import (
 
 // document is a discovery document of an API server, undecoded.
 type document struct {
-	body   []byte
-	legacy bool   // not aggregated: the server is older than Kubernetes 1.27
-	tag    string // the ETag that the server sent with the body
+	body []byte
+	tag  string // the ETag that the server sent with the body
 	// unchanged says that the server has not sent a body, because the document is the one whose ETag it was asked about.
 	unchanged bool
 }
@@ -55,8 +54,6 @@ func (d documents) key(known *mapping) documentsKey {
 	}
 	return key
 }
-
-func (d documents) legacy() bool { return d[0].legacy || d[1].legacy }
 
 func (d documents) unchanged() bool { return d[0].unchanged && d[1].unchanged }
 
@@ -103,8 +100,11 @@ func (d document) decode(into any) error {
 const (
 	maxDocument        = 16 << 20 // bytes of all documents together
 	maxDocumentObjects = 200_000
-	maxGroupVersions   = 2000 // of a server without aggregated discovery, each a request
 )
+
+var errNotAggregated = kubeconfig.NewNotHealthyError(
+	"the API server lists its resources group by group",
+	"The API server has no aggregated discovery, which Kubernetes has since version 1.30; upgrade it, or the proxy in front of it.")
 
 var errDocumentTooLarge = kubeconfig.NewNotHealthyError(
 	"the discovery documents of the API server are larger than the hub accepts",
@@ -218,15 +218,14 @@ func (s server) document(ctx context.Context, tag string, parts ...string) (docu
 	if transport.MediaType(response) != runtime.ContentTypeJSON {
 		return document{}, kubeconfig.ErrNotKubernetes
 	}
+	if !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io") {
+		return document{}, errNotAggregated
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, s.left.most()+1))
 	if err != nil {
 		return document{}, err
 	}
-	return document{
-		body:   body,
-		tag:    response.Header.Get("ETag"),
-		legacy: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
-	}, s.left.spend(body)
+	return document{body: body, tag: response.Header.Get("ETag")}, s.left.spend(body)
 }
 
 // groupResources combines groups and their resources for a mapping.

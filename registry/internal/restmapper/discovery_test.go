@@ -4,7 +4,6 @@ package restmapper
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -51,14 +49,6 @@ func (a *responses) discover(t *testing.T) (*mapping, error) {
 func TestDiscover_Refuses(t *testing.T) {
 	t.Parallel()
 	const none = `{"items":[]}`
-	legacyGroups := func(n int) string {
-		one := `{"name":"g%d.example.com","versions":[{"version":"v1"}]},`
-		var all strings.Builder
-		for i := range n {
-			fmt.Fprintf(&all, one, i)
-		}
-		return `{"groups":[` + all.String() + `{"name":"last"}]}`
-	}
 	for name, c := range map[string]struct {
 		mediaType, api, apis string
 		want                 error
@@ -66,11 +56,10 @@ func TestDiscover_Refuses(t *testing.T) {
 		"a page":                  {"text/html", none, none, kubeconfig.ErrNotKubernetes},
 		"no type":                 {" ", none, none, kubeconfig.ErrNotKubernetes},
 		"garbage":                 {aggregated, none, "]]", kubeconfig.ErrNotKubernetes},
-		"legacy garbage":          {runtime.ContentTypeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
+		"not aggregated":          {runtime.ContentTypeJSON, `{"versions":["v1"]}`, `{"groups":[]}`, errNotAggregated},
 		"too many bytes":          {aggregated, none, strings.Repeat(" ", maxDocument+1) + none, errDocumentTooLarge},
 		"too many bytes together": {aggregated, strings.Repeat(" ", maxDocument/2) + none, strings.Repeat(" ", maxDocument/2) + none, errDocumentTooLarge},
 		"too many objects":        {aggregated, none, `{"items":[{}` + strings.Repeat(",{}", maxDocumentObjects) + `]}`, errDocumentTooLarge},
-		"too many legacy groups":  {runtime.ContentTypeJSON, `{"versions":["v1"]}`, legacyGroups(maxGroupVersions), errDocumentTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,39 +71,5 @@ func TestDiscover_Refuses(t *testing.T) {
 				t.Errorf("got %d requests for groups, want 0", got)
 			}
 		})
-	}
-}
-
-// For a server without aggregated discovery, the mapping has the groups whose requests succeed, and no group name
-// changes the path of a request.
-func TestDiscover_Legacy(t *testing.T) {
-	t.Parallel()
-	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{
-		"/api": `{"versions":["v1"]}`,
-		"/apis": `{"groups":[{"name":"example.com","versions":[{"version":"v1"},{"version":"v2"}]},
-			{"name":"..","versions":[{"version":".."}]},{"name":"a/b","versions":[{"version":"v1"}]}]}`,
-		"/api/v1":              `{"resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["get"]}]}`,
-		"/apis/example.com/v1": `{"resources":[{"name":"things","kind":"Thing","verbs":["get"]}]}`,
-	}}
-	m, err := a.discover(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Thing"}} {
-		if _, err := m.RESTMapping(kind); err != nil {
-			t.Errorf("%s: got error %v", kind, err)
-		}
-	}
-	if got := a.others.Load(); got != 1 { // example.com/v2
-		t.Errorf("got %d requests for unknown paths, want 1", got)
-	}
-}
-
-func TestDiscover_LegacyWithoutAResponse(t *testing.T) {
-	t.Parallel()
-	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
-	var status *kubeconfig.StatusError
-	if _, err := a.discover(t); !errors.As(err, &status) || status.Code != http.StatusNotFound {
-		t.Errorf("got error %v, want status 404", err)
 	}
 }

@@ -60,7 +60,7 @@ func (e *Early) request(ctx context.Context, host string, client *http.Client) (
 		return errEarlyTooLarge
 	case err != nil:
 		return err
-	case !e.found.legacy() && !e.found.unchanged():
+	case !e.found.unchanged():
 		if shared := e.mappings.lookup(e.found.key(e.known)); shared != nil { // Then the bodies need not be kept.
 			e.known, e.found = shared, documents{{unchanged: true}, {unchanged: true}}
 		}

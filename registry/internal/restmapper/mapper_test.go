@@ -54,10 +54,7 @@ func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
 }
 
 // discoveryServer serves one kind. All servers claim the same ETag.
-type discoveryServer struct {
-	kind   string
-	legacy bool
-}
+type discoveryServer struct{ kind string }
 
 func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("If-None-Match") != "" {
@@ -67,11 +64,7 @@ func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", `"the same"`)
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	var document any = &apidiscovery.APIGroupDiscoveryList{}
-	switch {
-	case d.legacy:
-		w.Header().Set("Content-Type", "application/json")
-		document = d.legacyDocument(r.URL.Path)
-	case r.URL.Path == "/apis":
+	if r.URL.Path == "/apis" {
 		document = &apidiscovery.APIGroupDiscoveryList{Items: []apidiscovery.APIGroupDiscovery{{
 			ObjectMeta: metav1.ObjectMeta{Name: "example.com"},
 			Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
@@ -81,21 +74,6 @@ func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}}
 	}
 	_ = json.NewEncoder(w).Encode(document)
-}
-
-func (d *discoveryServer) legacyDocument(path string) any {
-	version := metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}
-	switch path {
-	case "/api":
-		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}}
-	case "/apis":
-		return &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
-			Name: "example.com", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
-		}}}
-	}
-	return &metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{
-		Name: "things", Kind: d.kind, Verbs: metav1.Verbs{"get"},
-	}}}
 }
 
 func serve(t *testing.T, d http.Handler) *rest.Config {
@@ -110,17 +88,14 @@ func knows(m meta.RESTMapper, kind string) bool {
 	return err == nil
 }
 
-// A server cannot give its mapping to another server, neither with the other server's ETag nor without aggregated
-// discovery.
+// A server cannot give its mapping to another server, with the other server's ETag.
 func TestMappings_OfServersThatDiffer(t *testing.T) {
 	t.Parallel()
-	for _, legacy := range []bool{false, true} {
-		var m Mappings
-		a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A", legacy: legacy}))
-		b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B", legacy: legacy}))
-		if !knows(a, "A") || knows(a, "B") || !knows(b, "B") || knows(b, "A") {
-			t.Errorf("legacy %t: mappings of different servers are mixed up", legacy)
-		}
+	var m Mappings
+	a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A"}))
+	b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B"}))
+	if !knows(a, "A") || knows(a, "B") || !knows(b, "B") || knows(b, "A") {
+		t.Error("mappings of different servers are mixed up")
 	}
 }
 

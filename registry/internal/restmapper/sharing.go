@@ -76,19 +76,14 @@ func (m *Mappings) discover(ctx context.Context, s server) (*mapping, error) {
 
 // mappingOf returns the mapping for documents of an API server. It requests what the documents do not contain.
 func (m *Mappings) mappingOf(ctx context.Context, s server, found documents) (*mapping, error) {
-	switch {
-	case found.unchanged():
+	if found.unchanged() {
 		return s.known, nil
-	case !found.legacy():
-		if shared := m.lookup(found.key(s.known)); shared != nil {
-			return shared, nil
-		}
+	}
+	if shared := m.lookup(found.key(s.known)); shared != nil {
+		return shared, nil
 	}
 	if err := s.complete(ctx, &found); err != nil {
 		return nil, err
-	}
-	if found.legacy() {
-		return s.mapLegacy(ctx, found) // the documents do not list resources, so there is no key to share a mapping by
 	}
 	parsed, err := found.parse()
 	if err != nil {

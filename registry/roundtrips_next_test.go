@@ -3,7 +3,6 @@
 package registry_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -40,10 +39,10 @@ func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMe
 	return r, meter, proxy
 }
 
-// The next app on a connection that works sends its lists beside the question which kinds the remote serves.
+// The next app on a connection that works asks which kinds the remote serves.
 func TestRegistry_RoundTripsOfTheNextApp(t *testing.T) {
 	t.Parallel()
-	expectTrips(t, 0, func() ([][]string, int) {
+	expectTrips(t, 1, func() ([][]string, int) {
 		works := &counter{}
 		r := newRegistry(t, func(o *registry.Options) {
 			o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
@@ -70,8 +69,7 @@ func TestRegistry_RoundTripsOfTheNextApp(t *testing.T) {
 	})
 }
 
-// Another endpoint of the remote does not get the lists that were sent to the first one: a server whose identity is not known would
-// see them.
+// Another endpoint of the remote is met like a new remote.
 func TestRegistry_RoundTripsOnAnotherEndpoint(t *testing.T) {
 	t.Parallel()
 	expectTrips(t, 1, func() ([][]string, int) {
@@ -83,49 +81,4 @@ func TestRegistry_RoundTripsOnAnotherEndpoint(t *testing.T) {
 		}
 		return untilReady(t, r, next)
 	})
-}
-
-// An address that leads to another cluster after an outage gets the lists, and no app sees what it responds.
-func TestRegistry_ListsOfAnotherCluster(t *testing.T) {
-	t.Parallel()
-	works := &counter{}
-	r, meter, proxy := startBehindProxy(t, works)
-	untilReady(t, r, meter)
-	if err := proxy.Set(network.Refuse()); err != nil {
-		t.Fatal(err)
-	}
-	expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
-	// The reconcilers of the app that is stopped finish what they have begun.
-	eventually(t, func() error {
-		if now, _ := r.Status("trips"); now.App.Reason != state.ReasonPending {
-			return &stateError{want: state.StateUnreachable, reason: "Unreachable, and no app", got: now}
-		}
-		return nil
-	})
-	before, lists := works.reconciles.Load(), make(chan string, 1000)
-	meter.set(func(*http.Request) bool { return true }, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/api/v1/namespaces/kube-system":
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"another"}}`))
-			return
-		case "/api/v1/configmaps":
-			lists <- r.Method + " " + r.URL.Path
-		}
-		meter.honest.ServeHTTP(w, r)
-	})
-	if err := proxy.Set(network.Pass()); err != nil {
-		t.Fatal(err)
-	}
-	expectState(t, r, "trips", state.StateFailed, state.ReasonIdentityChanged)
-	<-lists
-	if err := r.Stop(t.Context(), "trips"); err != nil {
-		t.Fatal(err)
-	}
-	if again := len(lists); again > 0 {
-		t.Errorf("the lists were sent %d times more, want them once", again)
-	}
-	if after := works.reconciles.Load(); after != before {
-		t.Errorf("a reconciler has seen %d objects of another cluster", after-before)
-	}
 }
