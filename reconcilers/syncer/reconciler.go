@@ -111,15 +111,11 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	case errors.As(err, &both):
 		up, failedUp := settle(result, both.up)
 		down, failedDown := settle(result, both.down)
-		switch { // One that waits does not wait for the backoff of the other.
-		case failedUp != nil && failedDown != nil:
+		if failedUp != nil && failedDown != nil {
 			return reconcile.Result{}, errors.Join(failedUp, failedDown)
-		case failedUp != nil:
-			return reconcile.Result{RequeueAfter: max(down.RequeueAfter, pauseBase)}, nil
-		case failedDown != nil:
-			return reconcile.Result{RequeueAfter: max(up.RequeueAfter, pauseBase)}, nil
 		}
-		return reconcile.Result{RequeueAfter: min(up.RequeueAfter, down.RequeueAfter)}, nil
+		// A direction that waits does not wait for the backoff of one that fails, whose RequeueAfter is 0.
+		return reconcile.Result{RequeueAfter: max(min(up.RequeueAfter, down.RequeueAfter), pauseBase)}, nil
 	case errors.As(err, &later):
 		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
 	case apierrors.IsConflict(err):

@@ -80,6 +80,7 @@ func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without
 		case <-silence.C:
 			select { // This process may have been slow.
 			case e, ok = <-from:
+				timely = !ok || e.Type == watch.Added || endsList(e)
 			default:
 				timely = false
 			}
