@@ -68,11 +68,10 @@ var fates = map[string][]string{
 		"gzip bomb", "endless list", "endless spaces", "endless garbage", "dripping list", "half a list", "half a protobuf",
 		"garbage in protobuf", "protobuf of a giant", "nested list", "list in yaml", "list as text", "list is a table",
 		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners", "containers in protobuf",
-		"watch never begins", "dripping watch",
 	},
 	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
 	ready: {
-		"stream without its end", "stream with plain bookmarks",
+		"stream without its end", "stream with plain bookmarks", "watch never begins", "dripping watch",
 		"html readyz", "goaway storm", "a hundred warnings", "endless readyz", "another uid each time", "list is null",
 		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
@@ -115,7 +114,7 @@ const (
 	noticed, noticedBusy = time.Second, 20 * time.Second
 	// maxRequests is the number of requests per second that a remote may get, which is the rate of its app, and maxBurst
 	// the number of requests in addition.
-	maxRequests, maxBurst = 60, 150
+	maxRequests, maxBurst = 510, 1100
 )
 
 // together is the number of remotes whose API servers lie at the same time.
