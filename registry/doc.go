@@ -36,8 +36,6 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/startqueue  the order of starts and of first contacts
 	internal/logsink     loggers that redact credentials, and that are quiet after the end of an app
 	internal/claims      which remote represents which cluster
-	internal/redact      the hub's own credential, replaced in texts
-	internal/preflight   the questions of a preflight and their results, as values
 	internal/panics      panics as errors
 	state                the desired state and the status of a remote
 	rbac                 the permissions that modules need, for the tools that grant them

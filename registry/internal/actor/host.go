@@ -14,10 +14,10 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -38,7 +38,7 @@ type Host struct {
 	LeaseGrace time.Duration
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
-	HubCredential *redact.Hub
+	HubCredential *logsink.HubCredential
 	// Hearts watches the goroutines of the Actors.
 	Hearts *liveness.Monitor
 	// Modules are the modules of the hub, Offered returns the values that hub parts share now.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -52,9 +52,9 @@ func (all Catalog) Configured(chosen []Choice) []Choice {
 
 // Facts are the facts about a remote and the hub from which the modules of the remote are selected.
 type Facts struct {
-	Version   string            // of Kubernetes, that the remote reports
-	Preflight *preflight.Result // nil before the first preflight
-	Offered   Offers            // by hub parts
+	Version   string                   // of Kubernetes, that the remote reports
+	Preflight *machine.PreflightResult // nil before the first preflight
+	Offered   Offers                   // by hub parts
 }
 
 // Wanted returns the names of the modules that the operator selects for a remote, in the order of the catalog. The
@@ -119,7 +119,7 @@ func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
 }
 
 // authorized returns the condition for whether the credentials have the permissions that the modules declare.
-func authorized(lacking []string, found *preflight.Result) state.Condition {
+func authorized(lacking []string, found *machine.PreflightResult) state.Condition {
 	switch {
 	case len(lacking) > 0:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack permissions: " + strings.Join(lacking, "; "))}
@@ -152,8 +152,8 @@ func (s Selection) Shape(c *state.Desired) string {
 }
 
 // Questions returns the questions to a remote whose results are needed to select its modules, or nil for none.
-func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
-	q := &preflight.Questions{Namespaces: c.Namespaces}
+func (all Catalog) Questions(c *state.Desired) *machine.Questions {
+	q := &machine.Questions{Namespaces: c.Namespaces}
 	for i := range all {
 		e := &all[i]
 		if !e.Wants(c) {
@@ -161,7 +161,7 @@ func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
 		}
 		q.Kinds = append(q.Kinds, e.Select.Requires...)
 		if rules := e.rulesFor(c.Labels); len(rules) > 0 {
-			q.Rules = append(q.Rules, preflight.ModuleRules{Module: e.Name, Rules: rules})
+			q.Rules = append(q.Rules, machine.ModuleRules{Module: e.Name, Rules: rules})
 		}
 	}
 	if len(q.Kinds) == 0 && len(q.Rules) == 0 {

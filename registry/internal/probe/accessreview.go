@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 // absentNamespace is a namespace that no cluster has. For this namespace an API server returns the rules that apply in
@@ -43,7 +43,7 @@ type Reviewer struct {
 //
 // With spec.namespaces, a permission on a cluster-scoped kind counts as granted if a RoleBinding grants it, although
 // such a grant has no effect: the rules do not show which kinds have a namespace.
-func (r Reviewer) Missing(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
+func (r Reviewer) Missing(ctx context.Context, q *machine.Questions) (map[string][]string, error) {
 	namespaces := q.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}

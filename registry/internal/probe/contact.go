@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 // Beside is what a Connection requests beside the health of the remote when it meets the remote, so that the responses arrive
 // together over a slow network. Its owner uses nothing of it unless the contact succeeds.
 type Beside struct {
 	// Questions are the questions of the first preflight; nil for none.
-	Questions *preflight.Questions
+	Questions *machine.Questions
 	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a goroutine of
 	// its own, at the first contact, and after a failure: when a request first leaves on a new TCP connection, and when the
 	// remote first reports its identity. ctx ends if the contact fails; it has ended before the call if the first contact fails
@@ -28,10 +28,10 @@ type Beside struct {
 
 // early is a preflight beside the first contact.
 type early struct {
-	questions  *preflight.Questions
+	questions  *machine.Questions
 	credential string
 	done       chan struct{}
-	found      *preflight.Result // read it after done
+	found      *machine.PreflightResult // read it after done
 }
 
 // contact requests the identity of the remote and, beside it, the version and what ask requests. It completes the outcome.
@@ -187,7 +187,7 @@ func (c *Connection) asking(b Beside) (ask func(), settle func(error)) {
 }
 
 // newEarly returns the preflight beside the first contact, or nil without questions.
-func (c *Connection) newEarly(q *preflight.Questions) *early {
+func (c *Connection) newEarly(q *machine.Questions) *early {
 	if q == nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (c *Connection) ask(ctx context.Context, other func(context.Context), e *ea
 
 // takeEarly returns the result of the preflight beside the first contact, once, or nil if there is none with these
 // questions and the credential in use.
-func (c *Connection) takeEarly(ctx context.Context, q *preflight.Questions) *preflight.Result {
+func (c *Connection) takeEarly(ctx context.Context, q *machine.Questions) *machine.PreflightResult {
 	e := c.early.Swap(nil)
 	if e == nil || e.questions != q || e.credential != c.Credential() {
 		return nil

@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // TrialOutcome is the outcome of a probe with another credential.
 type TrialOutcome struct {
 	Outcome
-	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string  // by module
+	Questions *machine.Questions  // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string // by module
 }
 
 // reviewer returns a Reviewer that queries the remote.
@@ -29,7 +29,7 @@ func (c *Connection) reviewer() Reviewer {
 }
 
 // Try probes the remote once, including its identity, and checks which permissions the credential has.
-func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
+func (c *Connection) Try(q *machine.Questions) TrialOutcome {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
 	if err != nil {

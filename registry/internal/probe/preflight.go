@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -48,21 +48,21 @@ func NewPauses() Pauses {
 // preflightLoop runs the preflights of one remote. It belongs to a Connection, and ends with the Connection.
 type preflightLoop struct {
 	connection *Connection
-	report     func(*preflight.Result)
+	report     func(*machine.PreflightResult)
 	kick       chan struct{} // triggers a preflight
 
 	mu        sync.Mutex // protects questions and cancel
-	questions *preflight.Questions
+	questions *machine.Questions
 	cancel    context.CancelFunc // of the current preflight
 
 	// The fields below belong to the goroutine of run.
-	last       *preflight.Result
+	last       *machine.PreflightResult
 	changes    int       // of the result, in a short time
 	lastChange time.Time // when the result last changed
 }
 
 // Preflight replaces the questions of the preflight; nil stops it. Only the actor that owns the Connection calls it.
-func (c *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
+func (c *Connection) Preflight(q *machine.Questions, report func(*machine.PreflightResult)) {
 	if c.loop == nil {
 		if q == nil {
 			return
@@ -82,7 +82,7 @@ func (c *Connection) PreflightNow() {
 }
 
 // setQuestions replaces the questions, and cancels a preflight with the questions before.
-func (p *preflightLoop) setQuestions(q *preflight.Questions) {
+func (p *preflightLoop) setQuestions(q *machine.Questions) {
 	p.mu.Lock()
 	same := p.questions == q
 	p.questions = q
@@ -104,7 +104,7 @@ func (p *preflightLoop) trigger() {
 }
 
 // begin returns the current questions, and a context that ends when the questions are replaced.
-func (p *preflightLoop) begin(ctx context.Context) (context.Context, *preflight.Questions) {
+func (p *preflightLoop) begin(ctx context.Context) (context.Context, *machine.Questions) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *preflightLoop) run(ctx context.Context) {
 }
 
 // record stores a result and reports it, if it differs from the last result.
-func (p *preflightLoop) record(found *preflight.Result) {
+func (p *preflightLoop) record(found *machine.PreflightResult) {
 	if time.Since(p.lastChange) > PreflightCalm {
 		p.changes = 0
 	}
@@ -180,7 +180,7 @@ func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
 }
 
 // confirm sends a preflight, and sends it again if a kind or a permission is no longer there.
-func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+func (p *preflightLoop) confirm(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
 	found := p.connection.sendPreflight(ctx, q, before)
 	if !found.LostSince(before) {
 		return found
@@ -199,8 +199,8 @@ func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, bef
 const maxGroupsAtOnce = 4
 
 // sendPreflight sends the requests of a preflight, each with the timeout of a probe.
-func (c *Connection) sendPreflight(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
-	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
+func (c *Connection) sendPreflight(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
+	found := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
 		mu       sync.Mutex // protects found.Served
 		requests errgroup.Group
