@@ -24,14 +24,12 @@ import (
 
 const (
 	// many is the number of remotes from which on the collector runs less often.
-	many = 10
-	// whileStarting is GOGC while many remotes start.
+	many          = 10
 	whileStarting = 400
-	// share is the part of the cgroup's limit that the heap and the stacks may take. The rest is for what Go does not count.
+	// share of the cgroup's limit is for heap and stacks, the rest for what Go does not count.
 	share = 0.9
 )
 
-// Pace is the pace of the collector. The zero Pace never changes it.
 type Pace struct {
 	mayChange bool
 
@@ -40,7 +38,7 @@ type Pace struct {
 	usual   int // GOGC before
 }
 
-// New sets the memory limit of the process unless it has one, and returns the Pace of its collector. A process has one Pace.
+// New sets the memory limit of the process unless it has one, and returns the Pace of its collector. A process has one.
 func New() *Pace {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		// An error means that there is no cgroup with a limit.
