@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// HubCredential is the credential of the hub in its own cluster. The credential of a Pod is rotated in a file, so the Redactor
-// reads it again while texts are redacted.
+// HubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file, so it is read again while
+// texts are redacted.
 type HubCredential struct {
 	config  *rest.Config
 	secrets *kubeconfig.Redactor
@@ -23,7 +23,6 @@ type HubCredential struct {
 	known atomic.Pointer[reading]
 }
 
-// reading is a credential, and when it was read.
 type reading struct {
 	credential kubeconfig.Credential
 	at         time.Time
@@ -34,8 +33,8 @@ func NewHubCredential(config *rest.Config, secrets *kubeconfig.Redactor) *HubCre
 	return &HubCredential{config: config, secrets: secrets}
 }
 
-// A credential that is older than maxAge is read again. client-go sends a new token up to a minute after the file has it. While
-// one goroutine reads it, the others use the known one, unless that is older than longAge.
+// A credential older than maxAge is read again: client-go sends a new token up to a minute after the file has it.
+// Meanwhile other goroutines use the known one, unless that is older than longAge.
 const (
 	maxAge  = 5 * time.Second
 	longAge = 30 * time.Second
@@ -52,8 +51,8 @@ func (h *HubCredential) Redact(text string, more ...kubeconfig.Credential) strin
 	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-// Credential returns the credential, which is read again while it is in use. The goroutines of all remotes call it, so it waits for
-// another reader only if the known credential is older than longAge.
+// Credential returns the credential, read again while it is in use. It waits for another reader only if the known one
+// is older than longAge, since the goroutines of all remotes call it.
 func (h *HubCredential) Credential() kubeconfig.Credential {
 	known := h.known.Load()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Fact is one thing that the registry has learned about a remote: Probed, Tried or a type of this file. Facts are
-// values, so that a history of facts can be logged and replayed.
+// Fact is what the registry has learned about a remote: Probed, Tried or a type of this file. Facts are values, so that
+// histories can be replayed.
 type Fact interface {
 	applyTo(m *Machine, now time.Time)
 }
@@ -20,7 +20,7 @@ type PreflightDone struct {
 	Result   *PreflightResult
 }
 
-// SwapFailed means that a connection could not use a new credential and uses the one before.
+// SwapFailed means that a connection uses the old credential, since it could not use the new one.
 type SwapFailed struct {
 	Endpoint string
 	Before   string // the credential in use
@@ -42,7 +42,7 @@ type AppWaiting struct {
 	Waiting state.Condition
 }
 
-// AppEnded means that an app ended by itself. Refused says that the reason may be a write that the gate has refused.
+// AppEnded means that an app ended by itself. Refused: perhaps because the gate refused a write.
 type AppEnded struct {
 	Epoch   int64
 	Why     Failure

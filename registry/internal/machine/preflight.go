@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Questions are the kinds and permissions that the modules of a remote need, and where they need the permissions. Without
-// namespaces they need them in all namespaces.
+// Questions are the kinds and permissions that the modules need, in some namespaces, or in all without any.
 type Questions struct {
 	Kinds      []schema.GroupVersionKind
 	Rules      []ModuleRules
@@ -24,8 +23,8 @@ type ModuleRules struct {
 	Rules  []rbacv1.PolicyRule
 }
 
-// PreflightResult is the result of a preflight of a remote. It is replaced and never changed. It leaves out the questions whose
-// requests failed, so that a failed request stops no module.
+// PreflightResult is the result of a preflight, replaced and never changed. It leaves out questions whose requests failed, so
+// that these stop no module.
 type PreflightResult struct {
 	Questions *Questions
 	Served    map[schema.GroupVersionKind]bool
@@ -56,7 +55,7 @@ func (f *PreflightResult) Complete() bool {
 	return len(f.Missing) == 0 && f.Unknown == ""
 }
 
-// LostSince reports whether a kind or a permission is missing that was there before.
+// LostSince reports whether something is missing that was there before.
 func (f *PreflightResult) LostSince(before *PreflightResult) bool {
 	if before == nil {
 		return false
@@ -74,7 +73,7 @@ func (f *PreflightResult) LostSince(before *PreflightResult) bool {
 	return false
 }
 
-// Keep adds the results of an earlier preflight for the questions that this preflight could not answer.
+// Keep adds earlier results for questions that this preflight could not answer.
 func (f *PreflightResult) Keep(before *PreflightResult) {
 	if before == nil {
 		return

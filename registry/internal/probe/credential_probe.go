@@ -23,12 +23,11 @@ type TrialOutcome struct {
 	Missing   map[string][]string // by module
 }
 
-// reviewer returns a Reviewer that queries the remote.
 func (c *Connection) reviewer() Reviewer {
 	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
 }
 
-// Try probes the remote once, including its identity, and checks which permissions the credential has.
+// Try probes once, with the identity, and checks the permissions of the credential.
 func (c *Connection) Try(q *machine.Questions) TrialOutcome {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
@@ -54,12 +53,12 @@ func (c *Connection) Try(q *machine.Questions) TrialOutcome {
 	return tried
 }
 
-// anonymous is the user name that an API server gives to a client without a credential.
+// anonymous is the user of a client without a credential.
 const anonymous = "system:anonymous"
 
-// authenticated returns an error if the API server treats the client as anonymous, as it does with a client certificate
-// of an authority that the API server does not name: TLS does not send such a certificate. Every authenticated user may
-// create a SelfSubjectReview. API servers before 1.28 do not serve that kind; authenticated returns nil for them.
+// authenticated fails if the API server takes the client for anonymous, as with a client certificate of an authority
+// that it does not name: TLS does not send that. Every authenticated user may create a SelfSubjectReview. Servers
+// before 1.28 lack it; then it returns nil.
 func (c *Connection) authenticated(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
