@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -39,7 +40,7 @@ func fatal(t *testing.T, err error) {
 	}
 }
 
-// A report changes no more than what the hub is responsible for: the inventory and a condition of another writer that were written after
+// Of two hubs that report a Cluster one does. A report changes no more than what the hub is responsible for: the inventory and a condition of another writer that were written after
 // the Cluster was read survive, since the report conflicts, and a field that becomes empty vanishes.
 func TestReport(t *testing.T) {
 	t.Parallel()
@@ -48,8 +49,12 @@ func TestReport(t *testing.T) {
 	one.Spec.KubeconfigSecretRef.Name = "a"
 	fatal(t, direct.Create(t.Context(), one))
 	r := &reconciler{Client: direct, events: recorderFor(direct)}
-	fatal(t, r.report(t.Context(), one, whole()))
-	stale := r.memory.of(one.Name).latest(one)
+	second := &reconciler{Client: direct, events: recorderFor(direct)}
+	fatal(t, second.report(t.Context(), one.DeepCopy(), whole()))
+	if err := r.report(t.Context(), one, whole()); !apierrors.IsConflict(err) {
+		t.Errorf("the report of a second hub ends with %v, want a conflict", err)
+	}
+	stale := second.memory.of(one.Name).latest(one)
 	others := stale.DeepCopy()
 	others.Status.Inventory = fullStatus().Inventory
 	others.Status.Conditions = slices.Insert(others.Status.Conditions, 0, but(whole().Conditions[0], func(c *metav1.Condition) { c.Type = "Other" }))
