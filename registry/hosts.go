@@ -20,11 +20,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -72,7 +72,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	apps, end := newAppHost(o)
 	r.end = end
 	declared := func(module string) (permissions.Declaration, bool) { return declared(modules, module) }
-	hub := redact.NewHub(o.Hub, o.Secrets)
+	hub := logsink.NewHubCredential(o.Hub, o.Secrets)
 	epochs := o.Epochs
 	if epochs == nil {
 		epochs = &atomic.Int64{}

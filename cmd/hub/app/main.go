@@ -9,8 +9,8 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/collector"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -30,7 +30,7 @@ func Main(modules ...registry.Module) int {
 	defer stop()
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
-		Signals: signals, Collector: func() func(int) { return collector.New().Starting },
+		Signals: signals, Collector: func() func(int) { return process.NewPace().Starting },
 		Stock: command.IsStock(debug.ReadBuildInfo()),
 	})
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -35,7 +35,7 @@ type Host struct {
 	LeaseGrace time.Duration
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
-	HubCredential *redact.Hub
+	HubCredential *logsink.HubCredential
 	Hearts        *liveness.Monitor
 	Modules       catalog.Catalog
 	Offered       func() catalog.Offers

@@ -14,13 +14,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 type choosing struct {
-	questions *preflight.Questions // whose results are needed to choose; nil for none
+	questions *machine.Questions // whose results are needed to choose; nil for none
 	selection catalog.Selection
 	chosen    bool // selection is set, though perhaps outdated
 
@@ -112,7 +111,7 @@ func (a *Actor) inquire() {
 			continue
 		}
 		if known := a.machine.ConnectionTo(l.Endpoint()); known != nil && known.Contact == machine.ContactOK {
-			l.Preflight(a.questions, func(f *preflight.Result) {
+			l.Preflight(a.questions, func(f *machine.PreflightResult) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
 						a.learn(machine.PreflightDone{Endpoint: l.Endpoint(), Result: f})

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -51,9 +51,9 @@ func (all Catalog) Configured(chosen []Choice) []Choice {
 }
 
 type Facts struct {
-	Version   string            // of Kubernetes, that the remote reports
-	Preflight *preflight.Result // nil before the first preflight
-	Offered   Offers            // by hub parts
+	Version   string                   // of Kubernetes, that the remote reports
+	Preflight *machine.PreflightResult // nil before the first preflight
+	Offered   Offers                   // by hub parts
 }
 
 // Wanted returns the modules that the operator selects, in the order of the catalog. The remote decides which of them
@@ -116,7 +116,7 @@ func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
 	return known.Offered.obstacle(e.depends)
 }
 
-func authorized(lacking []string, found *preflight.Result) state.Condition {
+func authorized(lacking []string, found *machine.PreflightResult) state.Condition {
 	switch {
 	case len(lacking) > 0:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack permissions: " + strings.Join(lacking, "; "))}
@@ -148,8 +148,8 @@ func (s Selection) Shape(c *state.Desired) string {
 }
 
 // Questions returns what a preflight asks to select the modules of a remote, or nil.
-func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
-	q := &preflight.Questions{Namespaces: c.Namespaces}
+func (all Catalog) Questions(c *state.Desired) *machine.Questions {
+	q := &machine.Questions{Namespaces: c.Namespaces}
 	for i := range all {
 		e := &all[i]
 		if !e.Wants(c) {
@@ -157,7 +157,7 @@ func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
 		}
 		q.Kinds = append(q.Kinds, e.Select.Requires...)
 		if rules := e.rulesFor(c.Labels); len(rules) > 0 {
-			q.Rules = append(q.Rules, preflight.ModuleRules{Module: e.Name, Rules: rules})
+			q.Rules = append(q.Rules, machine.ModuleRules{Module: e.Name, Rules: rules})
 		}
 	}
 	if len(q.Kinds) == 0 && len(q.Rules) == 0 {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -45,7 +45,7 @@ func (l *Life) lacks() ([]string, error) {
 	name := l.part.module.Name
 	var lacking []string
 	for _, declared := range l.part.module.Rules {
-		q := &preflight.Questions{Rules: []preflight.ModuleRules{{Module: name, Rules: declared.Rules}}}
+		q := &machine.Questions{Rules: []machine.ModuleRules{{Module: name, Rules: declared.Rules}}}
 		if declared.Namespace != "" {
 			q.Namespaces = []string{declared.Namespace}
 		}

@@ -5,7 +5,6 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -26,11 +25,11 @@ type Connection struct {
 	holder  state.ClusterName // the other remote with this id, or ""
 	isHub   bool
 	Version string
-	Found   *preflight.Result // of the last preflight, or nil
+	Found   *PreflightResult // of the last preflight, or nil
 }
 
 // Preflighted reports whether a preflight with these questions has finished, with any result.
-func (c *Connection) Preflighted(q *preflight.Questions) bool {
+func (c *Connection) Preflighted(q *Questions) bool {
 	return q == nil || c.Found != nil && c.Found.Questions == q
 }
 

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -25,9 +24,9 @@ type trial struct {
 	retryAt  time.Time
 
 	Accepted bool
-	id       string            // of the remote that accepted the credential
-	Found    *preflight.Result // with the permissions of the credential; nil if they are unknown
-	Chosen   bool              // the modules were selected for these permissions
+	id       string           // of the remote that accepted the credential
+	Found    *PreflightResult // with the permissions of the credential; nil if they are unknown
+	Chosen   bool             // the modules were selected for these permissions
 
 	refusals int             // consecutive
 	Why      state.Condition // why the last attempt failed
@@ -36,8 +35,8 @@ type trial struct {
 // Tried is the outcome of one attempt.
 type Tried struct {
 	Probed
-	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string  // by module
+	Questions *Questions          // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string // by module
 }
 
 // undecidedFor is how long a refused credential stays in use during the first trial of its successor.
@@ -62,7 +61,7 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 		if blocked == nil {
 			t.Accepted, t.id = true, f.ID
 			if f.Questions != nil && c.Found != nil && c.Found.Questions == f.Questions {
-				t.Found = &preflight.Result{Questions: f.Questions, Served: c.Found.Served, Missing: f.Missing}
+				t.Found = &PreflightResult{Questions: f.Questions, Served: c.Found.Served, Missing: f.Missing}
 			}
 			return
 		}

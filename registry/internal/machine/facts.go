@@ -5,7 +5,6 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -18,7 +17,7 @@ type Fact interface {
 // PreflightDone is the result of a preflight on the connection to an endpoint.
 type PreflightDone struct {
 	Endpoint string
-	Result   *preflight.Result
+	Result   *PreflightResult
 }
 
 // SwapFailed means that a connection uses the old credential, since it could not use the new one.

@@ -5,7 +5,6 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -48,7 +47,7 @@ type Want struct {
 	Endpoint, Credential string
 	AcceptCredential     bool // use the credential although the remote refuses it
 	Shape                string
-	Questions            *preflight.Questions // of the preflight that must finish before an app starts
+	Questions            *Questions // of the preflight that must finish before an app starts
 	Identity             state.Identity
 	FailureThreshold     int
 	SuccessThreshold     int
@@ -191,7 +190,7 @@ func (m *Machine) applyProbe(p Probed, now time.Time) {
 	}
 }
 
-func (m *Machine) applyPreflight(endpoint string, f *preflight.Result) {
+func (m *Machine) applyPreflight(endpoint string, f *PreflightResult) {
 	if c := m.ConnectionTo(endpoint); c != nil {
 		c.Found = f
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 // absentNamespace exists nowhere: for it, an API server returns the rules that apply in all namespaces.
@@ -39,7 +39,7 @@ type Reviewer struct {
 //
 // With spec.namespaces, a cluster-scoped kind counts as granted by a RoleBinding, although that has no effect: the
 // rules do not show which kinds have a namespace.
-func (r Reviewer) Missing(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
+func (r Reviewer) Missing(ctx context.Context, q *machine.Questions) (map[string][]string, error) {
 	namespaces := q.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}

@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 // Beside is requested beside the health when the Connection meets the remote, so that the responses arrive together
 // over a slow network. Its owner must use nothing of it unless the contact succeeds.
 type Beside struct {
 	// Questions may be nil.
-	Questions *preflight.Questions
+	Questions *machine.Questions
 	// Ask sends other requests, and returns when they have responses or ctx has ended; it may be nil. It is called in
 	// its own goroutine at the first contact, and after a failure when a request first leaves on a new TCP connection,
 	// and when the remote first reports its identity. ctx ends if the contact fails, which may be before the call.
@@ -26,10 +26,10 @@ type Beside struct {
 }
 
 type early struct {
-	questions  *preflight.Questions
+	questions  *machine.Questions
 	credential string
 	done       chan struct{}
-	found      *preflight.Result // read it after done
+	found      *machine.PreflightResult // read it after done
 }
 
 // contact requests the identity, and what is beside it once that request has left the hub. So all use one TCP
@@ -183,7 +183,7 @@ func (c *Connection) asking(b Beside) (ask func(), settle func(error)) {
 }
 
 // newEarly returns nil without questions.
-func (c *Connection) newEarly(q *preflight.Questions) *early {
+func (c *Connection) newEarly(q *machine.Questions) *early {
 	if q == nil {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (c *Connection) ask(ctx context.Context, other func(context.Context), e *ea
 }
 
 // takeEarly returns the early preflight once, or nil without one for these questions and this credential.
-func (c *Connection) takeEarly(ctx context.Context, q *preflight.Questions) *preflight.Result {
+func (c *Connection) takeEarly(ctx context.Context, q *machine.Questions) *machine.PreflightResult {
 	e := c.early.Swap(nil)
 	if e == nil || e.questions != q || e.credential != c.Credential() {
 		return nil

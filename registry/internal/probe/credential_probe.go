@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // TrialOutcome is the outcome of a probe with another credential.
 type TrialOutcome struct {
 	Outcome
-	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string  // by module
+	Questions *machine.Questions  // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string // by module
 }
 
 func (c *Connection) reviewer() Reviewer {
@@ -28,7 +28,7 @@ func (c *Connection) reviewer() Reviewer {
 }
 
 // Try probes once, with the identity, and checks the permissions of the credential.
-func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
+func (c *Connection) Try(q *machine.Questions) TrialOutcome {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -47,21 +47,21 @@ func NewPauses() Pauses {
 // preflightLoop ends with its Connection.
 type preflightLoop struct {
 	connection *Connection
-	report     func(*preflight.Result)
+	report     func(*machine.PreflightResult)
 	kick       chan struct{} // triggers a preflight
 
 	mu        sync.Mutex // protects questions and cancel
-	questions *preflight.Questions
+	questions *machine.Questions
 	cancel    context.CancelFunc // of the current preflight
 
 	// The fields below belong to the goroutine of run.
-	last       *preflight.Result
+	last       *machine.PreflightResult
 	changes    int       // of the result, in a short time
 	lastChange time.Time // when the result last changed
 }
 
 // Preflight replaces the questions; nil stops it. Only the Connection's actor calls it.
-func (c *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
+func (c *Connection) Preflight(q *machine.Questions, report func(*machine.PreflightResult)) {
 	if c.loop == nil {
 		if q == nil {
 			return
@@ -81,7 +81,7 @@ func (c *Connection) PreflightNow() {
 }
 
 // setQuestions cancels a preflight with other questions.
-func (p *preflightLoop) setQuestions(q *preflight.Questions) {
+func (p *preflightLoop) setQuestions(q *machine.Questions) {
 	p.mu.Lock()
 	same := p.questions == q
 	p.questions = q
@@ -102,7 +102,7 @@ func (p *preflightLoop) trigger() {
 }
 
 // begin's context ends when the questions are replaced.
-func (p *preflightLoop) begin(ctx context.Context) (context.Context, *preflight.Questions) {
+func (p *preflightLoop) begin(ctx context.Context) (context.Context, *machine.Questions) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *preflightLoop) run(ctx context.Context) {
 	}
 }
 
-func (p *preflightLoop) record(found *preflight.Result) {
+func (p *preflightLoop) record(found *machine.PreflightResult) {
 	if time.Since(p.lastChange) > PreflightCalm {
 		p.changes = 0
 	}
@@ -175,7 +175,7 @@ func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
 }
 
 // confirm repeats the preflight if something is no longer there.
-func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+func (p *preflightLoop) confirm(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
 	found := p.connection.sendPreflight(ctx, q, before)
 	if !found.LostSince(before) {
 		return found
@@ -193,8 +193,8 @@ func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, bef
 // maxGroupsAtOnce requests for groups.
 const maxGroupsAtOnce = 4
 
-func (c *Connection) sendPreflight(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
-	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
+func (c *Connection) sendPreflight(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
+	found := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
 		mu       sync.Mutex // protects found.Served
 		requests errgroup.Group

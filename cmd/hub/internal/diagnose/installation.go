@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -78,7 +79,8 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 	case err == nil && state.Fresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
 	case err == nil:
-		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program", strings.Join(state.Served, ", "))
+		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program%s",
+			strings.Join(state.Served, ", "), i.missing(ctx))
 	case apierrors.IsNotFound(err):
 		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
 		return false
@@ -86,6 +88,15 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 		r.warn(checkCRD, "", "the schema of Clusters is unknown: %v", err)
 	}
 	return true
+}
+
+// missing names the fields that the hub's cluster drops from a status; it is empty if there are none, or if that cannot be asked.
+func (i Installation) missing(ctx context.Context) string {
+	fields, err := cluster.MissingFields(ctx, i.Hub)
+	if err != nil || len(fields) == 0 {
+		return ""
+	}
+	return ", so that a hub of this version works, but cannot report " + strings.Join(fields, ", ")
 }
 
 func (i Installation) namespace(ctx context.Context, r *Report) {
