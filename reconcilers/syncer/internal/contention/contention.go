@@ -12,32 +12,30 @@ import (
 
 // The defaults of Options.
 const (
-	// Flips is more than a person or a rollout flips a field in a minute, and few enough that a fight costs little before it
-	// is found.
+	// Flips is more than a person or a rollout flips a field in a minute, and few enough that a fight costs little.
 	Flips = 5
-	// Window is longer than the usual period of a controller that repairs drift, so that a slow fight is found too.
+	// Window is longer than the usual period of a controller that repairs drift.
 	Window = time.Minute
-	// FirstPause limits a new fight to one write per second.
+	// FirstPause: a new fight has one write per second.
 	FirstPause = time.Second
-	// LongestPause limits a long fight to one write per minute, and is the longest time until the field is written after the
-	// other client has given way.
+	// LongestPause: a long fight has one write per minute, which also bounds the wait after the other has given way.
 	LongestPause = time.Minute
-	// Keys is more than the number of objects that fight at a time. A key takes about 300 bytes, and 4 KiB if all its fields flip.
+	// Keys exceeds the objects that fight at a time. A key takes about 300 bytes, 4 KiB if all its fields flip.
 	Keys = 10_000
 )
 
-// maxFields is the number of fields of an object with counts of their own.
+// maxFields bounds the fields with counts of their own.
 const maxFields = 16
 
-// Options are the limits of a Detector. Zero fields have their defaults.
+// Options are limits. Zero fields have their defaults.
 type Options struct {
-	// Flips is the number of flips of a field within Window that are no fight.
+	// Flips of a field within Window are no fight.
 	Flips int
-	// Window is the time in which flips count, and without flips the time until a fight has ended.
+	// Window also is the time without flips that ends a fight.
 	Window time.Duration
-	// LongestPause is the longest pause, at least FirstPause.
+	// LongestPause is at least FirstPause.
 	LongestPause time.Duration
-	// Keys is the number of objects that a Detector remembers.
+	// Keys is how many objects a Detector remembers.
 	Keys int
 }
 
@@ -46,7 +44,7 @@ type Detector[K comparable] struct {
 	options Options
 	seed    maphash.Seed
 
-	mu     sync.Mutex // protects all and recent
+	mu     sync.Mutex
 	all    map[K]*list.Element
 	recent *list.List // of *record[K], the most recent first
 }
@@ -112,7 +110,7 @@ func (r *record[K]) flip(field uint64, now time.Time, o Options) bool {
 	return len(times) >= o.Flips
 }
 
-// expire drops the fields without flips in the window.
+// expire drops fields without flips in the window.
 func (r *record[K]) expire(now time.Time, window time.Duration) {
 	for field, times := range r.flips {
 		if now.Sub(times[len(times)-1]) >= window {
@@ -121,7 +119,7 @@ func (r *record[K]) expire(now time.Time, window time.Duration) {
 	}
 }
 
-// of returns the record of a key, and makes it the most recent. Beyond the bound it drops the least recent record.
+// of makes the record the most recent. Beyond the bound it drops the least recent.
 func (d *Detector[K]) of(key K) *record[K] {
 	if element, ok := d.all[key]; ok {
 		d.recent.MoveToFront(element)
@@ -150,7 +148,7 @@ func (d *Detector[K]) Forget(key K) {
 	}
 }
 
-// Len returns the number of objects that the Detector remembers.
+// Len returns how many objects the Detector remembers.
 func (d *Detector[K]) Len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
