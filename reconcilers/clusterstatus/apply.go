@@ -10,8 +10,7 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// ApplyConfiguration returns a status in the form of server-side apply: fields that are not set are absent, so that
-// the API server removes their previous values.
+// ApplyConfiguration leaves out fields that are not set, so that the API server removes them.
 func ApplyConfiguration(status hubv1.ClusterStatus) *hubac.ClusterStatusApplyConfiguration {
 	a := hubac.ClusterStatus().WithObservedGeneration(status.ObservedGeneration)
 	for _, c := range status.Conditions {

@@ -13,15 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Placeholders for a name that the path of a request does not have.
+// Placeholders for a name that is not in the path.
 const (
 	namesGenerated = "* (generated name)"
 	namesAll       = "* (a collection)"
 	namesUnknown   = "* (name not known)"
 )
 
-// named returns the target of a request with the name to show. The name of an object that is created is in the object.
-// The request's body stays unread.
+// named adds the name of a created object, which is in its body. The body stays unread.
 func (t target) named(r *http.Request) target {
 	if t.Name != "" {
 		return t

@@ -8,14 +8,12 @@ import (
 	"strings"
 )
 
-// refusal matches the message with which an API server reports that a CRD lacks a field:
-// .status.modules[name="dns"].controllers. Elements of lists are named by their keys, which may be any text.
 var refusal = regexp.MustCompile(`((?:\.[A-Za-z0-9_-]+|\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\])+): field not declared in schema`)
 
-// element matches the part of a path that selects an element of a list.
+// element matches what selects an element of a list.
 var element = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
 
-// refused returns the paths of the fields that an API server does not know, sorted: .status.modules.controllers.
+// refused returns the unknown fields, sorted: .status.modules.controllers.
 func refused(err error) []string {
 	if err == nil {
 		return nil
@@ -28,7 +26,7 @@ func refused(err error) []string {
 	return slices.Compact(paths)
 }
 
-// without removes a field from an object, and from all elements of the lists on the way to it.
+// without also reaches into all elements of lists on the way.
 func without(object any, path []string) {
 	switch one := object.(type) {
 	case []any:

@@ -15,19 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remember is the time for which a refused field is left out. After it the Writer tries the field again.
+// remember is how long a refused field is left out before another try.
 const remember = 10 * time.Minute
 
-// Writer applies the status of objects of one kind, and may be used by several goroutines. The zero value assumes that
-// the CRD has all fields of this version.
+// Writer applies the status of one kind, from any goroutine. The zero value assumes a CRD with all fields.
 type Writer struct {
 	mu     sync.Mutex // protects the fields
-	lacks  []string   // paths of fields, sorted
+	lacks  []string   // sorted paths
 	forget time.Time
 }
 
-// Apply applies the status with server-side apply. If the CRD lacks fields of the status, Apply writes the remaining
-// fields and returns the paths of the fields that it has found to be missing.
+// Apply uses server-side apply. Without the fields that the CRD lacks it tries again, and returns their paths if they
+// are new.
 func (w *Writer) Apply(
 	ctx context.Context, to client.SubResourceWriter, desired runtime.ApplyConfiguration, o ...client.SubResourceApplyOption,
 ) (dropped []string, err error) {
@@ -47,8 +46,7 @@ func (w *Writer) Apply(
 	}
 }
 
-// Known returns the status without the fields that the CRD is known to lack. The status is a struct; the object holds it
-// in the field status.
+// Known returns the status, a struct, without the fields that the CRD is known to lack.
 func Known[T any](w *Writer, status T) (T, error) {
 	lacks := w.known(time.Now())
 	if len(lacks) == 0 {
@@ -66,7 +64,7 @@ func Known[T any](w *Writer, status T) (T, error) {
 	return left, nil
 }
 
-// known returns the paths of the fields that the CRD is known to lack.
+// known returns the missing fields.
 func (w *Writer) known(now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +74,6 @@ func (w *Writer) known(now time.Time) []string {
 	return slices.Clone(w.lacks)
 }
 
-// note records that the CRD lacks fields.
 func (w *Writer) note(paths []string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +83,7 @@ func (w *Writer) note(paths []string, now time.Time) {
 	w.lacks = slices.Compact(slices.Sorted(slices.Values(append(w.lacks, paths...))))
 }
 
-// pruned returns desired without the fields that the CRD lacks.
+// pruned returns desired without the missing fields.
 func pruned(desired runtime.ApplyConfiguration, lacks []string) (runtime.ApplyConfiguration, error) {
 	if len(lacks) == 0 {
 		return desired, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// listContains compares lists; see the package documentation.
+// listContains: see the package documentation.
 func listContains(actual, desired []any) *difference {
 	if isKeyed(desired) {
 		return keyedContains(actual, desired)
@@ -23,7 +23,7 @@ func listContains(actual, desired []any) *difference {
 		if _, isMap := want.(map[string]any); isMap {
 			return &difference{kind: inList, index: i, next: d}
 		}
-		return end() // A list of scalars is one field.
+		return end()
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func setContains(actual, desired any) *difference {
 	return nil
 }
 
-// keyedContains looks for each desired element behind the one before.
+// keyedContains looks behind the previous match.
 func keyedContains(actual, desired []any) *difference {
 	rest := actual
 	for i, want := range desired {
@@ -60,8 +60,7 @@ func keyedContains(actual, desired []any) *difference {
 	return nil
 }
 
-// counterpart returns the actual element with the key of a desired element, or the element of the same index if none has the
-// key.
+// counterpart has the key of want, or else its index.
 func counterpart(actual []any, want any, i int) any {
 	key := keyOf(want)
 	for _, is := range actual {
@@ -80,13 +79,13 @@ func isKeyed(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(one any) bool { return keyOf(one) == (elementKey{}) })
 }
 
-// elementKey is the key of an element of a list, or the zero value if the element has none.
+// elementKey is zero for an element without a key.
 type elementKey struct {
 	field, value string
 	number       int64
 }
 
-// keyOf returns the key of an element. Lists of type map in the API of Kubernetes have these keys.
+// keyOf has the keys of lists of type map in Kubernetes' API.
 func keyOf(element any) elementKey {
 	fields, ok := element.(map[string]any)
 	if !ok {

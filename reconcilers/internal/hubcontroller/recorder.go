@@ -15,7 +15,7 @@ import (
 // Event is an event about a part of an object.
 type Event struct {
 	Type, Reason string
-	Part         string // of the object that the event is about; empty for the whole object
+	Part         string // empty for the whole object
 	Note         string
 }
 
