@@ -18,7 +18,6 @@ type inventory struct {
 	cpu, memory       resource.Quantity
 }
 
-// count returns the sum of the Nodes.
 func count(nodes []corev1.Node) inventory {
 	var sum inventory
 	for i := range nodes {
@@ -27,7 +26,6 @@ func count(nodes []corev1.Node) inventory {
 	return sum
 }
 
-// of returns the inventory of one Node.
 func of(node *corev1.Node) inventory {
 	one := inventory{
 		nodes:  1,
@@ -54,7 +52,6 @@ func (i inventory) equals(other inventory) bool {
 		i.cpu.Cmp(other.cpu) == 0 && i.memory.Cmp(other.memory) == 0
 }
 
-// isReported reports whether a status has the same counts.
 func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	reported := status.Allocatable
 	if status.Nodes == nil || status.ReadyNodes == nil || reported.CPU == nil || reported.Memory == nil {
@@ -66,7 +63,6 @@ func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	})
 }
 
-// applied returns the inventory as an apply configuration.
 func (i inventory) applied() *hubac.InventoryStatusApplyConfiguration {
 	return hubac.InventoryStatus().
 		WithNodes(i.nodes).
@@ -74,7 +70,7 @@ func (i inventory) applied() *hubac.InventoryStatusApplyConfiguration {
 		WithAllocatable(hubac.AllocatableStatus().WithCPU(i.cpu).WithMemory(i.memory))
 }
 
-// relevant drops updates of a Node that change nothing that is counted.
+// relevant drops updates that change nothing that is counted.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, wasNode := e.ObjectOld.(*corev1.Node)

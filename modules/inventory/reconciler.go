@@ -23,7 +23,7 @@ import (
 // FieldManager owns status.inventory.
 const FieldManager = "clusterfx-inventory"
 
-// Interval is the time between two writes for one remote, at least.
+// Interval is the least time between two writes for one remote.
 const Interval = 10 * time.Second
 
 // Setup adds the reconciler to the app's manager.
@@ -38,14 +38,14 @@ func Setup(p Params) error {
 
 // reconciler keeps the inventory of one remote.
 type reconciler struct {
-	cluster client.ObjectKey // the Cluster on the hub
+	cluster client.ObjectKey
 	remote  client.Reader
 	hub     client.Client
 	writer  oldcrd.Writer // of the status
-	written time.Time     // when the inventory was last written; there is one request, so one at a time
+	written time.Time     // last; there is one request, so one at a time
 }
 
-// request is the request of every event.
+// request is the one that every event makes.
 func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: r.cluster}}
 }
