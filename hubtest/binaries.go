@@ -26,7 +26,6 @@ func requireBinaries(tb testing.TB) {
 
 const modulePath = "github.com/clusterfx/clusterfx"
 
-// howToBuild is for the module of the test.
 func howToBuild(build *debug.BuildInfo) string {
 	version := "latest"
 	if build == nil || build.Main.Path == modulePath {

@@ -78,5 +78,4 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// WrappedRoundTripper is for client-go.
 func (d *door) WrappedRoundTripper() http.RoundTripper { return d.RoundTripper }

@@ -11,10 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// mintFunc creates a credential for a user of a cluster.
 type mintFunc func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
 
-// mint replaces the remote's credential with another user's.
 func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 	r.tb.Helper()
 	r.state.credential = r.minted(how, lifetime)
@@ -77,7 +75,6 @@ func (r *Remote) ExpireCertificate() {
 	}
 }
 
-// use stores the credential and waits until the hub uses it.
 func (r *Remote) use() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint

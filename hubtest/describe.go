@@ -46,10 +46,8 @@ func dump(object client.Object) string {
 	return string(text)
 }
 
-// explainTimeout bounds the list of Clusters after a failure.
 const explainTimeout = 5 * time.Second
 
-// explain adds the state of all Clusters.
 func (s *Server) explain(err error) string {
 	text := strings.TrimSuffix(fmt.Sprint(err), "\n")
 	ctx, cancel := context.WithTimeout(s.site.context(), explainTimeout)

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// parts are what tests use of a running hub.
 type parts struct {
 	Registry *registry.Registry
 	Cache    client.Reader

@@ -15,10 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
-// hubAccount is the hub's ServiceAccount with the declared permissions.
 const hubAccount = "hubtest-hub"
 
-// restrict creates the account, with the roles that the program prints.
 func (h *Hub) restrict() {
 	h.tb.Helper()
 	account, err := h.way.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})

@@ -86,7 +86,6 @@ func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 	return r
 }
 
-// addWay adds a remote with this connection.
 func (h *Hub) addWay(name string, w *way) *Remote {
 	h.tb.Helper()
 	w.name = "remote " + name

@@ -33,7 +33,6 @@ const (
 	leakPeriod  = 20 * time.Millisecond
 )
 
-// findLeaks returns the stacks that a stopped hub has left.
 func findLeaks(id string) []string {
 	ticker := time.NewTicker(leakPeriod)
 	defer ticker.Stop()
@@ -46,7 +45,6 @@ func findLeaks(id string) []string {
 	return left
 }
 
-// stacks of all goroutines with a label.
 func stacks(label string) []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// lastLines of the hub's log are shown by a failed test.
 const lastLines = 50
 
 type log struct {

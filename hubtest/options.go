@@ -24,7 +24,6 @@ import (
 // An Option configures New. Options of one kind add up; the last Patience wins.
 type Option func(*options)
 
-// options are those of New combined.
 type options struct {
 	remotes             []string
 	modules             []registry.Module
@@ -52,7 +51,6 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// roles of the API servers that New needs.
 func (o options) roles() []pool.Role {
 	return append([]pool.Role{pool.Hub}, slices.Repeat([]pool.Role{pool.Remote}, len(o.remotes))...)
 }

@@ -50,7 +50,6 @@ func newProcess(s *site) *process {
 	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
 }
 
-// options of a hub with remotes on this machine.
 func (p *process) options(r *run) app.Options {
 	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
 	o.Registry.Replica = "hubtest"
@@ -63,7 +62,6 @@ func (p *process) options(r *run) app.Options {
 	return o
 }
 
-// start waits until the caches are filled.
 func (p *process) start(tb testing.TB) {
 	tb.Helper()
 	if p.current() != nil {

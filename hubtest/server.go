@@ -59,7 +59,6 @@ func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) 
 	}
 }
 
-// prepare installs the CRDs of New's options.
 func (s *Server) prepare(trees []fs.FS) {
 	s.tb.Helper()
 	for _, tree := range trees {

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// suite is shared by the tests of a binary.
 type suite struct {
 	prepared sync.Once
 	ids      atomic.Int64

@@ -92,7 +92,6 @@ func (s *site) open(tb testing.TB, roles ...pool.Role) []*way {
 	return ways
 }
 
-// add reports whether the name was free.
 func (s *site) add(r *remote) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,6 @@ func (s *site) failUndeclared() {
 	s.reported = len(s.process.undeclared)
 }
 
-// end stops the hub, checks for leaks, and gives the servers back.
 func (s *site) end() {
 	s.tb.Helper()
 	s.process.noteRunning()

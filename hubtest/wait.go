@@ -60,7 +60,6 @@ func (s *Server) WaitGone(object client.Object) {
 	})
 }
 
-// wait also ends when the hub has failed.
 func (s *Server) wait(what string, check func(context.Context) error) {
 	s.tb.Helper()
 	ctx, cancel := s.context()
@@ -97,7 +96,6 @@ func (s *Server) waited(ctx context.Context, what string) string {
 	return fmt.Sprintf("waited %s%s", s.site.options.patience, what)
 }
 
-// read replaces all fields.
 func read(ctx context.Context, c client.Reader, object client.Object) error {
 	now := fresh(object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
@@ -113,7 +111,6 @@ func fresh(object client.Object) client.Object {
 	return now
 }
 
-// isSeen: a cache has the version in want, or a later one.
 func isSeen(ctx context.Context, cache client.Reader, want client.Object) error {
 	have := fresh(want)
 	err := cache.Get(ctx, client.ObjectKeyFromObject(want), have)

@@ -147,7 +147,6 @@ func (t tree) add(from tree, path []string, element string) (found bool) {
 	return found
 }
 
-// below is nil for nothing.
 func (t tree) below(key string) tree {
 	switch v := t[key].(type) {
 	case tree:
@@ -158,7 +157,6 @@ func (t tree) below(key string) tree {
 	return nil
 }
 
-// of is nil for nothing.
 func (t tree) of(element any) tree {
 	for key := range t {
 		rest, isKeyed := strings.CutPrefix(key, "k:")

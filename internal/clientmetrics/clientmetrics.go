@@ -31,7 +31,6 @@ func Limit() (keep func(hub *rest.Config)) {
 	return known.keep
 }
 
-// anyRemote is the host for all remotes.
 const anyRemote = "remote"
 
 type hosts struct{ kept sync.Map }

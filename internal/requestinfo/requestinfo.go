@@ -52,7 +52,6 @@ func OfInnermost(path string) Info {
 	return info
 }
 
-// find looks for the group and the version.
 func find(parts []string, isVersion func(string) bool) (info Info, rest []string, found bool) {
 	for ; len(parts) > 0; parts = parts[1:] {
 		switch {

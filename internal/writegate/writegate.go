@@ -60,7 +60,6 @@ func isReview(r *http.Request) bool {
 	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
 }
 
-// isEvent: the events of a namespace, or a single one.
 func isEvent(path string) bool {
 	api, object, _ := strings.Cut(path, "/namespaces/")
 	_, resource, _ := strings.Cut(object, "/")

@@ -12,7 +12,6 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// inventory has the counts of a remote, or of a single Node.
 type inventory struct {
 	nodes, readyNodes int32
 	cpu, memory       resource.Quantity

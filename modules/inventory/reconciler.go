@@ -36,7 +36,6 @@ func Setup(p Params) error {
 		Complete(r)
 }
 
-// reconciler keeps the inventory of one remote.
 type reconciler struct {
 	cluster client.ObjectKey
 	remote  client.Reader
@@ -45,12 +44,10 @@ type reconciler struct {
 	written time.Time     // last; there is one request, so one at a time
 }
 
-// request is the one that every event makes.
 func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: r.cluster}}
 }
 
-// Reconcile counts, and reports a changed count.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if wait := Interval - time.Since(r.written); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil

@@ -48,12 +48,10 @@ func newEngagement(ctx context.Context, p *Provider, info registry.Status) *enga
 
 func (e *engagement) isFor(epoch int64) bool { return e.epoch == epoch && e.ctx.Err() == nil }
 
-// retries are the times between tries.
 func retries() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run keeps the remote engaged until the epoch ends.
 func (e *engagement) run() {
 	defer e.provider.forget(e)
 	defer close(e.done)
@@ -71,7 +69,6 @@ func (e *engagement) run() {
 	}
 }
 
-// isAway: this hub does not have the remote now.
 func isAway(err error) bool {
 	return errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrElsewhere)
 }

@@ -21,7 +21,6 @@ var Module = registry.NewModule("multicluster-runtime", registry.ModuleOptions{
 	ForHubParts: fx.Provide(provide),
 })
 
-// params are the values of a hub part.
 type params struct {
 	fx.In
 

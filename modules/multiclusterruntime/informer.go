@@ -128,20 +128,16 @@ var errLateIndex = errors.New("add indexes with the manager's GetFieldIndexer, s
 
 func (i *lateInformer) AddIndexers(toolscache.Indexers) error { return errLateIndex }
 
-// HasSynced reports whether the informer has its initial objects.
 func (i *lateInformer) HasSynced() bool { return isClosed(i.synced) }
 
-// HasSyncedChecker reports when the informer has its initial objects.
 func (i *lateInformer) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"late informer", i.synced}
 }
 
 func (i *lateInformer) IsStopped() bool { return i.remote.ctx.Err() != nil }
 
-// HasSynced reports whether the handler has received the initial objects.
 func (r *registration) HasSynced() bool { return isClosed(r.synced) }
 
-// HasSyncedChecker reports when the handler has received the initial objects.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"handler of a late informer", r.synced}
 }

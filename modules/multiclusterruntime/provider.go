@@ -50,6 +50,8 @@ func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, 
 	return m, nil
 }
 
+// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from New; with a
+// manager of your own use NewProvider.
 type Provider struct {
 	registry *registry.Registry
 	options  Options
@@ -203,7 +205,6 @@ func (p *Provider) IndexField(
 	return nil
 }
 
-// allIndexes returns the indexes that a remote must have.
 func (p *Provider) allIndexes() []index {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -23,7 +23,6 @@ type book struct {
 	clusters labels.Selector // that run the module, unless spec.modules is set
 }
 
-// newBook takes what the hub has checked.
 func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 	var own moduleconfig.Config
 	if i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name }); i >= 0 {
@@ -40,7 +39,6 @@ func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 	return book{Book: all, clusters: clusters}, nil
 }
 
-// runs reports whether a Cluster runs the module.
 func (b book) runs(c *hubv1.Cluster) bool {
 	if c.Spec.Modules != nil {
 		return slices.Contains(c.Spec.Modules, Name)
@@ -53,7 +51,6 @@ func (b book) holding() []rules.Rule {
 	return slices.DeleteFunc(b.All(), func(r rules.Rule) bool { return !holds(r) })
 }
 
-// holds: the originals in the hub have a finalizer.
 func holds(r rules.Rule) bool {
 	return r.From == rules.FromHub && r.IsOneToOne() && r.Mode == rules.Enforce
 }

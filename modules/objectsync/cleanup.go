@@ -39,7 +39,6 @@ func cleanup(p Params) registry.CleanupStep {
 	}}
 }
 
-// cleaner is for one rule in one remote.
 type cleaner struct {
 	rule   rules.Rule
 	at     rules.Place
@@ -111,7 +110,6 @@ func (c cleaner) each(
 	return errors.Join(append(all, ctx.Err())...)
 }
 
-// release needs an object with its kind.
 func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, finalizer string) error {
 	if !slices.Contains(one.Finalizers, finalizer) {
 		return nil

@@ -27,7 +27,6 @@ import (
 )
 
 const (
-	// lookAgain looks for the Cluster of a deleted object.
 	lookAgain = 15 * time.Second
 	// unselectedAfter is what a remote's pair has for a deleted object that is no longer selected.
 	unselectedAfter = time.Minute
@@ -101,12 +100,10 @@ func (r *releaser) empty() *metav1.PartialObjectMetadata {
 	return empty
 }
 
-// isHeld: deleted, and waits for the copy of a rule.
 func isHeld(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero() && len(held(obj)) > 0
 }
 
-// held returns the finalizers of rules.
 func held(obj client.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
 		_, ok := rules.RuleOfFinalizer(finalizer)
@@ -114,7 +111,6 @@ func held(obj client.Object) []string {
 	})
 }
 
-// Reconcile releases an object if no pair will.
 func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.empty()
 	if err := r.params.APIReader.Get(ctx, req.NamespacedName, obj); err != nil {

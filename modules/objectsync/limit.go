@@ -24,14 +24,11 @@ import (
 )
 
 const (
-	// labelTimeout bounds a read from memory, which waits for the first list.
 	labelTimeout = 10 * time.Second
 	// countAgain is the age of a count that is renewed when a limit is exceeded, and the retry of an original beyond
 	// it.
-	countAgain = time.Minute
-	// tellAgain is between two events about a rule's limit.
-	tellAgain = 10 * time.Minute
-	// reasonOverLimit: no copy because of a limit.
+	countAgain      = time.Minute
+	tellAgain       = 10 * time.Minute
 	reasonOverLimit = "OverLimit"
 )
 
@@ -50,7 +47,6 @@ type limit struct {
 	told    time.Time
 }
 
-// newLimit returns the limit of a rule.
 func newLimit(r *ruleInApp) (*limit, error) {
 	id := r.Identity(placeOf(r.params))
 	key := id.Keys().ManagedBy
@@ -72,7 +68,6 @@ func newLimit(r *ruleInApp) (*limit, error) {
 	}, nil
 }
 
-// check admits a copy, or returns how long to wait.
 func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
 	size, err := sizeOf(up)
 	if err != nil {
@@ -114,7 +109,6 @@ func copiedKeys(all map[string]string) map[string]string {
 	return all
 }
 
-// admit always allows a copy that exists and does not grow.
 func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

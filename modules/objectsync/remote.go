@@ -30,7 +30,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// patchAgain retries a failed patch.
 const patchAgain = 5 * time.Minute
 
 type object = *unstructured.Unstructured
@@ -112,7 +111,6 @@ func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
 	return r.params.Quote
 }
 
-// register adds the controller of the rule.
 func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 	if err := errors.Join(r.watchNamespaces(), r.watchOriginals()); err != nil {
 		return err
@@ -159,7 +157,6 @@ func (r *ruleInApp) hubSelection() syncer.HubSelection {
 	return s
 }
 
-// watchNamespaces is for a rule that selects them by labels.
 func (r *ruleInApp) watchNamespaces() (err error) {
 	if r.From != rules.FromHub || r.NamespaceLabels() == nil {
 		return nil
@@ -171,7 +168,6 @@ func (r *ruleInApp) watchNamespaces() (err error) {
 	return nil
 }
 
-// watchOriginals is for a rule that requests all of them.
 func (r *ruleInApp) watchOriginals() (err error) {
 	if r.From != rules.FromHub || len(r.Patches) == 0 && r.NamespaceLabels() == nil {
 		return nil
@@ -258,7 +254,6 @@ func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile
 	return c.explained(ctx, e.Session, result, err)
 }
 
-// Sync keeps the copy in step, unless it grows beyond the limit.
 func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
 	if c.rule.limit != nil {
 		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
@@ -288,7 +283,6 @@ func (c *copier) explained(
 	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 
-// ModifyController requests the originals in a namespace whose labels change.
 func (c *copier) ModifyController(
 	_ *syncer.Pair, b *registry.ControllerBuilder[reconcile.Request],
 ) (*registry.ControllerBuilder[reconcile.Request], error) {
@@ -308,7 +302,6 @@ func (c *copier) ModifyController(
 		handler.TypedEnqueueRequestsFromMapFunc(r.requestsIn(r.params.Cache)))), nil
 }
 
-// reader reads originals from memory.
 func (r *ruleInApp) reader() client.Reader {
 	if r.From == rules.FromHub {
 		return r.originals

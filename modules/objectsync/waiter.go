@@ -21,13 +21,11 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// kindAgain looks for a kind that a cluster does not serve.
 const kindAgain = 10 * time.Second
 
 // crdTimeout is how long a definition, or a cluster, may take until the log says so.
 const crdTimeout = 30 * time.Second
 
-// refusals in a row are told to people.
 const refusals = 5
 
 // firstTry bounds what the start of an app waits for a waiter.
@@ -48,7 +46,6 @@ type waiter struct {
 	added bool // set by the first try, and by Start after it
 }
 
-// Warmup returns after the first try.
 func (w *waiter) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, firstTry)
 	defer cancel()
@@ -58,7 +55,6 @@ func (w *waiter) Warmup(ctx context.Context) error {
 
 func (w *waiter) tryFirst(ctx context.Context) { w.first.Do(func() { w.added = w.tried(ctx) }) }
 
-// Start waits until the remote and the hub serve the kind.
 func (w *waiter) Start(ctx context.Context) error {
 	ticker := time.NewTicker(kindAgain)
 	defer ticker.Stop()
@@ -73,7 +69,6 @@ func (w *waiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// tried adds the controller, and reports whether it is done.
 func (w *waiter) tried(ctx context.Context) bool {
 	err := w.try(ctx)
 	switch {

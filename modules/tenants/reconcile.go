@@ -74,7 +74,6 @@ type reconciler struct {
 
 var _ entity.Reconciler[Tenant] = (*reconciler)(nil)
 
-// Reconcile makes a tenant's objects, or deletes them if the remote is not meant for it.
 func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s *entity.Secondaries) (entity.Report, error) {
 	if problems := validation.IsDNS1123Label(namespaceOf(t.Key)); len(problems) > 0 {
 		return entity.Report{Reason: ReasonInvalidKey, Message: "The key of a tenant is a DNS label of at most 56 bytes."}, nil

@@ -26,7 +26,6 @@ type steps struct {
 	hopeless bool
 }
 
-// Messages that the registry does not have.
 const (
 	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
 	messageStopping = "The app is being stopped"
@@ -135,7 +134,6 @@ func (s steps) ready() state.Condition {
 // crashLoop failures in a row are assumed to need a change. The hub continues to retry.
 const crashLoop = 5
 
-// isHopeless: crashLoop failures, or quarantined.
 func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {
 		return false

@@ -45,7 +45,6 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	return after
 }
 
-// summaryOf returns the condition Ready.
 func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():

@@ -122,7 +122,6 @@ func keep(before, understood, now any) any {
 	return now
 }
 
-// keepFields adds those fields to now.
 func keepFields(before, understood, now map[string]any) {
 	for key, value := range before {
 		part, isUnderstood := understood[key]

@@ -118,15 +118,13 @@ type Controller[T any] struct {
 var ErrInvalidOptions = errors.New("invalid options of an entity controller")
 
 const (
-	defaultConcurrency = 10
-	defaultCleanWithin = 5 * time.Second
-	// defaultObserveWithin is the default of Options.ObserveWithin.
+	defaultConcurrency   = 10
+	defaultCleanWithin   = 5 * time.Second
 	defaultObserveWithin = 10 * time.Second
 	// unready is the retry of a key while the bucket is not complete; the end of that requests it, too.
 	unready = 10 * time.Second
 	// going is the retry while secondaries are being deleted; their events request it, too.
-	going = 2 * time.Second
-	// sweepEvery is how often to look whether the bucket has become complete.
+	going      = 2 * time.Second
 	sweepEvery = time.Second
 )
 
@@ -252,7 +250,6 @@ func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) err
 	return errors.Join(err, reported)
 }
 
-// deleteEarlier reports whether secondaries of an earlier entity under the key are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Life) bool { return !entry.Includes(life) }) {
 		return false, nil // Most entities have no earlier one, and NATS may be away.
@@ -333,7 +330,6 @@ func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key st
 	return true, left, err
 }
 
-// secondaries are those of an entity whose value has the revision.
 func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 	isBefore := func(life bucket.Life) bool { return c.store.bucket.IsOfBefore(life, at) }
 	s := &Secondaries{

@@ -25,7 +25,6 @@ type Event struct {
 	Message string `json:"message"`
 }
 
-// event is about a secondary.
 type event struct{ kind, action, reason, message string }
 
 func synced(action, message, name string) event {
@@ -39,7 +38,6 @@ func (c *Controller[T]) Event(obj client.Object, e Event) {
 	c.tell(e.Key, obj, event{kind: cmp.Or(e.Type, corev1.EventTypeNormal), action: "Reconcile", reason: e.Reason, message: e.Message})
 }
 
-// tell records an event wherever it is wanted.
 func (c *Controller[T]) tell(key string, obj client.Object, e event) {
 	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
 	kind := c.options.Marks.Kind

@@ -24,7 +24,6 @@ type HubOptions struct {
 	Owns []client.Object
 }
 
-// hubMarks are the marks of secondaries in the hub.
 func (c *Controller[T]) hubMarks() Marks {
 	m := c.options.Marks
 	m.cluster = c.options.Cluster

@@ -68,7 +68,6 @@ func (x *index[id]) remove(one id, owner string) {
 	}
 }
 
-// of returns the secondaries of a primary whose lives f selects.
 func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,10 +80,8 @@ func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	return all
 }
 
-// anyLife selects all secondaries.
 func anyLife(bucket.Life) bool { return true }
 
-// lives adds the lives that have made secondaries.
 func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -93,7 +90,6 @@ func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
 	}
 }
 
-// primaries returns all primaries that have secondaries.
 func (x *index[id]) primaries() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,10 +104,9 @@ func (x *index[id]) size() int {
 
 type objects struct {
 	*index[types.NamespacedName]
-	empty client.Object
-	kind  schema.GroupVersionKind
-	marks Marks
-	// reader reads from a cache.
+	empty  client.Object
+	kind   schema.GroupVersionKind
+	marks  Marks
 	reader reader
 	left   leftovers
 }
@@ -120,7 +115,6 @@ type reader interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error
 }
 
-// source fills the index, and requests the primaries of changed objects.
 func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 	type queue = workqueue.TypedRateLimitingInterface[Request]
 	return source.TypedKind[client.Object, Request](c, o.empty, handler.TypedFuncs[client.Object, Request]{
@@ -164,7 +158,6 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 	})
 }
 
-// ofPrimary reads the secondaries of a primary whose lives f selects.
 func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, key := range o.of(primary, f) {

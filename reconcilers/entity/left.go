@@ -43,7 +43,6 @@ func (l *leftovers) has(key types.NamespacedName, sent, more map[string]any, rev
 	return last.more == l.digest(more)
 }
 
-// sent notes which resourceVersion an apply has made.
 func (l *leftovers) sent(key types.NamespacedName, fields map[string]any, made string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,7 +66,6 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	}
 }
 
-// begin is false if the controller has ended.
 func (c *Controller[T]) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +76,6 @@ func (c *Controller[T]) begin() bool {
 	return true
 }
 
-// clean waits for ctx and the last reconcile.
 func (c *Controller[T]) clean(ctx context.Context, cleaner Cleaner) error {
 	<-ctx.Done()
 	c.mu.Lock()

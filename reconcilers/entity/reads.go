@@ -42,7 +42,6 @@ func (r *readEntities) Start(ctx context.Context, q workqueue.TypedRateLimitingI
 	return nil
 }
 
-// addReads adds the sources of Options.Reads.
 func (c *Controller[T]) addReads(add func(source.TypedSource[Request])) {
 	for _, one := range c.options.Reads {
 		if r, ok := one.(*readEntities); ok {

@@ -6,9 +6,8 @@ import "github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 
 // Request asks for the reconcile of one primary.
 type Request struct {
-	Key  string
-	read int
-	// observe asks Observer.Observe in place of a reconcile.
+	Key     string
+	read    int
 	observe bool
 }
 

@@ -47,7 +47,6 @@ type existsError struct{ name string }
 
 func (e *existsError) Error() string { return fmt.Sprintf(messageExists, e.name) }
 
-// Is matches ErrResourceExists.
 func (e *existsError) Is(target error) bool { return target == ErrResourceExists }
 
 // Secondaries are the objects of one primary in one cluster, and its entities in other buckets, for one reconcile.
@@ -199,7 +198,6 @@ func (s *Secondaries) ofKind(kind schema.GroupVersionKind) *objects {
 	return nil
 }
 
-// lives returns the lives in the marks of the secondaries, as far as the indexes know.
 func (s *Secondaries) lives() map[bucket.Life]bool {
 	all := map[bucket.Life]bool{}
 	for _, o := range s.objects {
@@ -214,7 +212,6 @@ func (s *Secondaries) lives() map[bucket.Life]bool {
 	return all
 }
 
-// owns reports whether an object is the primary's.
 func (s *Secondaries) owns(obj metav1.Object) bool {
 	o, ok := s.marks.OwnerOf(obj)
 	return ok && o.Key == s.owner.Key
@@ -291,7 +288,6 @@ func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
 }
 
-// list returns the secondaries of all kinds whose lives f selects, from the cache.
 func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, o := range s.objects {
@@ -308,7 +304,6 @@ func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]cli
 	return all, nil
 }
 
-// deleteWhere reports whether there are any that f selects.
 func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Life) bool) (found bool, err error) {
 	all, err := s.list(ctx, f)
 	if err != nil {

@@ -139,7 +139,6 @@ func (s *StatusStore) removeCluster(ctx context.Context, cluster string) error {
 	return s.removeWhere(ctx, func(of string, _ Part) bool { return of == cluster })
 }
 
-// removeWhere removes the parts that f selects.
 func (s *StatusStore) removeWhere(ctx context.Context, f func(cluster string, p Part) bool) error {
 	var errs []error
 	for key, all := range s.all() {
@@ -152,7 +151,6 @@ func (s *StatusStore) removeWhere(ctx context.Context, f func(cluster string, p 
 	return errors.Join(errs...)
 }
 
-// all reads from memory.
 func (s *StatusStore) all() iter.Seq2[string, map[string]Part] {
 	return func(yield func(string, map[string]Part) bool) {
 		for _, key := range s.bucket.Keys() {
@@ -235,7 +233,6 @@ func (s *StatusStore) write(ctx context.Context, key string, all Status, at buck
 	return err
 }
 
-// report writes the part of the status for the cluster of the controller.
 func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) error {
 	switch {
 	case c.options.Status == nil:

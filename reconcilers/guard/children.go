@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// maxGenerated is the largest prefix of a generated name; a digest follows.
 const maxGenerated = 52
 
 // Create creates an object in the namespace of the controller's object, with it as the only owner, and with
@@ -84,7 +83,6 @@ func (c *Controller[O]) Delete(ctx context.Context, obj client.Object, opts ...c
 	return c.host.client.Delete(ctx, obj, opts...)
 }
 
-// adopt replaces the namespace and the owners of obj.
 func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.host.client.Scheme())
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 type clock interface {
 	// now has a monotonic reading.
 	now() time.Time
-	// within returns a context that ends after d.
 	within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 

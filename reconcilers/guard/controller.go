@@ -198,7 +198,6 @@ func (c *Controller[O]) refresh(s snapshot[O]) {
 	c.show(s.object)
 }
 
-// show copies into the controller's object, which the callers share.
 func (c *Controller[O]) show(written O) {
 	overwrite(c.object, written)
 	c.precondition.resourceVersion = written.GetResourceVersion()

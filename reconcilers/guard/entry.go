@@ -20,7 +20,6 @@ type entry struct {
 	condition metav1.Condition // no type: there is no condition yet
 }
 
-// isRun reports whether that run of a task still holds the lock.
 func (e *entry) isRun(holder string, a Attempt, run int64) bool {
 	return e.lock.Holder == holder && e.lock.AttemptID == a.ID && e.lock.Runs == run
 }

@@ -16,7 +16,6 @@ import (
 
 type entryStore[O client.Object] interface {
 	view(ctx context.Context, obj O) (entry, error)
-	// read asks the API server.
 	read(ctx context.Context) (snapshot[O], error)
 	// write returns the object with the new entry. The error is a conflict, with nothing written, if anything has
 	// changed since the snapshot.
@@ -40,7 +39,6 @@ func gone(err error) error {
 	return err
 }
 
-// maxConflicts bounds the number of retries of a change after conflicts.
 const maxConflicts = 20
 
 // change reads the entry, has f change it, and writes it, again after each conflict: f may be called several times,

@@ -111,7 +111,6 @@ type ending struct {
 	interrupted bool // the context of the reconcile ended first
 }
 
-// settle writes the result of a run, releases the lock, and returns the result.
 func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result error) error {
 	end := ending{outcome: o, result: result, interrupted: ctx.Err() != nil}
 	c.failed = result != nil

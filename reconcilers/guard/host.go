@@ -78,7 +78,6 @@ func checkType(conditionType string) error {
 	return nil
 }
 
-// controller shares the precondition with the other controllers of the reconcile.
 func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, p *precondition) (*Controller[O], error) {
 	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, precondition: p}
 	c.store = h.storeFor(obj, conditionType)

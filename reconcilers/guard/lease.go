@@ -137,7 +137,6 @@ func micro(t *metav1.Time) *metav1.MicroTime {
 	return &m
 }
 
-// show copies the condition to the object, whatever else has changed there.
 func (p leaseStore[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	if p.options.Conditions == nil || s.condition.Type == "" {
 		return s.object, nil
@@ -151,7 +150,6 @@ func (p leaseStore[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.apply(ctx, target, p.kind, map[string]any{"conditions": []any{s.condition}})
 }
 
-// isSame compares conditions whose times may have been rounded.
 func isSame(a, b metav1.Condition) bool {
 	a.LastTransitionTime, b.LastTransitionTime = a.LastTransitionTime.Rfc3339Copy(), b.LastTransitionTime.Rfc3339Copy()
 	same := a.LastTransitionTime.Equal(&b.LastTransitionTime)

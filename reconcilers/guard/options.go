@@ -69,7 +69,6 @@ const (
 	maxManager     = 64
 )
 
-// withDefaults returns complete options, or ErrInvalidConfig.
 func (o Options[O]) withDefaults() (Options[O], error) {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 || len(o.Name) > maxName {
 		return o, fmt.Errorf("%w: guard %q: a DNS label of at most %d characters is needed as name: %s",

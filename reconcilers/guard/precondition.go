@@ -30,7 +30,6 @@ func preconditionOf(obj client.Object) *precondition {
 	}
 }
 
-// holdsFor reports whether the precondition still holds.
 func (p *precondition) holdsFor(obj client.Object) bool {
 	other := preconditionOf(obj)
 	if p.generation == 0 { // For kinds without a generation only the resourceVersion shows a change.

@@ -34,7 +34,6 @@ func (h *Host[O]) Predicate() predicate.Predicate {
 	}}
 }
 
-// isReleased reports whether another process has released a lock.
 func (h *Host[O]) isReleased(was, is O) bool {
 	if h.options.Locks == nil {
 		return false
@@ -49,7 +48,6 @@ func (h *Host[O]) isReleased(was, is O) bool {
 	return false
 }
 
-// without returns the object without the fields that guards write.
 func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	c := obj.DeepCopyObject().(O)
 	c.SetResourceVersion("")

@@ -20,7 +20,6 @@ import (
 )
 
 const (
-	// outdated is the delay after a reconcile of an outdated object.
 	outdated = time.Second
 	// soon is the delay after one of several steps of a provider: by then the cache usually shows that step.
 	soon = 100 * time.Millisecond
@@ -28,7 +27,6 @@ const (
 	lockPoll = 5 * time.Second
 )
 
-// newReconciler returns a reconciler that calls one provider after the other. The error is ErrInvalidConfig.
 func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
 	sorted, err := checked(factories, h.options.Order)
 	if err != nil {
@@ -179,7 +177,6 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 	return nil
 }
 
-// conclude turns an error into a result for the queue.
 func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
 	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil

@@ -21,7 +21,6 @@ func (c *Controller[O]) run(ctx context.Context, r *run, task Task) (Outcome, er
 	return task(ctx, r.attempt)
 }
 
-// keep renews the lock until ctx ends or the lock is lost, and returns the reason.
 func (c *Controller[O]) keep(ctx context.Context, r run) error {
 	for {
 		wait := c.host.options.TTL/3 - c.host.clock.now().Sub(r.since)

@@ -36,7 +36,6 @@ const (
 	maxSweepHeld = 1000
 )
 
-// errEndless means more than maxSweepPages.
 var errEndless = errors.New("the list of Leases does not end; look for the client that creates Leases with the label " + hostLabel)
 
 // Sweep deletes the Leases of deleted objects that a crash, or an object without a finalizer, has left, unless they
@@ -135,7 +134,6 @@ func isPlausible(l lock.Record) bool {
 		l.TTLSeconds > 0 && l.TTLSeconds <= int32(maxTTL/time.Second)
 }
 
-// subjectOf returns whose Lease it is, if it is the host's.
 func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid types.UID, ok bool) {
 	kind, name, ok := strings.Cut(l.Annotations[annotationObject], " ")
 	if !ok || kind != h.gvk.GroupKind().String() {

@@ -42,10 +42,8 @@ func dryRun(r *http.Request) (*http.Request, error) {
 // maxDeleteOptions is larger than the options of any deletion.
 const maxDeleteOptions = 64 << 10
 
-// protobufPrefix begins every object in protobuf.
 const protobufPrefix = "k8s\x00"
 
-// dryOptions returns the options with the dry run, as JSON.
 func dryOptions(sent []byte, contentType string) ([]byte, error) {
 	var options metav1.DeleteOptions
 	form, _, _ := mime.ParseMediaType(contentType)

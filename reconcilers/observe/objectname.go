@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Placeholders for a name that is not in the path.
 const (
 	namesGenerated = "* (generated name)"
 	namesAll       = "* (a collection)"
@@ -44,7 +43,6 @@ func (t target) named(r *http.Request) target {
 // maxObject is larger than any object that an API server accepts.
 const maxObject = 4 << 20
 
-// metadataIn returns the metadata of the object in the body of a request.
 func metadataIn(r *http.Request) (metav1.ObjectMeta, error) {
 	if r.GetBody == nil {
 		return metav1.ObjectMeta{}, io.EOF

@@ -54,10 +54,8 @@ func Middleware(mgr ctrl.Manager) registry.Middleware {
 	}
 }
 
-// eventObserved is the reason of the events.
 const eventObserved = "Observed"
 
-// Events of one app.
 const (
 	toldPerSecond = 1
 	toldAtOnce    = 10
@@ -76,7 +74,6 @@ type observer struct {
 	log      logr.Logger
 }
 
-// observing is the transport of one app while its remote is observed.
 type observing struct {
 	*observer
 	cluster string
@@ -133,10 +130,8 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
 }
 
-// noteTooMany is about all objects after toldObjects.
 const noteTooMany = "Would write more than 100 objects, which the remote accepts; the log with --log-level=debug names them"
 
-// noteOn reports whether it is the app's first event with that note.
 func (o *observing) noteOn(method string, where target) (note string, isNew bool) {
 	note = object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote)
 	o.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
-// target is the object of a request to the API.
 type target struct{ requestinfo.Info }
 
 func targetOf(path string) target { return target{requestinfo.Of(path)} }
@@ -23,12 +22,10 @@ func isPlain(u *url.URL) bool {
 	return u.Opaque == "" && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(path.Clean(u.Path), "/")
 }
 
-// isReview is a check of permissions or an identity.
 func (t target) isReview() bool {
 	return (t.Group == "authorization.k8s.io" || t.Group == "authentication.k8s.io") && strings.HasSuffix(t.Resource, "reviews")
 }
 
-// connects reports a connection through the API server to another server.
 func (t target) connects(method string) bool {
 	switch t.Subresource {
 	case "exec", "attach", "portforward", "proxy":
@@ -47,7 +44,6 @@ func (t target) String() string {
 	return strings.TrimSpace(what + " " + t.Name)
 }
 
-// reference makes events about different targets distinct.
 func (t target) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: strings.TrimPrefix(t.Group+"/"+t.Version, "/"), Kind: t.Resource, Namespace: t.Namespace, Name: t.Name,

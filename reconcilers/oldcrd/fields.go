@@ -13,7 +13,6 @@ var refusal = regexp.MustCompile(`((?:\.[A-Za-z0-9_-]+|\[(?:"(?:[^"\\]|\\.)*"|[^
 // element matches what selects an element of a list.
 var element = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
 
-// refused returns the unknown fields, sorted: .status.modules.controllers.
 func refused(err error) []string {
 	if err == nil {
 		return nil
@@ -42,7 +41,6 @@ func without(object any, path []string) {
 	}
 }
 
-// prune removes fields from an object.
 func prune(object map[string]any, paths []string) {
 	for _, path := range paths {
 		without(object, strings.Split(strings.TrimPrefix(path, "."), "."))

@@ -64,7 +64,6 @@ func Known[T any](w *Writer, status T) (T, error) {
 	return left, nil
 }
 
-// known returns the missing fields.
 func (w *Writer) known(now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +82,6 @@ func (w *Writer) note(paths []string, now time.Time) {
 	w.lacks = slices.Compact(slices.Sorted(slices.Values(append(w.lacks, paths...))))
 }
 
-// pruned returns desired without the missing fields.
 func pruned(desired runtime.ApplyConfiguration, lacks []string) (runtime.ApplyConfiguration, error) {
 	if len(lacks) == 0 {
 		return desired, nil

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// establishedPoll is the time between two reads of an applied CRD.
 const establishedPoll = 250 * time.Millisecond
 
 // EnsureCRD applies a CustomResourceDefinition and blocks until it is established or ctx ends, which should have a
@@ -48,7 +47,6 @@ func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custom
 	}
 }
 
-// whyNotEstablished is empty for an established CRD.
 func whyNotEstablished(crd *apiextensionsv1.CustomResourceDefinition) string {
 	problem := "the API server has not processed it yet"
 	for _, c := range crd.Status.Conditions {

@@ -109,7 +109,6 @@ type step struct {
 	do        func(context.Context) error
 }
 
-// steps runs until one fails or the flow is stopped.
 func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step) error {
 	flow := FlowFrom(ctx)
 	for _, s := range steps {
@@ -126,7 +125,6 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step)
 	return nil
 }
 
-// changes returns the steps for the changes that are set.
 func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	steps := make([]step, 0, 3)
 	add := func(name Operation, change *C, apply func(context.Context, O, C) error) {

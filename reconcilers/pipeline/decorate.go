@@ -50,7 +50,6 @@ func plainly[O client.Object](ctx context.Context, _ Call[O], next func(context.
 	return next(ctx)
 }
 
-// around calls inner through w.
 func (w Wrapper[O]) around(inner Wrapper[O]) Wrapper[O] {
 	return func(ctx context.Context, c Call[O], next func(context.Context) error) error {
 		return w(ctx, c, func(ctx context.Context) error { return inner(ctx, c, next) })
@@ -62,7 +61,6 @@ type divisible[O client.Object] interface {
 	wrapped(w Wrapper[O]) Resource[O]
 }
 
-// wrap returns new resources.
 func wrap[O client.Object](resources []Resource[O], w Wrapper[O]) []Resource[O] {
 	wrapped := make([]Resource[O], len(resources))
 	for i, r := range resources {

@@ -16,8 +16,7 @@ import (
 
 const (
 	// adopted is the delay if a predicate drops the event of the new finalizer.
-	adopted = time.Second
-	// outdated is the delay after a conflict about finalizers or status.
+	adopted  = time.Second
 	outdated = 100 * time.Millisecond
 	// keptBase and keptMax bound the doubling delay of a deletion that keeps the finalizer; so does Options.Resync.
 	keptBase, keptMax = 100 * time.Millisecond, 5 * time.Minute

@@ -18,7 +18,6 @@ type Flow struct {
 	canceled reason // of this Flow's resource
 }
 
-// pass is what the flows of one pass share.
 type pass struct {
 	canceled, kept reason
 	permissions    *permissions
@@ -109,7 +108,6 @@ func (p *pass) place() string {
 	return "resource " + p.at
 }
 
-// reason is set at most once.
 type reason struct{ text atomic.Pointer[string] }
 
 func (r *reason) set(text string) { r.text.CompareAndSwap(nil, &text) }

@@ -103,7 +103,6 @@ func (r *Reconciler[O]) forget(key types.NamespacedName) {
 	r.views.forget(key)
 }
 
-// decide finds the set and the next step of an object.
 func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	set, err := r.router.Route(s.obj)
 	switch {
@@ -170,7 +169,6 @@ func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*p
 	return flow.pass, err
 }
 
-// runSet runs Init and the resources.
 func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
 	ctx, err := set.init(ctx, s.obj)
 	if err != nil {

@@ -55,7 +55,6 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 	return nil
 }
 
-// tell records an event of a ReasonError, or of a deletion that has to wait.
 func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	kind, action, note := corev1.EventTypeWarning, "Reconcile", ""
 	if told, ok := errors.AsType[*ReasonError](v.err); ok {
@@ -71,7 +70,6 @@ func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	}
 }
 
-// conditions returns the wanted ones of the pipeline.
 func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
 	ready := metav1.Condition{
 		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,

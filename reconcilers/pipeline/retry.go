@@ -47,7 +47,6 @@ func retry(ctx context.Context, o Operation, do func(context.Context) error, bac
 	}
 }
 
-// sleep returns the error of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -74,7 +74,6 @@ func judgeDeletion(p *pass, err error) verdict {
 	return kept(p.kept.get())
 }
 
-// kept: the deletion has to be run again.
 func kept(message string) verdict {
 	v := reconciling(ReasonDeleting, message)
 	v.kept = true

@@ -77,7 +77,6 @@ func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
 	return refused
 }
 
-// isReserved: clusterfx.dev and its subdomains.
 func isReserved(key string) bool {
 	domain, _, isQualified := strings.Cut(key, "/")
 	return isQualified && (domain == hubv1.GroupName || strings.HasSuffix(domain, "."+hubv1.GroupName))

@@ -55,7 +55,6 @@ const (
 // Cluster comes sooner.
 const adoptionRetry = 10 * time.Minute
 
-// Reconcile is for one pair of a Secret and the name of a Cluster.
 func (m *reconciler) Reconcile(ctx context.Context, request registration) (ctrl.Result, error) {
 	return hubcontroller.RetryIfStale(m.reconcile(ctx, request))
 }
@@ -92,7 +91,6 @@ func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// secret returns empty metadata if there is none.
 func (m *reconciler) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
 	secret := hubcontroller.SecretMetadata()
 	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)

@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// registration is a Secret and a Cluster that was made from it or that it asks for.
 type registration struct{ Secret, Cluster string }
 
 // registrationsOfSecret is called with the old and the new object of an update, so that a renamed Cluster is
@@ -53,7 +52,6 @@ func (w *requests) note(request registration, wanted bool) {
 	}
 }
 
-// secretsFor is sorted.
 func (w *requests) secretsFor(cluster string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +72,6 @@ func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Ob
 	return all
 }
 
-// wantedName is empty if the Secret asks for none or does not exist.
 func wantedName(secret client.Object) string {
 	labelled := secret.GetLabels()[hubv1.LabelCluster] == hubv1.LabelClusterValue
 	if !labelled || !secret.GetDeletionTimestamp().IsZero() {
@@ -88,7 +85,6 @@ func madeFrom(cluster *hubv1.Cluster, secret string) bool {
 		cluster.Annotations[hubv1.AnnotationSecretName] == secret
 }
 
-// missingSince: a time from which on the Secret is known to be missing.
 func missingSince(cluster *hubv1.Cluster) (time.Time, bool) {
 	since, err := time.Parse(time.RFC3339, cluster.Annotations[hubv1.AnnotationSecretMissingSince])
 	return since, err == nil

@@ -29,7 +29,6 @@ import (
 // FieldManager is for changes to Secrets, and the reporting controller of events.
 const FieldManager = "clusterfx-renewal"
 
-// tokenKey has the token.
 const tokenKey = corev1.ServiceAccountTokenKey
 
 // errChanged is no conflict of the remote, which is retried.
@@ -105,7 +104,6 @@ func (r *reconciler) isElsewhere(secret string) bool {
 	})
 }
 
-// planOf also returns the time until the renewal is due.
 func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (plan, time.Duration) {
 	recorded, isBad := recordOf(secret, now)
 	next := old.first(now)
@@ -150,7 +148,6 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 	return found, nil
 }
 
-// renew replaces the token in the Secret with one from the remote.
 func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, next plan) (record, error) {
 	token, granted, err := r.request(ctx, cluster, secret, secondsOf(next.lifetime))
 	if err != nil {
@@ -180,7 +177,6 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	return wrote, nil
 }
 
-// request also returns the lifetime that the remote states, or 0.
 func (r *reconciler) request(
 	ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64,
 ) (string, time.Duration, error) {
@@ -216,7 +212,6 @@ func isReadable(secret *corev1.Secret, cluster *hubv1.Cluster) error {
 	return nil // Other errors of the Secret existed before.
 }
 
-// boundTo returns what in the remote the new token is bound to, or nil.
 func boundTo(secret *corev1.Secret) *authenticationv1.BoundObjectReference {
 	name := secret.Annotations[hubv1.AnnotationTokenSecret]
 	if name == "" {

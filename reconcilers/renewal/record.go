@@ -12,7 +12,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// record is an annotation written with a new token.
 type record struct {
 	// Time is when the hub wrote the token, by its clock.
 	Time metav1.MicroTime `json:"time"`
@@ -46,10 +45,8 @@ func (r record) write(secret *corev1.Secret) error {
 	return nil
 }
 
-// isOf reports whether the record is the token's.
 func (r record) isOf(l life) bool { return !r.Time.IsZero() && r.ExpirationTime.Time.Equal(l.expires) }
 
-// newRecord is for a token that was just accepted.
 func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
 	r := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(l.expires)}
 	if granted > 0 && granted < lifetime {

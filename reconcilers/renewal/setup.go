@@ -96,7 +96,6 @@ func (r *reconciler) clusterChanged() handler.EventHandler {
 	}
 }
 
-// secretOf returns a request if the remote is Ready.
 func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	var cluster hubv1.Cluster
 	if e.Kind != registry.EventReady {

@@ -52,14 +52,12 @@ func (l life) first(now time.Time) plan {
 	return plan{due: due, lifetime: within(l.length())}
 }
 
-// plan is when a token is renewed, its life, and the lifetime to request.
 type plan struct {
 	due      time.Time
 	old      life
 	lifetime time.Duration
 }
 
-// within returns the nearest lifetime that may be requested.
 func within(lifetime time.Duration) time.Duration { return min(max(lifetime, shortest), longest) }
 
 func secondsOf(lifetime time.Duration) int64 { return int64(math.Round(lifetime.Seconds())) }
@@ -99,7 +97,6 @@ func (p plan) judge(token string, granted time.Duration, now time.Time) (life, e
 	return l, nil
 }
 
-// isJWT reports whether the text has the form of a signed JSON Web Token.
 func isJWT(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -73,7 +73,6 @@ type form[T client.Object] struct {
 	exclude    []string
 }
 
-// fieldsOf returns what Apply sends, with the marks.
 func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
 	return s.of.form().fields(s.up, s.name, desired)
 }
@@ -186,7 +185,6 @@ func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left
 	return slices.Min(slices.Collect(maps.Keys(more))), false
 }
 
-// changedByServer records and reports what the API server made of the fields sent last.
 func (s *Session[T]) changedByServer(ctx context.Context, path string, actual map[string]any) error {
 	r := s.of
 	made := r.memory.Digest(content(actual))
@@ -202,7 +200,6 @@ func (s *Session[T]) changedByServer(ctx context.Context, path string, actual ma
 	return err
 }
 
-// content is an object without its status and what changes with each write.
 func content(obj map[string]any) map[string]any {
 	u := unstructured.Unstructured{Object: maps.Clone(obj)}
 	delete(u.Object, "status")
@@ -274,7 +271,6 @@ func (s *Session[T]) refused(ctx context.Context, err error) error {
 	return &writeError{fmt.Sprintf("write downstream %s %s", s.of.kind.Kind, s.name), err}
 }
 
-// taken finds out whose object has the name, which the cache does not have.
 func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 	r := s.of
 	found := newObject[T](r.kind)

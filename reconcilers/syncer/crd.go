@@ -68,7 +68,6 @@ func isDiscovered(a Access, kind schema.GroupVersionKind) (bool, error) {
 	return err == nil, err
 }
 
-// isLasting reports whether a retry cannot fix an error.
 func isLasting(err error) bool {
 	return errors.Is(err, errNoCRD) || errors.Is(err, errNames) || meta.IsNoMatchError(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
@@ -118,7 +117,6 @@ func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unst
 	return found, a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
 }
 
-// reduced returns a definition with one version of another.
 func reduced(source *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, &crd); err != nil {

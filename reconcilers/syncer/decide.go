@@ -10,7 +10,6 @@ const (
 	terminating // it has a deletionTimestamp
 )
 
-// facts are all that decides about the next step.
 type facts struct {
 	up, down   presence
 	ownership  Ownership // of the downstream object
@@ -79,7 +78,6 @@ func decideAbsent(f facts, ours bool) step {
 	return stepNone
 }
 
-// decideTerminating makes nothing for an object that is being deleted.
 func decideTerminating(f facts, ours bool) step {
 	switch {
 	case ours && f.down == present:

@@ -44,7 +44,6 @@ func (s *Session[T]) deleteDown(ctx context.Context) error {
 	return s.remove(ctx)
 }
 
-// evidence confirms a delete with a live read, and returns its context.
 func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error) {
 	r := s.of
 	if s.facts.up == terminating {
@@ -106,7 +105,6 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	return nil
 }
 
-// isRefusal reports a certain refusal by an API server or a limit of deletes.
 func isRefusal(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || deletes.IsHeld(err)
 }
@@ -147,7 +145,6 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	return nil
 }
 
-// isGone reports whether a live read finds the copy under none of its names.
 func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 	r := s.of
 	names := r.translator.ToDownstream(s.key)

@@ -20,7 +20,6 @@ type fakeReconciler[T client.Object] struct {
 	up     side.View
 }
 
-// Reconcile needs no access to the downstream cluster.
 func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
 		err = r.pair.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
@@ -40,7 +39,6 @@ func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request
 	})
 }
 
-// around calls a reconcile between the methods of a Starter, if the syncer is one.
 func around(
 	ctx context.Context, s Base, req reconcile.Request, f func(context.Context) (reconcile.Result, error),
 ) (reconcile.Result, error) {

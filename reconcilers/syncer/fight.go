@@ -17,7 +17,6 @@ func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) e
 	return s.fight(ctx, path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
 }
 
-// checkStatusFight is checkFight for the upstream status.
 func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
 	if s.of.memory.Last(s.key).Status.Sent != sent {
 		return nil

@@ -107,7 +107,6 @@ func (l *lateItems) Start(ctx context.Context) error {
 	return nil
 }
 
-// group collects the Items of an App.
 const group assembly.Group = "syncers"
 
 // Module returns an option that makes a pair in an App and starts the Items of AsSyncer. newPair takes values of the

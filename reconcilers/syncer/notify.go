@@ -108,7 +108,6 @@ const (
 	lastEvent   = " Further events of this reason are left out for some minutes."
 )
 
-// The zero events has none.
 type events struct {
 	mu  sync.Mutex
 	all map[string]recorded
@@ -154,7 +153,6 @@ func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error 
 	return s.notify(ctx, note{reason: ReasonWouldWrite, text: fmt.Sprintf("The pair %s would %s %s.", s.of.pair.options.Name, v, what)})
 }
 
-// explain returns the fields that an API server does not accept, and its text made fit for people.
 func (p *Pair) explain(err error) string {
 	class, refused := object.Refusal(err)
 	if !refused {

@@ -134,7 +134,6 @@ func (e *bothError) Error() string { return errors.Join(e.up, e.down).Error() }
 
 func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 
-// observe reads the upstream object and its copy.
 func (s *Session[T]) observe(ctx context.Context) error {
 	r := s.of
 	s.up = newObject[T](r.kind)

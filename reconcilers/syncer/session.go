@@ -53,7 +53,6 @@ func (s *Session[T]) TranslateUpdate(up, down T) (changed bool, annotations, lab
 	return s.of.translator.MetadataUpdate(up, down)
 }
 
-// act carries out the next step.
 func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	if s.facts.up == present && s.facts.selected && r.pair.options.OneToOne && !s.facts.finalizer && !s.facts.imported {
@@ -110,7 +109,6 @@ func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, s.deleteDown(ctx)
 }
 
-// renewWith is Apply and Create of a renewal.
 func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error {
 	s.renewed = true
 	if fields != nil {

@@ -165,7 +165,6 @@ func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (m
 	return made, err
 }
 
-// withStatus returns an object to apply that has a status alone.
 func (s *Session[T]) withStatus(status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	u.SetGroupVersionKind(s.of.kind)

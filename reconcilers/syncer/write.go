@@ -46,7 +46,6 @@ func (s *Session[T]) Patch(ctx context.Context, obj T) error {
 	})
 }
 
-// precondition makes a write fail if the copy has changed since it was read.
 func (s *Session[T]) precondition(obj T) {
 	obj.SetUID(s.down.GetUID())
 	obj.SetResourceVersion(s.down.GetResourceVersion())

@@ -39,7 +39,7 @@ type Cluster struct {
 const (
 	// maxCost bounds an expression for one object, in units of CEL.
 	maxCost = 1_000_000
-	// checkEvery iterations an expression looks at its context.
+	// checkEvery is after how many iterations an expression looks at its context.
 	checkEvery = 100
 )
 
@@ -174,7 +174,6 @@ func compile(expression string) (cel.Program, error) {
 	return env.Program(checked, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }
 
-// asJSON returns a value for an unstructured object.
 func asJSON(result ref.Val) (value any, err error) {
 	native, err := result.ConvertToNative(reflect.TypeFor[*structpb.Value]())
 	if err != nil {
@@ -204,7 +203,6 @@ func set(obj map[string]any, steps []string, value any) bool {
 	return true
 }
 
-// check reports what is wrong with a patch.
 func (p Patch) check() error {
 	isJSON, isCEL := len(p.JSONPatch) > 0, p.Path != "" || p.CEL != ""
 	if isJSON == isCEL {
@@ -245,7 +243,6 @@ func (o Operation) check() error {
 	return nil
 }
 
-// isPointer: a JSON pointer (RFC 6901) to a field.
 func isPointer(text string) bool {
 	return len(text) > 1 && strings.HasPrefix(text, "/") && !strings.HasSuffix(text, "/")
 }

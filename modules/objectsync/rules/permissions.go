@@ -49,7 +49,6 @@ func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.GVK().Group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// asSource is for originals.
 func (r Rule) asSource() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
 	if r.IsOneToOne() && r.Mode == Enforce {
@@ -68,7 +67,6 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 	return all
 }
 
-// asTarget is for copies.
 func (r Rule) asTarget() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
 	if r.Mode == Enforce {
@@ -81,7 +79,6 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 	return all
 }
 
-// hubAsSource is for a rule from the hub.
 func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	var all []rbac.NamespacedRules
 	for _, namespace := range r.hubScopes() {
@@ -117,7 +114,6 @@ func (r Rule) HubNamespaces() []string {
 	return slices.Sorted(slices.Values(r.Namespaces.Names))
 }
 
-// hubScopes is HubNamespaces, or "" for all.
 func (r Rule) hubScopes() []string {
 	if known := r.HubNamespaces(); len(known) > 0 {
 		return known

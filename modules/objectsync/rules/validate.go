@@ -93,7 +93,6 @@ func (r Rule) problems() problems {
 	return p
 }
 
-// checkKind refuses kinds that are never copied.
 func (r Rule) checkKind(p *problems) {
 	kind, err := schema.ParseGroupVersion(r.Kind.APIVersion)
 	if err != nil || r.Kind.APIVersion == "" || r.Kind.Kind == "" || kind.Version == "" {
@@ -115,7 +114,6 @@ func (r Rule) checkKind(p *problems) {
 		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
 }
 
-// checkScope checks kinds of Kubernetes; the cluster tells about others.
 func (r Rule) checkScope(p *problems) {
 	kind := r.GVK()
 	if !IsServedByKubernetes(kind.Group) {
@@ -150,7 +148,6 @@ func deputies() []string {
 	}
 }
 
-// checkNamespaces is about the originals.
 func (r Rule) checkNamespaces(p *problems) {
 	n, set := r.Namespaces, 0
 	for _, one := range []bool{len(n.Names) > 0, n.Selector != nil, n.Template != ""} {
@@ -169,7 +166,6 @@ func (r Rule) checkNamespaces(p *problems) {
 	p.refuse(n.Template != "" && !isTemplate(n.Template), "namespaces.template: use a name with %s, such as tenant-%[1]s", clusterName)
 }
 
-// checkTarget is about the copies.
 func (r Rule) checkTarget(p *problems) {
 	to := r.To.Namespace
 	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
@@ -185,7 +181,6 @@ func (r Rule) checkTarget(p *problems) {
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
 
-// checkObjects is about the selector of the originals.
 func (r Rule) checkObjects(p *problems) {
 	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
 	p.refuse(err != nil, "objects: %v", err)
@@ -195,7 +190,6 @@ func (r Rule) checkObjects(p *problems) {
 	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub selects them by a label that they must have")
 }
 
-// asksForLabel: some label is needed.
 func asksForLabel(s labels.Selector) bool {
 	all, selectable := s.Requirements()
 	return selectable && slices.ContainsFunc(all, func(r labels.Requirement) bool {
@@ -210,7 +204,6 @@ func asksForLabel(s labels.Selector) bool {
 // clusterName is the place of the name of the cluster.
 const clusterName = "{{cluster}}"
 
-// isTemplate has the place of a cluster's name.
 func isTemplate(text string) bool {
 	return strings.Count(text, clusterName) == 1 && len(validation.IsDNS1123Label(strings.Replace(text, clusterName, "a", 1))) == 0
 }

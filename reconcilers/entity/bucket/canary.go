@@ -32,7 +32,6 @@ func decodeCanary(value []byte) canary {
 	return c
 }
 
-// sawCanary: the watch is alive.
 func (b *Bucket) sawCanary(c canary, at Revision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +42,6 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	}
 }
 
-// isReplaced: the stream is not that of the watch.
 func (r *reading) isReplaced(ctx context.Context) bool {
 	_, now, err := r.of.open(ctx, r.js)
 	return err == nil && !now.identity.Created.Equal(r.facts.identity.Created)

@@ -117,7 +117,6 @@ func (h *held) forget() {
 	}
 }
 
-// inherit takes over what was known of the keys.
 func (h *held) inherit(before held) {
 	for key, m := range before.markers {
 		if m.Revision > h.markers[key].Revision && time.Since(m.Time) < keepsMarkers {
@@ -143,7 +142,6 @@ func (h *held) inherit(before held) {
 	}
 }
 
-// lacks is the change of a key that the copy does not have.
 func (h *held) lacks(key string) Change {
 	if m, ok := h.markers[key]; ok {
 		return Change{Key: key, Operation: Deleted, Revision: m.Revision, Listed: true}

@@ -73,7 +73,6 @@ func (b *Bucket) isConnected() bool {
 	return err == nil && js.Conn().IsConnected()
 }
 
-// reading is one watch: all values, then changes.
 type reading struct {
 	of       *Bucket
 	kv       jetstream.KeyValue
@@ -138,7 +137,6 @@ func (b *Bucket) follow(ctx context.Context) error {
 	}
 }
 
-// check fails if the watch is deaf.
 func (r *reading) check(ctx context.Context) error {
 	if r.of.isDeaf(r.heard, r.complete) {
 		return errDeaf
@@ -197,7 +195,6 @@ type facts struct {
 	expiresSilently bool // values may expire, and no marker reports it
 }
 
-// open reads the properties of the bucket.
 func (b *Bucket) open(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -399,7 +396,6 @@ func (b *Bucket) save(ctx context.Context, id Identity) error {
 	return nil
 }
 
-// accepted ends Changed.
 func (b *Bucket) accepted(id Identity) {
 	b.mu.Lock()
 	b.health.Changed, b.health.Since, b.health.Identity.Accepted = false, time.Now(), id.Accepted

@@ -74,7 +74,6 @@ func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
 	return found != nil && found.Header.Get(jetstream.MarkerReasonHeader) == "", err
 }
 
-// messageAt returns the message of a revision, or nil, and the last revision.
 func (b *Bucket) messageAt(ctx context.Context, at Revision) (found *jetstream.RawStreamMsg, last Revision, err error) {
 	js, err := b.options.JetStream()
 	if err != nil {

@@ -75,7 +75,6 @@ type Definition struct {
 	MaxBytes int64
 }
 
-// markerLife is how long we keep the markers of expired values.
 const markerLife = time.Hour
 
 // Create creates a bucket with History values for each key, so that a hub sees what was deleted and created again

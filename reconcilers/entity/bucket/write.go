@@ -78,7 +78,6 @@ func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	return Entry{Key: key, Value: e.Value(), Revision: life.Revision, Created: life.Time, Life: life}, nil
 }
 
-// openKey opens the bucket for one operation, with a deadline.
 func (b *Bucket) openKey(ctx context.Context, key string) (jetstream.KeyValue, context.Context, context.CancelFunc, error) {
 	if strings.HasPrefix(key, CanaryPrefix) {
 		return nil, nil, nil, fmt.Errorf("%w: keys with %s are reserved", ErrInvalidOptions, CanaryPrefix)
@@ -155,7 +154,6 @@ func (b *Bucket) Publish(subject string, data []byte) error {
 	return js.Conn().Publish(subject, data)
 }
 
-// refusalLasts is how long an unconfirmed refusal counts.
 const refusalLasts = 5 * time.Minute
 
 type refusal struct {

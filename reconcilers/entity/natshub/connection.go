@@ -93,7 +93,6 @@ func (c *Connection) connect(further ...nats.Option) (*nats.Conn, jetstream.JetS
 	return conn, js, nil
 }
 
-// jetStream returns the connection for buckets.
 func (c *Connection) jetStream() (jetstream.JetStream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +249,6 @@ func (c *Connection) tidy(ctx context.Context) {
 	}
 }
 
-// pause is false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -259,7 +257,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// use: err says why there is none.
 func (c *Connection) use(js jetstream.JetStream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

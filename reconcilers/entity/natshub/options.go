@@ -139,7 +139,6 @@ func (o Options) client(e Environment) ([]nats.Option, error) {
 	return append(all, credential...), err
 }
 
-// ofFiles returns the options of the client for the credential in a file.
 func (o Options) ofFiles(e Environment) ([]nats.Option, error) {
 	given := 0
 	for _, one := range []string{o.CredentialsFile, o.NKeyFile, o.Secret} {
@@ -180,7 +179,6 @@ func (c *Connection) credential(ctx context.Context) ([]nats.Option, map[string]
 	return all, data, nil
 }
 
-// optionsOf returns the options of the client for the data of a Secret.
 func optionsOf(data map[string][]byte) ([]nats.Option, error) {
 	var all []nats.Option
 	if text, ok := data[secretAuthorities]; ok {

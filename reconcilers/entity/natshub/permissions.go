@@ -33,7 +33,6 @@ func (p Permissions) String() string {
 	return strings.TrimSpace(text.String())
 }
 
-// replies are subjects of responses.
 const replies = "_INBOX.>"
 
 // HubPermissions lets a hub follow entities, and write their status and its canary. It cannot write an entity or
@@ -59,7 +58,6 @@ func WriterPermissions(buckets ...string) Permissions {
 	return p
 }
 
-// follow returns the subjects on which a reader and follower publishes.
 func follow(name string) []string {
 	stream := "KV_" + name
 	return []string{

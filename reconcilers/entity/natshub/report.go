@@ -34,7 +34,6 @@ const (
 	ReasonInvalidKeys = "InvalidKeys"
 )
 
-// observeEvery is how often the state is reported.
 const observeEvery = time.Second
 
 // patience: a watch that begins again is no problem.
@@ -77,7 +76,6 @@ func (c *Connection) isRunning() bool {
 	return c.start != nil
 }
 
-// followed is sorted by name.
 func (c *Connection) followed() []*bucket.Bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +117,6 @@ func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
 	return "", ""
 }
 
-// names returns the names of buckets in a sentence.
 func names(all []*bucket.Bucket) string {
 	const most = 5
 	var text []string

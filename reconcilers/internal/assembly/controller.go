@@ -18,10 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// retryMax bounds the pause between retries.
 const retryMax = 5 * time.Minute
 
-// defaultConcurrency of a controller.
 const defaultConcurrency = 8
 
 // Options configure the controller of AddTo and Module. All are optional.

@@ -52,7 +52,6 @@ func mapContains(actual, desired map[string]any) *difference {
 	return first
 }
 
-// equal is for neither maps nor lists.
 func equal(a, b any) bool {
 	switch want := b.(type) {
 	case nil:
@@ -72,7 +71,6 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// number is the value of a number: whole for an integer, float for others.
 type number struct {
 	whole int64
 	float float64

@@ -18,7 +18,6 @@ type difference struct {
 	next  *difference
 }
 
-// step is one step of the way.
 type step uint8
 
 const (
@@ -27,10 +26,8 @@ const (
 	inList
 )
 
-// end returns the difference of a value itself.
 func end() *difference { return &difference{kind: atEnd} }
 
-// unless returns the difference of a value itself, unless the value is as desired.
 func unless(same bool) *difference {
 	if same {
 		return nil

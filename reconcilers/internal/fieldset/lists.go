@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// listContains: see the package documentation.
 func listContains(actual, desired []any) *difference {
 	if isKeyed(desired) {
 		return keyedContains(actual, desired)
@@ -28,7 +27,6 @@ func listContains(actual, desired []any) *difference {
 	return nil
 }
 
-// setContains compares sets of scalars, and other values like contains.
 func setContains(actual, desired any) *difference {
 	is, isList := actual.([]any)
 	want, alsoList := desired.([]any)
@@ -74,12 +72,10 @@ func counterpart(actual []any, want any, i int) any {
 	return nil
 }
 
-// isKeyed reports whether all elements of a list have keys.
 func isKeyed(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(one any) bool { return keyOf(one) == (elementKey{}) })
 }
 
-// elementKey is zero for an element without a key.
 type elementKey struct {
 	field, value string
 	number       int64

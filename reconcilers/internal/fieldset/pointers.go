@@ -83,7 +83,6 @@ func remove(value any, steps []string) {
 	}
 }
 
-// compact returns a value without the removed elements of its lists.
 func compact(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

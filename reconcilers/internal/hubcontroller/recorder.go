@@ -40,7 +40,6 @@ func NewRecorder(mgr ctrl.Manager) Recorder {
 	return Recorder{eventseries.ByNote(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
-// eventAction is the action of all events.
 const eventAction = "Reconcile"
 
 // Record records an event about an object.

@@ -22,12 +22,10 @@ import (
 )
 
 const (
-	// pageSize of a list.
 	pageSize = 500
 	// maxConflicts is for an object that others change all the time.
 	maxConflicts = 20
-	// concurrency is the number of concurrent writes.
-	concurrency = 8
+	concurrency  = 8
 )
 
 // Release returns the step that removes a finalizer from all objects of a type in a remote that leaves. It is named

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// maxReason bounds the reason of a condition, in bytes.
 const maxReason = 1024
 
 // MaxNote bounds the note of an event, in bytes; the API server refuses more.

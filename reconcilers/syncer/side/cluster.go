@@ -86,7 +86,6 @@ func requestsFor(keys []types.NamespacedName) []reconcile.Request {
 // maxTombstones bounds the memory. An object that is dropped is deleted without evidence.
 const maxTombstones = 100_000
 
-// tombstone is about an object that a watch reported as deleted.
 type tombstone struct {
 	revision string // the last one
 	created  metav1.Time

@@ -36,7 +36,6 @@ func OfHub(p registry.Remote, s HubSelection) Side {
 	return Side{&hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
 }
 
-// hubSide is the hub as an app reaches it.
 type hubSide struct {
 	client    client.Client
 	objects   *hubobjects.Source

@@ -62,7 +62,6 @@ func (v *leasedView) Declare(ctx context.Context, _ types.NamespacedName) (conte
 	return ctx, nil
 }
 
-// unnamed is a source whose requests name no cluster.
 type unnamed struct {
 	source.TypedSource[watch.Request]
 }

@@ -35,7 +35,6 @@ func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	return down
 }
 
-// withoutAllocated removes what the upstream API server has allocated.
 func (t *translator[T]) withoutAllocated(obj T) T {
 	kind := t.kindOf()
 	if !allocated.Has(kind.GroupKind()) {
@@ -95,7 +94,6 @@ func Clean(obj metav1.Object) {
 	obj.SetManagedFields(nil)
 }
 
-// mark adds the marks, and the lists of keys from the original.
 func (t *translator[T]) mark(up T, to types.NamespacedName, labels, notes map[string]string) {
 	setList(notes, t.keys.ManagedAnnotations, notes)
 	setList(notes, t.keys.ManagedLabels, labels)
@@ -146,7 +144,6 @@ func (t *translator[T]) reserved(key string) bool {
 	return t.keys.Has(key) || isOfOneCluster(key) || t.options.Reserved != nil && t.options.Reserved(key)
 }
 
-// MetadataUpdate returns the annotations and labels of a downstream object after an update.
 func (t *translator[T]) MetadataUpdate(up, down T) (changed bool, annotations, labels map[string]string) {
 	to := types.NamespacedName{Namespace: down.GetNamespace(), Name: down.GetName()}
 	labels, annotations = t.labelsOf(up), t.annotationsOf(up)

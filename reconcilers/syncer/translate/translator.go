@@ -50,7 +50,6 @@ type Options struct {
 	HashLabels bool
 }
 
-// translator implements all translators; they differ in names.
 type translator[T client.Object] struct {
 	id        Identity
 	keys      Keys
@@ -182,7 +181,6 @@ func inNamespace(namespace string, all []string) []types.NamespacedName {
 	return keys
 }
 
-// labelKey returns the key of a label downstream.
 func (t *translator[T]) labelKey(key string) string {
 	if !t.options.HashLabels {
 		return key

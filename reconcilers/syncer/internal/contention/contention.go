@@ -49,7 +49,6 @@ type Detector[K comparable] struct {
 	recent *list.List // of *record[K], the most recent first
 }
 
-// record has the flips and the fight of one object.
 type record[K comparable] struct {
 	key   K
 	flips map[uint64][]time.Time // by the hash of the field
@@ -92,7 +91,6 @@ func (r *record[K]) contend(now time.Time, longest time.Duration) time.Duration 
 	return 0
 }
 
-// flip counts a flip, and reports whether there are too many.
 func (r *record[K]) flip(field uint64, now time.Time, o Options) bool {
 	if _, known := r.flips[field]; !known && len(r.flips) >= maxFields {
 		r.expire(now, o.Window)
@@ -110,7 +108,6 @@ func (r *record[K]) flip(field uint64, now time.Time, o Options) bool {
 	return len(times) >= o.Flips
 }
 
-// expire drops fields without flips in the window.
 func (r *record[K]) expire(now time.Time, window time.Duration) {
 	for field, times := range r.flips {
 		if now.Sub(times[len(times)-1]) >= window {

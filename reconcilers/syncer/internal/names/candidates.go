@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	// longDigits is the number of hex digits of the unique form.
-	longDigits = 22
-	// maxReadable is how many bytes precede them.
+	longDigits  = 22
 	maxReadable = 40
 	// placeholder is a letter, because the names of some kinds begin with one.
 	placeholder = "x"
@@ -78,7 +76,6 @@ func UniqueClusterScoped(prefix, name, hostNamespace, tenant string) string {
 	return unique(prefix+"-"+name, "cluster", name, hostNamespace, tenant, prefix)
 }
 
-// unique returns a readable text and the digest of a tuple.
 func unique(text string, tuple ...string) string {
 	var space [512]byte
 	buffer := space[:0]

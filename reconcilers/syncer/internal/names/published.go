@@ -15,12 +15,10 @@ const (
 	// maxGenerate: the API server appends five characters, and five more are left for a controller that makes names
 	// of the generated one.
 	maxGenerate = 53
-	// shortDigits is the number of hex digits of the published form.
 	shortDigits = 10
 
 	separator = "-x-"
-	// inserted separators are in the published form.
-	inserted = 2
+	inserted  = 2
 )
 
 // Concat joins parts with hyphens. More than 63 bytes are cut to 52, with a hyphen and 10 hex digits of the SHA-256.
