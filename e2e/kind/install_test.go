@@ -131,7 +131,7 @@ func (s *site) register() string {
 		s.registerWith(stock, remote)
 	}
 	s.ready()
-	s.summary.show("hub get clusters", s.program(stock, "get", "clusters"))
+	s.summary.show("kubectl get fxc", s.kubectl(s.hub, "get", "fxc"))
 	return ""
 }
 

@@ -141,7 +141,7 @@ func (v values) rename(source string) ([]byte, error) {
 	}
 	renamed := strings.NewReplacer(
 		ourModule+"/examples/quota/quota", v.Import,
-		"Package quota is the module that docs/modules.md writes step by step.", "Package "+v.Package+" is the module "+v.Name+".",
+		"Package quota is the module quota.", "Package "+v.Package+" is the module "+v.Name+".",
 		"package quota", "package "+v.Package, "quota.Module", v.Package+".Module", "TestQuota", "TestModule",
 		"quota-hub", v.Program, "modules and quota.", "modules and "+v.Name+".",
 		`"quota`, `"`+v.Name, "clusterfx-quota", "clusterfx-"+v.Name,
