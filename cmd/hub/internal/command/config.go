@@ -23,7 +23,6 @@ import (
 const configExample = `  # Is the file right?
   %s config validate hub.yaml`
 
-// newConfig returns the command config, with the command validate below it.
 func newConfig(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
@@ -47,7 +46,6 @@ func newConfig(p Program) *cobra.Command {
 	return cmd
 }
 
-// validateFiles prints the problems of each file, in the order of the files.
 func (p Program) validateFiles(paths []string) error {
 	var status error
 	for _, path := range paths {
@@ -62,7 +60,6 @@ func (p Program) validateFiles(paths []string) error {
 	return status
 }
 
-// validateFile returns all problems of a configuration file, as the command run prints them.
 func (p Program) validateFile(path string) error {
 	text, err := hubconfig.ReadText(path)
 	if err != nil {
@@ -132,7 +129,6 @@ func (s *session) modules(ctx context.Context, path string, needed []registry.Mo
 	return modules, nil
 }
 
-// installed returns the hub that is installed in the credentials namespace.
 func (s *session) installed(ctx context.Context) (install.Installed, error) {
 	hub, err := s.hub.Hub()
 	if err != nil {
@@ -151,7 +147,6 @@ func withConfigRules(modules []registry.Module) []registry.Module {
 	return slices.DeleteFunc(slices.Clone(modules), func(m registry.Module) bool { return !m.HasConfigRules() })
 }
 
-// moduleNames names modules in a sentence.
 func moduleNames(modules []registry.Module) string {
 	if len(modules) == 1 {
 		return "module " + modules[0].Name()

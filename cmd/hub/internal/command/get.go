@@ -18,7 +18,6 @@ const getModulesExample = `  # The modules of this program, and in how many Clus
   # Where a module does not run
   %s get modules inventory -o wide`
 
-// newGet returns the command get, with a command below it for each thing that can be had.
 func newGet(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",

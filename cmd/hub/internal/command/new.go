@@ -16,7 +16,6 @@ import (
 const newExample = `  # In a Go module of your own
   %s new module tenants`
 
-// newNew returns the command new, with the command module below it.
 func newNew(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "new",
@@ -43,7 +42,6 @@ func newNew(p Program) *cobra.Command {
 	return cmd
 }
 
-// newModule writes a module and prints the next steps.
 func (p Program) newModule(name string) error {
 	dir, err := os.Getwd()
 	if err != nil {

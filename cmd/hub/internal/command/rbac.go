@@ -131,7 +131,6 @@ func (f *rbacFlags) configured(p Program, set *pflag.FlagSet) ([]registry.Module
 	return modules, errors.Join(problems...)
 }
 
-// warn prints which of the printed permissions are those of a default configuration.
 func (f *rbacFlags) warn(p Program) {
 	picked, err := pick(p.Modules, f.modules)
 	if depend := withConfigRules(picked); err == nil && f.config == "" && len(depend) > 0 {
@@ -233,7 +232,6 @@ func printObjects(w io.Writer, format string, objects []client.Object) error {
 
 var errNoBuckets = errors.New("no module reads entities, so the hub needs no user of NATS")
 
-// printNATS prints the users of a NATS server with the buckets of the modules.
 func (f *rbacFlags) printNATS(p Program) error {
 	picked, err := pick(p.Modules, f.modules)
 	if err != nil {
@@ -254,13 +252,11 @@ func (f *rbacFlags) printNATS(p Program) error {
 	})
 }
 
-// natsUser is a user of a NATS server.
 type natsUser struct {
 	comment, key string
 	permissions  natshub.Permissions
 }
 
-// printUsers prints users as configuration of nats-server.
 func printUsers(w io.Writer, users []natsUser) error {
 	text := "authorization {\n  users: [\n"
 	for _, user := range users {

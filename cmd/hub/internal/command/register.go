@@ -180,7 +180,6 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	return mode, err
 }
 
-// checkOutput returns an error unless the flag --output says how to print a dry run.
 func (f *registerFlags) checkOutput(mode dryRun) error {
 	switch f.format.String() {
 	case output.Table:
@@ -211,7 +210,6 @@ func parseToken(text string) (enroll.TokenKind, error) {
 	return "", fmt.Errorf("--token-type=%q: use %s or %s", text, enroll.Requested, enroll.Lasting)
 }
 
-// print prints the objects of a dry run.
 func (f *registerFlags) print(r *enroll.Registration) error {
 	remote, hub := r.Objects()
 	if f.format.Tabular() {

@@ -69,7 +69,6 @@ func newRoot(p Program) *cobra.Command {
 	return root
 }
 
-// addGroup adds commands that help texts list under a title.
 func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, c := range commands {
@@ -78,7 +77,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// pluginPrefix is the beginning of the names of kubectl's plugins.
 const pluginPrefix = "kubectl-"
 
 // name is the name by which the user runs the program: "kubectl clusterfx" if it is a link of that name on the PATH.

@@ -91,7 +91,6 @@ func newRun(p Program) *cobra.Command {
 	return cmd
 }
 
-// advise adds the flags that help.
 func advise(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; choose another address with --metrics-bind-address, "+
@@ -108,7 +107,6 @@ func names(modules []registry.Module) []string {
 	return all
 }
 
-// codeOf returns the exit status in an error, and 1 if there is none.
 func codeOf(err error) process.ExitError {
 	var exit process.ExitError
 	if errors.As(err, &exit) {
@@ -142,7 +140,6 @@ func Notify(ctx context.Context) (ended context.Context, s *Signals, stop func()
 	}
 }
 
-// run waits for signals until ctx ends.
 func (s *Signals) run(ctx context.Context, first func()) {
 	select {
 	case <-s.received:
@@ -168,7 +165,6 @@ func (s *Signals) BeforeExit(lastWords func()) {
 	}
 }
 
-// raise makes the process end as it does by default with that signal.
 func raise(s os.Signal) {
 	signal.Reset(s)
 	if self, err := os.FindProcess(os.Getpid()); err == nil {

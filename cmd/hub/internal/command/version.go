@@ -30,7 +30,6 @@ const versionExample = `  # Of this program
   # Of the hub's API server and its CRD, too
   %s version -o json`
 
-// versions are the output of the command version.
 type versions struct {
 	Client clientVersion `json:"clientVersion"`
 	// Server and CRD are left out if no cluster was contacted, or none responded.
@@ -38,7 +37,6 @@ type versions struct {
 	CRD    *diagnose.CRD             `json:"crd,omitempty"`
 }
 
-// clientVersion is the version of this program.
 type clientVersion struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
@@ -46,7 +44,6 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// versionTimeout is how long the hub's API server may take to respond.
 const versionTimeout = 5 * time.Second
 
 func newVersion(p Program) *cobra.Command {

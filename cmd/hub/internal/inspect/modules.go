@@ -95,7 +95,6 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	return errors.Join(err, printer.PrintObj(objects, w))
 }
 
-// hubParts returns the states of the hub part in the replicas of the hub.
 func (m *module) hubParts() []any {
 	var all []any
 	for _, report := range m.parts {
@@ -158,7 +157,6 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 	return picked, errors.Join(errs...)
 }
 
-// columnType is the type of every column of modules.
 const columnType = "string"
 
 func (m Modules) table(found []*module, reports partreport.Reports) *metav1.Table {

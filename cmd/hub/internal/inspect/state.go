@@ -28,7 +28,6 @@ type Change struct {
 	DryRun bool
 }
 
-// errNobody means that a command was not told which Clusters it is about.
 var errNobody = errors.New("say which Clusters: by name, with --selector, or with --all")
 
 // SetState gives the Clusters a state, and calls done for each of them, also if it had that state before.
