@@ -41,19 +41,3 @@ type Deletes struct {
 	PerTarget int `json:"perTarget,omitempty"`
 	PerFleet  int `json:"perFleet,omitempty"`
 }
-
-// Error is one error in the configuration of a module.
-type Error struct {
-	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
-	Config, Override int
-	// Field is the field of the configuration or the override that is wrong. Empty means the field config.
-	Field string
-	// Err names the module and the mistake.
-	Err error
-}
-
-// Error names the module and the mistake.
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }

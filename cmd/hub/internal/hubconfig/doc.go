@@ -29,7 +29,7 @@ A configuration file holds flags together with the configuration of the modules:
 
 A flag on the command line takes precedence over the file, and the file over the default. The file is read once, when
 the program starts, and strictly: an unknown field, flag or module is an error, and so is a value that
-a module rejects. All errors are reported together, each with its line (package lines), in the order of the lines.
+a module rejects. All errors are reported together, and name the field.
 
 # Considerations
 

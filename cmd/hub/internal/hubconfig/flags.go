@@ -282,7 +282,7 @@ func ReadFile(path string, modules []registry.Module, without []string) (f *Flag
 	return f, unused, f.check()
 }
 
-// Report returns an error about the values of flags, with the lines of those in the configuration file.
+// Report returns an error about the values of flags, with the path of the configuration file where they are from it.
 func (f *Flags) Report(err error) error {
 	if f.configuration == nil {
 		return err
@@ -334,8 +334,8 @@ func (f *Flags) InFile(name string) bool {
 	return f.configuration != nil && f.configuration.flags[name]
 }
 
-// At returns an error about a flag in the configuration file, with its line.
-func (f *Flags) At(name string, err error) error { return f.configuration.file.At("flags."+name, err) }
+// File returns the path of the configuration file.
+func (f *Flags) File() string { return f.file }
 
 // LogLevel returns how much to log.
 func (f *Flags) LogLevel() string { return f.log.Level }
