@@ -36,7 +36,7 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
 	HealthAddress string
-	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
+	// DebugAddress is where profiles are served, as host:port of loopback. Default: nowhere.
 	DebugAddress string
 	// CrashFile is a file for what the process writes when a panic ends it, whose folder outlives it: the next process quarantines
 	// the app whose goroutine that was. Default: none.

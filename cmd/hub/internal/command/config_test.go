@@ -122,12 +122,13 @@ bad.yaml: flags: concurrency: "many": use a whole number
 bad.yaml: --max-concurrent-starts=0: use 1 or more
 bad.yaml: --log-level: unknown log level "loud": use debug, info, error
 bad.yaml: this hub has no module "other"; it has quota
-bad.yaml: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
 bad.yaml: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
+bad.yaml: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
 bad.yaml: module "quota": decode the configuration into command.configured: unknown field "pots"
 bad.yaml: module "quota": overrides[0]: it has no selector; move a configuration for all remotes to config
 bad.yaml: module "quota": overrides[1]: decode the configuration into command.configured: field "pods": use a value of type int64, not of type array
 bad.yaml: module "quota": overrides[1]: decode the configuration into command.configured: unknown field "pots"
+bad.yaml: module "quota" is configured twice; remove one
 bad.yaml: this hub has no module "nameless"; it has quota
 `
 	var out bytes.Buffer

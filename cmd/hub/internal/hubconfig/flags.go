@@ -194,7 +194,7 @@ func (f *Flags) bindProcess() {
 	f.set.StringVar(&f.Options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
 	f.set.StringVar(&f.Options.DebugAddress, "debug-bind-address", serving.Nowhere,
-		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
+		"Address of loopback to serve profiles (/debug/pprof) at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
 	f.set.StringVar(&f.Options.CrashFile, "crash-file", "",
 		"File for what this process writes when a panic ends it, in a folder that outlives it. The next process quarantines the Cluster "+
@@ -213,7 +213,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 		return process.Options{}, err
 	}
 	o := f.Options
-	o.Flags = f.values
 	if f.isSharded() {
 		o.Sharing.Enabled, o.Election.Enabled = true, false
 	}
@@ -227,13 +226,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	}
 	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, project.Version())
 	return o, nil
-}
-
-// values returns the values of all flags, for /flagz.
-func (f *Flags) values() map[string]string {
-	all := map[string]string{}
-	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
-	return all
 }
 
 // readFile reads the configuration file and applies it with parseFile.
@@ -307,7 +299,11 @@ func (f *Flags) checkLog() error {
 func (f *Flags) check() error {
 	err := f.validate()
 	if f.configuration != nil {
-		err = errors.Join(err, f.checkLog(), process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs))
+		ofModules := process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs)
+		if all := leaves(errors.Unwrap(ofModules)); len(all) > 0 {
+			ofModules = errors.Join(all...) // each names its module
+		}
+		err = errors.Join(err, f.checkLog(), ofModules)
 	}
 	return f.Report(err)
 }

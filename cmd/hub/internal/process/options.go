@@ -56,8 +56,6 @@ type Options struct {
 	leader registry.Leader
 	// partsChanged is called when the state of a hub part has changed.
 	partsChanged func()
-	// Flags returns the flags of the program, for /flagz. Default: none.
-	Flags func() map[string]string
 }
 
 // Election configures leader election between hubs, as app.Election documents.
