@@ -167,7 +167,7 @@ func TestInstall_Config(t *testing.T) {
 	kept.Data["hub.yaml"] = head + "modules:\n- name: gone\n"
 	i.must(i.Update(t.Context(), kept, client.FieldOwner("by-hand")))
 	before = i.versions()
-	i.refused(nil, "ConfigMap configured/clusterfx-hub-config:4: this hub has no module \"gone\"", "name another file with --config")
+	i.refused(nil, "ConfigMap configured/clusterfx-hub-config: this hub has no module \"gone\"", "name another file with --config")
 	if diff := cmp.Diff(before, i.versions()); diff != "" {
 		t.Errorf("a refused configuration changes the installation: %s", diff)
 	}

@@ -73,9 +73,6 @@ func (s *Subscription) Type() string { return s.entry.of.Name() + inHub }
 // Synced returns a channel that is closed when the subscription has its initial objects.
 func (s *Subscription) Synced() <-chan struct{} { return s.entry.synced }
 
-// Ended returns a channel that is closed when the informer has ended.
-func (s *Subscription) Ended() <-chan struct{} { return s.entry.ctx.Done() }
-
 // Blind returns the kind of the objects if they are not current: if the informer has not synced, or cannot list and
 // watch. It is empty if they are.
 func (s *Subscription) Blind(now time.Time) string {

@@ -5,7 +5,7 @@ Package names makes the names of downstream objects out of the names of upstream
 
 # The published form
 
-Namespaced, ClusterScoped, Short, Concat, ConcatGenerate and LabelKey follow the rules that vcluster has published, byte for
+Namespaced, ClusterScoped, Concat and LabelKey follow the rules that vcluster has published, byte for
 byte, so that a fleet can change its tool and keep its names. The name of a namespaced object is
 
 	<name>-x-<namespace>-x-<tenant>
