@@ -61,9 +61,8 @@ type AuditEvent struct {
 	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	UserAgent string `json:"userAgent"`
-	// Object is empty for a non-resource path.
-	Object AuditObject `json:"objectRef"`
+	UserAgent string      `json:"userAgent"`
+	Object    AuditObject `json:"objectRef"`
 	// Body is that of a create, update or patch; empty for Secrets and tokens.
 	Body     json.RawMessage `json:"requestObject"`
 	Response struct {
@@ -76,7 +75,6 @@ type AuditEvent struct {
 
 // AuditObject names the object, or the collection, that a request is about.
 type AuditObject struct {
-	// As in the path, such as apps, deployments, status.
 	Group       string `json:"apiGroup"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource"`

@@ -27,8 +27,7 @@ type Provider string
 const (
 	// Processes of this machine: kube-apiserver and etcd. The default.
 	Processes Provider = "processes"
-	// Kind has real nodes in Docker.
-	Kind Provider = "kind"
+	Kind      Provider = "kind"
 )
 
 // The zero Options are good for a test.

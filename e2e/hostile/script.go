@@ -13,7 +13,6 @@ import (
 type Script struct {
 	// Name is short, and no other script has it.
 	Name string
-	// Does describes the behaviour of the server in a sentence.
 	Does string
 
 	lies  []lie // the first lie that matches a request applies

@@ -61,7 +61,6 @@ type Options struct {
 	LastReceived *atomic.Int64
 	Early        *Early
 	Unstreamed   *Unstreamed
-	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt        func()
 	HubTransport http.RoundTripper
 	Rank         startqueue.Rank
@@ -72,8 +71,7 @@ type Options struct {
 	Graph   Graph
 	// Middleware may return nil.
 	Middleware func(http.RoundTripper) http.RoundTripper
-	// Judges returns the functions that inspect the responses to the requests of the app. The logger is the app's.
-	Judges func(logr.Logger) Judges
+	Judges     func(logr.Logger) Judges
 	// Built gets the names of the cleanup steps when the graph is built; Missed says that the remote does not serve a
 	// watched kind; Changed, that the app made progress or a module failed. They must return at once.
 	Built           func(steps []string)

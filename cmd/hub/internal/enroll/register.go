@@ -27,8 +27,7 @@ import (
 type Place struct {
 	Terminal *output.Terminal
 	// Remote acts as its administrator.
-	Hub, Remote *access.Cluster
-	// Namespace has the credentials in the hub, Name is the Cluster's.
+	Hub, Remote     *access.Cluster
 	Namespace, Name string
 	// Yes skips the confirmation before the first change.
 	Yes bool

@@ -21,7 +21,6 @@ var ErrNotLeader = registry.ErrNotLeader
 
 // Options say which lease, and how it is kept. All but Alive and Log are required.
 type Options struct {
-	// Config is without the gate.
 	Config          *rest.Config
 	Namespace, Name string
 	// Identity is unique among hubs, and the same in each run of the process, so that it gets a lease without a new

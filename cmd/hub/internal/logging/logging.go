@@ -30,7 +30,6 @@ const (
 
 // Options say how a logger writes. The zero value is a good one.
 type Options struct {
-	// Format is the form of a line. Default: Auto.
 	Format Format
 	// Level is debug, info or error. Default: info.
 	Level string

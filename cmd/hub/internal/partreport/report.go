@@ -37,8 +37,7 @@ type Report struct {
 	// Written is when the report was written, Replica by which hub.
 	Written metav1.Time `json:"written"`
 	Replica string      `json:"replica"`
-	// Parts has an entry for each module with a hub part.
-	Parts []Part `json:"hubParts"`
+	Parts   []Part      `json:"hubParts"`
 }
 
 type Part struct {

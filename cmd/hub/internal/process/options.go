@@ -44,7 +44,6 @@ type Options struct {
 	Registry             registry.Options
 	NATS                 natshub.Options
 
-	// Heartbeat is between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration
 	// Starting gets, each second, how many remotes are being started by a hub that has got its lease, and in the end 0.
 	// Default: no call.
@@ -71,8 +70,7 @@ type Sharing struct {
 	Shards       int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	// ForgetAfter: see package replica.
-	ForgetAfter time.Duration
+	ForgetAfter  time.Duration
 }
 
 // Defaults of options.

@@ -17,7 +17,6 @@ import (
 )
 
 type Hub struct {
-	// Lease is the name of the hub's Lease.
 	Namespace, Lease string
 	// LeaseNamespace has the Lease; empty for the credentials namespace.
 	LeaseNamespace string

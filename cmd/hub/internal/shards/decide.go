@@ -8,8 +8,7 @@ import "slices"
 type Action struct {
 	Kind  ActionKind
 	Shard int
-	// Name is for Fence and Look.
-	Name string
+	Name  string
 	// Lease to write if the object has its Version; without one it is created.
 	Lease Lease
 	// Record to write if the object has its Version.
