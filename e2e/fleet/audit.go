@@ -137,8 +137,7 @@ func (c *Cluster) AuditReader(filters ...func(AuditEvent) bool) *AuditReader {
 	return &AuditReader{cluster: c, filters: filters}
 }
 
-// Next returns what was logged since the last call. A request with entries in different parts, as of a watch, is in
-// both.
+// Next returns what was logged since the last call. A request with entries in two parts is in both.
 func (r *AuditReader) Next() ([]AuditEvent, error) {
 	c := r.cluster
 	file, err := os.Open(filepath.Join(c.dir, auditLog))
@@ -157,8 +156,7 @@ func (r *AuditReader) Next() ([]AuditEvent, error) {
 	return events, c.wrap("read the audit log of", err)
 }
 
-// readAudit keeps the last entry of each request. A line without an end is still being written, and does not count as
-// read.
+// readAudit keeps the last entry of each request. A line without an end is being written, and not read.
 func readAudit(r io.Reader, filters []func(AuditEvent) bool) (events []AuditEvent, read int64, err error) {
 	seen := map[string]int{}
 	lines := bufio.NewReaderSize(r, 1<<20)

@@ -52,8 +52,8 @@ type Host struct {
 	Claim func(id string, name state.ClusterName, since time.Time) (holder state.ClusterName)
 	// IsHub reports whether an id belongs to the hub's own cluster, which must not be a remote.
 	IsHub func(id string) bool
-	// Forget removes an ended Actor, unless a new desired state was posted meanwhile, and calls last before the name
-	// may be used again.
+	// Forget removes an ended Actor, unless a new desired state was posted, and calls last before the name is used
+	// again.
 	Forget func(a *Actor, last func()) bool
 	// Changed is called after a change of a remote. It must return at once.
 	Changed func(Event)

@@ -64,8 +64,7 @@ type Options struct {
 	Doubt        func()
 	HubTransport http.RoundTripper
 	Rank         startqueue.Rank
-	// Modules run in the app. Filters are those of every module: hub parts read through filters of modules that do not
-	// run here.
+	// Modules run in the app. Filters are those of every module: hub parts read through others' filters, too.
 	Modules []string
 	Filters func() []ModuleFilters
 	Graph   Graph
@@ -162,8 +161,7 @@ func (e *Epoch) startTraced(r *record) (err error) {
 	return e.start(ctx, r)
 }
 
-// start returns when every hook has run and every controller has seen its initial objects. ctx is e.ctx, with the span
-// of the start.
+// start returns when every hook has run and every controller has its objects. ctx is e.ctx, with the span of the start.
 func (e *Epoch) start(ctx context.Context, r *record) error {
 	var release func()
 	alone := e.options.Rank == startqueue.RankSuspect

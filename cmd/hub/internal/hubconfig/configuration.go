@@ -193,8 +193,7 @@ func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
 	return field
 }
 
-// CheckText returns the flags of a hub with these modules and a configuration file, and an error with every problem of
-// it.
+// CheckText returns the flags of a hub with these modules and a configuration file, and an error with all its problems.
 func CheckText(path string, text []byte, modules []registry.Module) (*Flags, error) {
 	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path

@@ -35,8 +35,7 @@ type Options struct {
 	Level string
 }
 
-// New returns a logger that writes to w; to a Buffer without waiting. An unknown format or level is an error with the
-// known ones.
+// New returns a logger that writes to w; to a Buffer without waiting. It fails for an unknown format or level.
 func New(w io.Writer, o Options) (logr.Logger, error) {
 	level, err := parseLevel(o.Level)
 	if err != nil {

@@ -45,8 +45,8 @@ type Options struct {
 	NATS                 natshub.Options
 
 	Heartbeat time.Duration
-	// Starting gets, each second, how many remotes are being started by a hub that has got its lease, and in the end 0.
-	// Default: no call.
+	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no
+	// call.
 	Starting func(remotes int)
 	// identity is the holder in this hub's lease.
 	identity string

@@ -24,8 +24,7 @@ const (
 	defaultDeadline    = 7 * time.Second
 	defaultRetry       = 1500 * time.Millisecond
 	defaultForgetAfter = time.Hour
-	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s to drain and release the
-	// rest.
+	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s for the rest.
 	DefaultLeaveTimeout = 25 * time.Second
 )
 

@@ -28,8 +28,7 @@ const requestsWithin = 30 * time.Second
 type Hub struct {
 	Cluster   *access.Cluster
 	Namespace string
-	// ModeLease is the Lease of leader mode. Default: not read; a hub that has been in Sharded mode counts as one that
-	// is.
+	// ModeLease is the Lease of leader mode. Default: not read; a hub that was in Sharded mode counts as one that is.
 	ModeLease string
 	// LeaderLease is that of the replica that runs what runs once. Default: not read.
 	LeaderLease string

@@ -30,8 +30,7 @@ func shown(name, value string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(value)
 }
 
-// userInURL and queryInURL match what may be secret. A password and a query may hold a comma, so the rest of a list is
-// hidden with it.
+// userInURL and queryInURL match secrets, which may hold a comma, so that the rest of a list is hidden with them.
 func userInURL() *regexp.Regexp  { return regexp.MustCompile(`://[^\s/]*@`) }
 func queryInURL() *regexp.Regexp { return regexp.MustCompile(`(://[^\s?]*)\?\S*`) }
 

@@ -133,8 +133,7 @@ func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 	return Action{Kind: Announce, Record: next}
 }
 
-// release gives a drained shard to the warm replica in the record itself, or to none, so that it cannot go to one that
-// has withdrawn.
+// release gives a drained shard to the warm replica in the record itself, so that it goes to none that has withdrawn.
 func (m *Machine) release(s *shard, now Instant) Action {
 	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Released: m.me, Version: s.record.Version}
 	if heir := s.record.Warm; m.isLive(heir, now) {

@@ -44,8 +44,7 @@ type Options struct {
 	Alive func() error
 	// Mode. Default: always Sharded.
 	Mode replica.Mode
-	// Forget removes what a replica that ended long ago has left, beside its journal. It is called again after an
-	// error. Default: nothing.
+	// Forget removes what a replica that ended long ago has left, and is called again after an error. Default: nothing.
 	Forget      func(ctx context.Context, replica string) error
 	ForgetAfter time.Duration
 	Log         logr.Logger
