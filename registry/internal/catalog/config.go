@@ -66,7 +66,7 @@ func (e *Entry) configure(c moduleconfig.Config) (problems []error) {
 	return problems
 }
 
-// selectBy lets the operator select the remotes of the module, if clusters is not nil.
+// selectBy does nothing for nil.
 func (e *Entry) selectBy(clusters *metav1.LabelSelector) error {
 	if clusters == nil {
 		return nil
@@ -107,7 +107,7 @@ func joined(err error) []error {
 	return []error{err}
 }
 
-// without returns the problems that are not in before, by their texts: an inherited problem is reported once.
+// without drops problems that are in before, by their texts: an inherited problem is reported once.
 func without(problems, before []error) []error {
 	before = slices.Clone(before)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem error) bool {

@@ -18,30 +18,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// The type of a configuration file.
 const (
 	version = "config.clusterfx.dev/v1alpha1"
 	Kind    = "HubConfiguration"
 )
 
-// configuration is the file that --config names.
 type configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Flags are flags of the command run by their names, without the dashes. The command line takes precedence.
-	Flags map[string]flagValue `json:"flags,omitempty"`
-	// Modules are the configurations of modules.
+	// Flags are those of run by name, without dashes. The command line takes precedence.
+	Flags   map[string]flagValue  `json:"flags,omitempty"`
 	Modules []moduleconfig.Config `json:"modules,omitempty"`
 }
 
-// flagValue is the value of a flag in a file: a text, a number, a bool, or a list of texts for a flag that may
-// be repeated.
+// flagValue is a text, number or bool, or a list of texts for a repeated flag.
 type flagValue struct {
 	values []string
 	bad    error
 }
 
-// UnmarshalJSON implements json.Unmarshaler. setFlags reports invalid values, with the name of the flag.
 func (v *flagValue) UnmarshalJSON(data []byte) error {
 	*v = flagValue{values: []string{string(data)}}
 	var err error
@@ -67,7 +62,7 @@ type configurationFile struct {
 	path string
 	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
 	flags map[string]bool
-	// problems are the errors in the file itself and in the values of flags.
+	// problems of the file itself, and of values.
 	problems []error
 }
 
@@ -99,10 +94,10 @@ func expect(field, got, want string) error {
 	return fmt.Errorf("%s is %q; this hub reads %s", field, got, want)
 }
 
-// ConfigFlag is the flag that names the file. The file cannot name another one.
+// ConfigFlag names the file, which cannot name another.
 const ConfigFlag = "config"
 
-// setFlags gives flags the values that the file has for them, unless the command line has others.
+// setFlags leaves flags that the command line sets.
 func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
 		value := c.Flags[name]
@@ -124,7 +119,6 @@ func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	}
 }
 
-// aboutFlag is how the messages about a flag begin.
 var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
 
 // report joins the problems of the file with those in an error about the values of flags and the configuration of modules, each with
@@ -149,7 +143,6 @@ func (c *configurationFile) report(err error) error {
 	return errors.Join(all...)
 }
 
-// leaves returns the errors that are joined in an error.
 func leaves(err error) []error {
 	if err == nil {
 		return nil
