@@ -141,8 +141,8 @@ func TestEntity_Status(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"a     1          1/2 ":        {"get", "things", url},
-		"reason: Rejected":             {"get", "things", "a", "-o", "yaml", url},
+		"a     1          1/2 ":         {"get", "things", url},
+		"reason: Rejected":              {"get", "things", "a", "-o", "yaml", url},
 		`"revision": 1,\n          "re`: {"get", "things", "-o", "json", url},
 	} {
 		if status, got := s.run(args...); status != 0 || !strings.Contains(got, strings.ReplaceAll(want, `\n`, "\n")) {

@@ -85,7 +85,7 @@ func TestConfiguration_Refused(t *testing.T) {
 		head + "flags: 1":                          "cannot unmarshal number into Go struct field configuration.flags of type map",
 		head + "modules: [{name: a, confg: {}}]":   `unknown field "modules[0].confg"`,
 		head + "modules:\n- name: a\n  overrides:\n  - config: 1\n    selectr: {}": `unknown field "modules[0].overrides[0].selectr"`,
-		head + "modules: [{name: a, config: {b: [{c: 1, c: 2}]}}]":              `duplicate field "modules[0].config.b[0].c" in line 3`,
+		head + "modules: [{name: a, config: {b: [{c: 1, c: 2}]}}]":                 `duplicate field "modules[0].config.b[0].c" in line 3`,
 		head + "---\n" + head:          "line 3: a second YAML document begins here",
 		head + "flags:\n  a: b\n c: d": "this is not YAML: line ",
 		"\t":                           "this is not YAML",
