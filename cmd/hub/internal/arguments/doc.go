@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package arguments explains errors in the arguments and flags of a command, with the right syntax.
+Package arguments explains errors in the arguments and flags of a command, with the right syntax, and in the YAML files that they name,
+with the path of the field.
 
 # Usage
 
