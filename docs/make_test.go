@@ -18,7 +18,7 @@ var (
 
 func TestDocs_TargetsExist(t *testing.T) {
 	t.Parallel()
-	targets, own, used := targetsOf(t, "Makefile"), targetsOf(t, "cmd/hub/internal/scaffold/templates/Makefile.tmpl"), 0
+	targets, own, used := targetsOf(t, "Makefile"), targetsOf(t, "examples/quota/Makefile"), 0
 	for page, text := range pages(t) {
 		for name := range namesIn(called, text) {
 			used++

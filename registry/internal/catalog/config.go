@@ -33,7 +33,6 @@ func (all Catalog) Configure(configs []moduleconfig.Config) []error {
 	return problems
 }
 
-// configure checks and stores the configuration of a module, and returns all problems.
 func (e *Entry) configure(c moduleconfig.Config) (problems []error) {
 	report := func(err error) { problems = append(problems, errorIn(c.Name, err)) }
 	e.base, e.deletes = c.Config, c.Deletes

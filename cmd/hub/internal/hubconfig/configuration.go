@@ -56,11 +56,10 @@ func (v *flagValue) UnmarshalJSON(data []byte) error {
 
 var errFlagValue = errors.New("use a text, a number, true, false, or a list of texts")
 
-// configurationFile is a configuration file that was read.
 type configurationFile struct {
 	configuration
 	path string
-	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
+	// flags from the file, with whether they took the values.
 	flags map[string]bool
 	// problems of the file itself, and of values.
 	problems []error
