@@ -146,7 +146,7 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // An error that wraps joined ones has a text of its own.
+	joined, ok := err.(interface{ Unwrap() []error }) // no errors.As: an error that wraps joined ones has a text of its own
 	if !ok {
 		return []error{err}
 	}
