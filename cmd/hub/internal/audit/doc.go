@@ -33,7 +33,7 @@ A Cluster stays as it is while it is paused or being deleted, and if it was neve
 The mark is the condition Ready with the status Unknown and the reason RunnerLost, and no other field. It is applied with the
 field manager [FieldManager] and the resourceVersion of the Cluster that was compared: a report that has been written meanwhile
 is a conflict, and the Cluster stays as it is. The next report of a runner takes the condition back, because it differs from
-what the runner knows and is applied with force.
+what the runner knows.
 
 The field manager is never released. An apply without fields would remove the condition where the auditor is its only owner,
 and the API server refuses a Cluster without it.
