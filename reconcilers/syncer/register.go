@@ -20,16 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Register adds the controller of a Syncer to the pair. Call it while the App is built, or in ControllerStarter.Register. It
-// starts watches of the hub, and sends no other requests. An Initializer or IndexRegisterer is not called: that is for the
-// Module and for Start. The error wraps ErrInvalidConfig, or is one of the manager, of a watch or of ModifyController.
+// Register adds the controller of a Syncer. Call it while the App is built, or in ControllerStarter.Register. It
+// starts watches of the hub and sends no other requests; Initializers and IndexRegisterers are for Module and Start.
+// The error wraps ErrInvalidConfig, or is of the manager, a watch or ModifyController.
 func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
 	r, err := newReconciler(p, s, t, o)
 	if err != nil {
@@ -58,7 +57,6 @@ func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error
 	return p.complete(b, s, r)
 }
 
-// controllerBuilder is the builder of the controllers of a pair.
 type controllerBuilder = registry.ControllerBuilder[reconcile.Request]
 
 func (p *Pair) controller(s Base, concurrency int, timeout controller.Options) *controllerBuilder {
@@ -85,7 +83,6 @@ func (p *Pair) complete(b *controllerBuilder, s Base, r reconcile.Reconciler) er
 
 func (o Options[T]) concurrency() int { return cmp.Or(max(o.Concurrency, 0), defaultConcurrency) }
 
-// timeout returns the options of a controller without its concurrency.
 func (o Options[T]) timeout(p *Pair) controller.Options {
 	yes := true
 	return controller.Options{
@@ -96,7 +93,6 @@ func (o Options[T]) timeout(p *Pair) controller.Options {
 	}
 }
 
-// newReconciler checks the options of a syncer, and opens the views of both sides.
 func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) (*reconciler[T], error) {
 	kind, err := kindOf(p, o)
 	if err != nil {
@@ -115,7 +111,7 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
 		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory: memory.New(), fights: contention.New[types.NamespacedName](contention.Options{}),
+		memory: memory.New(), fights: memory.NewDetector[types.NamespacedName](memory.DetectorOptions{}),
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),
@@ -132,7 +128,6 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	return r, nil
 }
 
-// kindOf returns the kind of the objects of a syncer.
 func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, error) {
 	if p == nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("%w: there is no pair", ErrInvalidConfig)
@@ -151,7 +146,6 @@ func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, er
 	return kind, nil
 }
 
-// newObject returns an empty object of a kind.
 func newObject[T client.Object](kind schema.GroupVersionKind) T {
 	obj := object.New[T]()
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {

@@ -27,7 +27,7 @@ import (
 // Installation is a hub to check.
 type Installation struct {
 	Hub *access.Cluster
-	// Namespace is the credentials namespace, Lease the name of the hub's lease in it.
+	// Lease is the name of the hub's lease in the credentials namespace.
 	Namespace, Lease string
 }
 
@@ -149,7 +149,6 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	}
 }
 
-// modules adds the hub's reports on the hub parts of modules, with their age.
 func (i Installation) modules(r *Report, reports partreport.Reports, err error) {
 	report := reports.Latest()
 	switch {
@@ -177,7 +176,6 @@ func (i Installation) modules(r *Report, reports partreport.Reports, err error) 
 	}
 }
 
-// parts adds the hub parts of one replica that do not run, and reports whether there is none.
 func parts(r *Report, report partreport.Report) (well bool) {
 	well = true
 	for _, part := range report.Parts {
@@ -198,7 +196,6 @@ func parts(r *Report, report partreport.Report) (well bool) {
 	return well
 }
 
-// deletes adds the holds of deletes that are in force.
 func (i Installation) deletes(ctx context.Context, r *Report) {
 	hub := helddeletes.Hub{Cluster: i.Hub, Namespace: i.Namespace}
 	all, err := hub.Holds(ctx)
@@ -221,7 +218,7 @@ func adviceFor(part partreport.Part) string {
 	return "see the hub's log"
 }
 
-// some lists names, of which there may be thousands.
+// some: there may be thousands.
 func some(names []string) string {
 	const most = 5
 	if len(names) <= most {
@@ -230,5 +227,4 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// errNoCRD means that the program was built without its CRD.
 var errNoCRD = errors.New("this program was built without its CRD")

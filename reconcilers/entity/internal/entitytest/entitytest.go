@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entitytest has what the tests of package entity and of the packages below it share.
+// Package entitytest is shared by the tests of package entity and below.
 package entitytest
 
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,34 +16,7 @@ import (
 // Beat is the interval of canaries in tests.
 const Beat = 300 * time.Millisecond
 
-// patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = time.Minute
-
-// Must ends the test with an error.
-func Must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Eventually waits until f returns nil.
-func Eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
-}
 
 // Use returns a connection as bucket.Options has it.
 func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
@@ -53,7 +25,7 @@ func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
 
 // Anchor is a bucket.Anchor in memory, which outlives the processes of a test.
 type Anchor struct {
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex
 	id    bucket.Identity
 	known bool
 }
