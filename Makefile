@@ -118,7 +118,7 @@ PEERS  = "cd ../modules/multiclusterruntime && go test -run NONE -bench Remotes 
 bench-table: controlplane ## Print medians and ranges of clusterfx and its peers, in turns (15 minutes; REMOTES: how many remotes).
 	@cd tools && go run ./benchtable -runs 3 $(call ENGAGE,floor) $(call ENGAGE,registry) $(call ENGAGE,packed) $(PEERS)
 
-bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/scale.md (ARGS='-remotes 2000 -replicas 4').
+bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/operating.md (ARGS='-remotes 2000 -replicas 4').
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.

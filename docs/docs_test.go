@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs_test checks that the documentation shows code that is compiled, has links with a target, lists every
-// condition, and names only make targets that exist.
+// Package docs_test checks that the documentation shows code that is compiled, has links with a target, is
+// made of comments where it can be, and names only make targets that exist.
 package docs_test
 
 import (

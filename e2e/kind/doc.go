@@ -10,7 +10,7 @@
 //
 // It needs Docker, about 4 GB of memory and five minutes. KIND_NODE_IMAGE is the node image, by default the image of
 // kind's release. HUB_IMAGE is an image of the stock hub in Docker; without it the test builds an image of the binary
-// alone. The run writes its steps, with versions and times, to dist/e2e-kind.md; docs/e2e.md has such a page.
+// alone. The run writes its steps, with versions and times, to dist/e2e-kind.md and the log.
 //
 // # How it works
 //

@@ -6,7 +6,7 @@ Package deletes is how a module declares its deletes, and how it recognizes a de
 The hub limits how many objects of a kind a module may delete within ten minutes: 20 in one cluster and 100 in all of them;
 3 and 10 for kinds whose deletion takes the objects of others with it. Without the limit, a source that looks empty by
 mistake would make a module delete everything that it has made. Objects that the module creates in the same time are
-subtracted, so replacing objects is not limited. docs/deletions.md has the rules.
+subtracted, so replacing objects is not limited. docs/how-it-works.md has the rules.
 
 A module that deletes more than that for a reason declares it:
 
