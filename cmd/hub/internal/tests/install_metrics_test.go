@@ -138,7 +138,7 @@ func checkDescribed(t *testing.T, name string, row documented) {
 var update = flag.Bool("update", false, "write the tables of docs/metrics.md")
 
 // descriptor is the text of a description: its name, its help and its labels.
-var descriptor = regexp.MustCompile(`^Desc{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), constLabels: {.*}, variableLabels: {(.*)}}$`)
+var descriptor = regexp.MustCompile(`^Desc{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: ".*", constLabels: {.*}, variableLabels: {(.*)}}$`)
 
 // writeMetrics writes the metrics that a hub of this process exports or describes into docs/metrics.md.
 func writeMetrics(t *testing.T, families []*dto.MetricFamily) {
@@ -146,8 +146,11 @@ func writeMetrics(t *testing.T, families []*dto.MetricFamily) {
 	rows, before := map[string]documented{}, documentedMetrics(t)
 	described := make(chan *prometheus.Desc)
 	go func() { defer close(described); ctrlmetrics.Registry.(prometheus.Collector).Describe(described) }()
+	var all [][]string
 	for d := range described {
-		parts := descriptor.FindStringSubmatch(d.String())
+		all = append(all, append(descriptor.FindStringSubmatch(d.String()), "", "", "", "")) // The registry waits for the last one.
+	}
+	for _, parts := range all {
 		name, err := strconv.Unquote(parts[1])
 		must(t, err)
 		help, err := strconv.Unquote(parts[2])
