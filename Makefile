@@ -27,10 +27,10 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint words verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint verify
 
 help: ## Print this help.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 build: ## Compile everything.
 	go build ./...
@@ -54,9 +54,9 @@ AT_ONCE ?= 3
 
 # A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
 # of a package have ended by then.
-test test-all test-touched: export GORACE ?= atexit_sleep_ms=20
+test test-examples test-all test-touched: export GORACE ?= atexit_sleep_ms=20
 # Fewer collections, for the compiler and the tests: memory for processor time. The lint of verify runs go vet.
-test test-all verify: export GOGC ?= 200
+test test-examples test-all verify: export GOGC ?= 200
 # $(call nested,FLAGS) tests the nested modules.
 nested = @set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -vet=off $(1) ./...); fi; \
@@ -67,6 +67,9 @@ test: controlplane ## Show each promise once, at the lowest level that can (ten 
 	go build ./...
 	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out $(FLEETS),$(ALL))
 	@tools/tested.sh "$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS))" -short -p $(AT_ONCE) -timeout $(TIMEOUT)
+	$(call nested,-short -timeout $(TIMEOUT))
+
+test-examples: controlplane ## Test the Go modules in this repository that are not the main one: examples/dns and others.
 	$(call nested,-short -timeout $(TIMEOUT))
 
 test-all: controlplane ## Run everything with the race detector: also the slow tests and the whole fault suite (hours; before a release).
@@ -111,12 +114,14 @@ e2e-kind: controlplane ## Install a hub in kind and test it (Docker, 4 GB; KIND_
 bench: controlplane ## Repeat the measurements of docs/performance.md.
 	go test -C $(MODULE) -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 
-# Arguments of benchtable: a registry with many remotes, and the peers.
-ENGAGE = "cd .. && go test -run NONE -bench Engage/remotes=$(REMOTES)/$(1) -benchtime 1x -timeout 30m ./registry -args -remotes $(REMOTES) -bodies differ"
-PEERS  = "cd ../modules/multiclusterruntime && go test -run NONE -bench Remotes -benchtime 1x -timeout 30m . -args -remotes $(REMOTES) -objects 100"
+# A registry with many remotes, and the peers.
+ENGAGE = go test -run NONE -bench Engage/remotes=$(REMOTES)/$(1) -benchtime 1x -timeout 30m ./registry -args -remotes $(REMOTES) -bodies differ
+PEERS  = go test -C modules/multiclusterruntime -run NONE -bench Remotes -benchtime 1x -timeout 30m . -args -remotes $(REMOTES) -objects 100
 
-bench-table: controlplane ## Print medians and ranges of clusterfx and its peers, in turns (15 minutes; REMOTES: how many remotes).
-	@cd tools && go run ./benchtable -runs 3 $(call ENGAGE,floor) $(call ENGAGE,registry) $(call ENGAGE,packed) $(PEERS)
+bench-table: controlplane ## Compare clusterfx and its peers, in turns, with benchstat (30 minutes; REMOTES: how many remotes).
+	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; set -e; for turn in 1 2 3 4 5 6; do \
+		$(call ENGAGE,floor); $(call ENGAGE,registry); $(PEERS); \
+	done | tee "$$out"; $(TOOL) benchstat -col .fullname "$$out"
 
 bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/operating.md (ARGS='-remotes 2000 -replicas 4').
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
@@ -134,11 +139,12 @@ image: ## Build the image of the hub for this machine (needs Docker; IMG: its na
 push: image ## Build the image of the hub and push it.
 	docker push $(IMG)
 
-generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md and docs/cli, and copy the files of the chart.
+generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md, docs/cli and other pages, and copy the files of the chart.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
 	go test ./cmd/hub/internal/command -count 1 -run '^TestDocs_AreFresh$$' -update
+	go test ./docs -count 1 -run Generated -update
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).
@@ -147,12 +153,8 @@ fmt: ## Format the code (gofumpt, goimports).
 lint: ## Check format, style and the import arrows.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
 
-words: ## Count the words of comments, and the patterns that plain English avoids.
-	@cd tools && go run ./words ..
-
 verify: lint vuln fuzz ## Lint, look for vulnerabilities, fuzz; check that generated and module files are fresh, and the tree is clean.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && go mod tidy -diff); done
-	@cd tools && go run ./words -check ..
 	@$(MAKE) --no-print-directory generate
 	@git diff --exit-code HEAD
 	@new=$$(git ls-files --others --exclude-standard); \

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/onsi/gomega"
@@ -131,11 +133,7 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	}
 }
 
-// eventually waits until check returns nil.
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
-}
+var eventually = testkit.Eventually
 
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {

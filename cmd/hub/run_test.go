@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,9 +136,4 @@ func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	return direct
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually

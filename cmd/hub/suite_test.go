@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -171,11 +170,6 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
-}
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience()).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // kubectl runs the real kubectl and returns its output.

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,27 +45,7 @@ const patience = 5 * time.Minute
 
 const hubID = "hub"
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until check returns nil, and returns how long that took.
-func eventually(t testing.TB, check func() error) time.Duration {
-	t.Helper()
-	var last error
-	begun := time.Now()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
-	return time.Since(begun)
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // run runs f until the test ends.
 func run(t *testing.T, f func(context.Context) error) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -121,25 +123,7 @@ func (s *site) field(name, path string) string {
 	return s.kubectl(s.hub, "get", "clusters.clusterfx.dev", name, "-o", "jsonpath="+path)
 }
 
-// eventually waits until check returns nil.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after %s: %v", soon, err)
-		case <-ticker.C:
-		}
-	}
-}
+var eventually = testkit.Eventually
 
 // expect waits until got returns the wanted text.
 func expect(t *testing.T, want string, got func() string) {

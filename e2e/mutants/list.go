@@ -34,9 +34,6 @@ type mutant struct {
 
 func (m *mutant) String() string { return m.list + ": " + m.Breaks }
 
-// isSlow reports whether only tests that make test leaves out catch the mutant: those of one list.
-func (m *mutant) isSlow() bool { return m.list == "slow" }
-
 //go:embed lists/*.yaml
 var lists embed.FS
 

@@ -27,7 +27,7 @@ func TestLists_Apply(t *testing.T) {
 	if len(all) < 45 {
 		t.Errorf("got %d mutants, want at least 45", len(all))
 	}
-	tests, seen := map[testsIn][]string{}, map[string]bool{}
+	tests, seen := map[string][]string{}, map[string]bool{}
 	for _, m := range all {
 		if m.Breaks == "" || seen[m.Breaks] {
 			t.Errorf("%s: the description of the mutant is empty or not unique", &m)
@@ -41,30 +41,23 @@ func TestLists_Apply(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), m.File, text, parser.SkipObjectResolution); err != nil {
 			t.Errorf("%s: %v", &m, err)
 		}
-		from := testsIn{m.Package, m.isSlow()}
-		if tests[from] == nil {
-			tests[from] = testsOf(t, from)
+		if tests[m.Package] == nil {
+			tests[m.Package] = testsOf(t, m.Package)
 		}
 		name, _, _ := strings.Cut(m.Run, "/") // A subtest follows.
 		run, err := regexp.Compile(name)
-		if err != nil || !slices.ContainsFunc(tests[from], run.MatchString) {
+		if err != nil || !slices.ContainsFunc(tests[m.Package], run.MatchString) {
 			t.Errorf("%s: no test of %s that runs with -short matches %s (%v)", &m, m.Package, m.Run, err)
 		}
 	}
 }
 
-// testsIn are the tests of a package: all, or those that run with -short.
-type testsIn struct {
-	pkg string
-	all bool
-}
-
-// testsOf returns the names of the tests.
-func testsOf(t *testing.T, in testsIn) []string {
+// testsOf returns the names of the tests of a package that run with -short.
+func testsOf(t *testing.T, pkg string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, in.pkg, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no tests (%v)", in.pkg, err)
+		t.Fatalf("%s has no tests (%v)", pkg, err)
 	}
 	var names []string
 	for _, file := range files {
@@ -74,7 +67,7 @@ func testsOf(t *testing.T, in testsIn) []string {
 		}
 		pattern := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) {\n(?:\tt\.Parallel\(\)\n)?(\tfleettest\.Slow\()?`)
 		for _, found := range pattern.FindAllSubmatch(text, -1) {
-			if in.all || len(found[2]) == 0 {
+			if len(found[2]) == 0 {
 				names = append(names, string(found[1]))
 			}
 		}

@@ -73,12 +73,12 @@ func (r *runner) runOne(ctx context.Context, m *mutant, isHealthy bool) {
 	}
 }
 
-// byPackage groups mutants by the package of their tests and by whether these are slow, in the order of the first of each.
+// byPackage groups mutants by the package of their tests, in the order of the first of each.
 func byPackage(all []mutant) [][]*mutant {
 	var groups [][]*mutant
 	for i := range all {
 		m := &all[i]
-		i := slices.IndexFunc(groups, func(g []*mutant) bool { return g[0].Package == m.Package && g[0].isSlow() == m.isSlow() })
+		i := slices.IndexFunc(groups, func(g []*mutant) bool { return g[0].Package == m.Package })
 		if i < 0 {
 			i, groups = len(groups), append(groups, nil)
 		}
@@ -222,10 +222,7 @@ func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) 
 
 // test runs the tests of a mutant, with a binary in the folder of its package.
 func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
-	if !m.isSlow() {
-		flags = append(flags, "-test.short")
-	}
-	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.run", m.Run}, flags...)...)
+	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.short", "-test.run", m.Run}, flags...)...)
 	command.Dir = filepath.Join(r.root, m.Package)
 	if m.binary != "" {
 		command.Env = append(os.Environ(), choice+"="+m.name())

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
@@ -156,18 +158,7 @@ func newClient(config *rest.Config) (client.Client, func(), error) {
 	return direct, httpClient.CloseIdleConnections, err
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until check returns nil.
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	within(t, patience, check)
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // within waits until check returns nil, and returns the time that this took.
 func within(t testing.TB, limit time.Duration, check func() error) time.Duration {

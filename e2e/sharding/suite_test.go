@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,27 +50,7 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = 5 * time.Minute
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until check returns nil, and returns how long that took.
-func eventually(t testing.TB, check func() error) time.Duration {
-	t.Helper()
-	var last error
-	begun := time.Now()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
-	return time.Since(begun)
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 func logTo(w io.Writer, replica string) logr.Logger {
 	return zap.New(zap.WriteTo(w)).WithValues("by", replica)

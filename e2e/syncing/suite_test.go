@@ -3,17 +3,17 @@
 package syncing_test
 
 import (
-	"context"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,25 +34,7 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = 5 * time.Minute
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until check returns nil.
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // clusters starts API servers with an audit log.
 func clusters(t *testing.T, names ...string) []*fleet.Cluster {

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -80,12 +80,7 @@ func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 // downName returns the name of the copy of an object.
 func (p *pair) downName(name string) string { return name + "-x-" + p.upNS + "-x-" + p.upNS }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 func namespace(t *testing.T, c client.Client) string {
 	t.Helper()
@@ -152,18 +147,6 @@ func (p *pair) conflict(t *testing.T, about string) {
 		}
 		return fmt.Errorf("%d events, none of a conflict", len(all.Items))
 	})
-}
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
 }
 
 // expect compares two values by how they print.

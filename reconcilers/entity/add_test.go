@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // Two controllers of an app with one kind on one bucket would delete each other's objects: the second one is refused. Another kind, and
@@ -38,11 +39,11 @@ func TestAdd_OneKindOnOneBucket(t *testing.T) {
 	}
 	other := o
 	other.Marks.Kind = "Offer"
-	entitytest.Must(t, add(other))
+	testkit.Must(t, add(other))
 	var err error
 	o.Manager, err = ctrl.NewManager(fleettest.Clusters(t, "remote")[0].Config(), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
-	entitytest.Must(t, err)
-	entitytest.Must(t, add(o))
+	testkit.Must(t, err)
+	testkit.Must(t, add(o))
 }

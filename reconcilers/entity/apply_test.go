@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // A process that knows less of the history of an order writes nothing: the mark of a secondary keeps the life that it has.
@@ -33,8 +34,8 @@ func TestApply_KeepsTheLife(t *testing.T) {
 	s.put(t, "a.y", value("1"))
 	s.wait(t, "a.y", "1")
 	e, err := s.store.Get("a.x")
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if p := s.waitPart(t, "a.x", "Made"); p.Revision != e.Revision {
 			return fmt.Errorf("revision %d is not reconciled yet: %+v", e.Revision, p)
 		}
@@ -77,7 +78,7 @@ func TestApply_NoRequest(t *testing.T) {
 			s.process(t)
 			for range 3 {
 				before := s.reconciles.Load()
-				entitytest.Eventually(t, func() error {
+				testkit.Eventually(t, func() error {
 					s.controller.EnqueueKey("a.x", entity.OperationResync)
 					if s.reconciles.Load() <= before+1 {
 						return errors.New("it is not reconciled again yet")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // Secondaries follow puts, updates, deletes and purges, and the status tells the revision.
@@ -30,18 +31,18 @@ func TestController_Follows(t *testing.T) {
 	s.put(t, "a.x", value("2"))
 	s.wait(t, "a.x", "2")
 	e, err := s.store.Get("a.x")
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if p := s.waitPart(t, "a.x", "Made"); p.Revision != e.Revision || !p.Ready {
 			return fmt.Errorf("status %+v of revision %d", p, e.Revision)
 		}
 		return nil
 	})
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
-	entitytest.Must(t, s.kv.Purge(t.Context(), "a.y"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Purge(t.Context(), "a.y"))
 	s.waitGone(t, "a.x")
 	s.waitGone(t, "a.y")
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		_, err := s.status.Get(t.Context(), "a.x")
 		if !errors.Is(err, jetstream.ErrKeyNotFound) {
 			return fmt.Errorf("the status is left: %w", err)
@@ -56,16 +57,16 @@ func TestController_Secondaries(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
 	foreign := s.configMap("a.foreign", map[string]string{"k": "theirs"})
-	entitytest.Must(t, s.remote.Create(t.Context(), foreign))
+	testkit.Must(t, s.remote.Create(t.Context(), foreign))
 	s.put(t, "a.foreign", value("ours"))
 	s.put(t, "a.x", value("1"))
 	found := s.wait(t, "a.x", "1")
 	found.Data["k"] = "edited"
-	entitytest.Must(t, s.remote.Update(t.Context(), found))
+	testkit.Must(t, s.remote.Update(t.Context(), found))
 	s.wait(t, "a.x", "1")
-	entitytest.Must(t, s.remote.Delete(t.Context(), found))
+	testkit.Must(t, s.remote.Delete(t.Context(), found))
 	if again := s.wait(t, "a.x", "1"); again.UID == found.UID {
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if s.wait(t, "a.x", "1").UID == found.UID {
 				return errors.New("the secondary is not deleted yet")
 			}
@@ -73,7 +74,7 @@ func TestController_Secondaries(t *testing.T) {
 		})
 	}
 	s.waitPart(t, "a.foreign", "NameTaken")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.foreign"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.foreign"))
 	s.put(t, "a.last", value("1"))
 	s.wait(t, "a.last", "1")
 	now := s.wait(t, "a.foreign", "theirs")
@@ -119,7 +120,7 @@ func TestController_HostileValues(t *testing.T) {
 		s.put(t, "a.x", hostile)
 		e := func() *entity.Entity[order] {
 			var found *entity.Entity[order]
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				e, err := s.store.Get("a.x")
 				if err == nil && e.Err == nil {
 					err = errors.New("the value is decoded")
@@ -129,7 +130,7 @@ func TestController_HostileValues(t *testing.T) {
 			})
 			return found
 		}()
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if p := s.waitPart(t, "a.x", entity.ReasonUndecodable); p.Message == "" {
 				return fmt.Errorf("the status of %q says nothing: %w", hostile, e.Err)
 			}
@@ -152,15 +153,15 @@ func TestController_NATSIsAway(t *testing.T) {
 	s.put(t, "a.x", value("1"))
 	found := s.wait(t, "a.x", "1")
 	s.server.Kill()
-	entitytest.Must(t, s.remote.Delete(t.Context(), found))
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, s.remote.Delete(t.Context(), found))
+	testkit.Eventually(t, func() error {
 		if s.wait(t, "a.x", "1").UID == found.UID {
 			return errors.New("the secondary is not deleted yet")
 		}
 		return nil
 	})
 	s.server.Restart()
-	entitytest.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.x") })
+	testkit.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.x") })
 	s.waitGone(t, "a.x")
 }
 
@@ -188,7 +189,7 @@ func TestController_Enqueue(t *testing.T) {
 // waitReconciles waits until there were that many reconciles.
 func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if got := s.reconciles.Load(); got < want {
 			return fmt.Errorf("%s: %d reconciles, want %d", name, got, want)
 		}
@@ -201,14 +202,14 @@ func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
 func TestD7_Events(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	entitytest.Must(t, s.remote.Create(t.Context(), s.configMap("a.foreign", nil)))
+	testkit.Must(t, s.remote.Create(t.Context(), s.configMap("a.foreign", nil)))
 	s.put(t, "a.foreign", value("ours"))
 	s.put(t, "a.x", value("1"))
 	s.waitPart(t, "a.foreign", "NameTaken")
 	s.wait(t, "a.x", "1")
 	s.put(t, "a.x", value("2"))
 	s.wait(t, "a.x", "2")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 	s.waitGone(t, "a.x")
 	s.waitEvent(t, "a.foreign", corev1.EventTypeWarning, `Resource "a.foreign" already exists and is not managed by this controller, for Order a.foreign`)
 	for _, done := range []string{"created", "updated", "deleted"} {
@@ -219,7 +220,7 @@ func TestD7_Events(t *testing.T) {
 // waitEvent waits for an event about an object.
 func (s *stage) waitEvent(t *testing.T, name, kind, note string) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		var all eventsv1.EventList
 		if err := s.remote.List(t.Context(), &all, client.InNamespace(s.namespace)); err != nil {
 			return err
@@ -272,18 +273,18 @@ func TestD12_StatusIsApart(t *testing.T) {
 	s.put(t, "a.x", value("1"))
 	s.waitPart(t, "a.x", "Made")
 	before, err := s.kv.Get(t.Context(), "a.x")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	_, err = s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"oslo":{"revision":1,"ready":true,"since":"2026-01-01T00:00:00Z"}}}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	e, err := s.store.Get("a.x")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	e.Value.Data = map[string]string{"k": "2"}
 	revision, err := s.store.Update(t.Context(), e)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if e.Revision != bucket.Revision(before.Revision()) || revision <= e.Revision {
 		t.Errorf("the value has revision %d, then %d; it had %d before the status", e.Revision, revision, before.Revision())
 	}
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		all, err := s.reports.Get(t.Context(), "a.x")
 		if err == nil && (all.Clusters["remote"].Revision != revision || !all.Clusters["oslo"].Ready) {
 			err = fmt.Errorf("the status is %+v, want revision %d", all, revision)
@@ -300,7 +301,7 @@ func TestController_RepairsWhileNATSIsAway(t *testing.T) {
 	found := s.wait(t, "a.x", "1")
 	s.waitPart(t, "a.x", "Made")
 	s.server.Kill()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s.orders.Health().Complete || s.reported.Health().Complete {
 			return errors.New("the loss is not noticed yet")
 		}
@@ -308,7 +309,7 @@ func TestController_RepairsWhileNATSIsAway(t *testing.T) {
 	})
 	for i := range 5 { // With an error the fifth repair would come late.
 		found.Data["k"] = fmt.Sprint("edited ", i)
-		entitytest.Must(t, s.remote.Update(t.Context(), found))
+		testkit.Must(t, s.remote.Update(t.Context(), found))
 		found = s.wait(t, "a.x", "1")
 	}
 }

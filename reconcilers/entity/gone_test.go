@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,12 +36,12 @@ func TestD3_ARecreatedPrimary(t *testing.T) {
 			if !live {
 				s.stop()
 			}
-			entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+			testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 			s.put(t, "a.x", value("1"))
 			if !live {
 				s.process(t)
 			}
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if s.wait(t, "a.x", "1").UID == first.UID {
 					return errors.New("the secondary of the earlier order is left")
 				}
@@ -59,8 +61,8 @@ func TestD4_ACompactedDeletion(t *testing.T) {
 	s.wait(t, "a.x", "1")
 	s.wait(t, "a.stays", "1")
 	s.stop()
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
-	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 	s.process(t)
 	s.waitGone(t, "a.x")
 	s.wait(t, "a.stays", "1")
@@ -76,17 +78,17 @@ func TestGone_SavesTheIdentity(t *testing.T) {
 	s.put(t, "a.x", value("1"))
 	s.wait(t, "a.x", "1")
 	saved, _, err := s.anchor.Load(t.Context())
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	var seen uint64
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if seen = s.orders.Health().Identity.Counter; seen <= saved.Counter {
 			return errors.New("no canary is seen yet")
 		}
 		return nil
 	})
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 	s.waitGone(t, "a.x")
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		id, _, err := s.anchor.Load(t.Context())
 		if err == nil && id.Counter < seen {
 			err = fmt.Errorf("the identity %+v is saved, want the counter %d", id, seen)
@@ -104,7 +106,7 @@ func TestGone_Expired(t *testing.T) {
 	s := begin(t)
 	s.put(t, "a.x", value("1"))
 	s.wait(t, "a.x", "1")
-	entitytest.Must(t, s.kv.Purge(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Purge(t.Context(), "a.x"))
 	s.waitGone(t, "a.x")
 	if !s.declared.Load() {
 		t.Error("the delete after a purge has no evidence")
@@ -112,11 +114,11 @@ func TestGone_Expired(t *testing.T) {
 	s.put(t, "a.y", value("1"))
 	s.wait(t, "a.y", "1")
 	stream, err := s.js.Stream(t.Context(), "KV_orders")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	c := stream.CachedInfo().Config
 	c.MaxAge, c.Duplicates, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = time.Second, time.Second, true, time.Hour
 	_, err = s.js.UpdateStream(t.Context(), c)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.waitGone(t, "a.y")
 	if m, ok := s.orders.Marker("a.y"); !ok || s.declared.Load() {
 		t.Errorf("the delete after an expiry has evidence, or the bucket no marker: %v, %t", m, ok)
@@ -202,7 +204,7 @@ func TestController_ClockSetBack(t *testing.T) {
 	})
 	s.put(t, "a.x", value("1"))
 	s.wait(t, "a.x", "1")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 	s.waitGone(t, "a.x")
 	marker, ok := s.orders.Marker("a.x")
 	if !ok {
@@ -218,7 +220,7 @@ func TestController_ClockSetBack(t *testing.T) {
 	losses := s.orders.Losses()
 	s.server.Kill()
 	s.server.Restart()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s.orders.Losses() == losses {
 			return errors.New("the connection is not lost yet")
 		}
@@ -242,7 +244,7 @@ func TestController_RestoredTogether(t *testing.T) {
 	s.server.Kill()
 	restore := s.server.Save()
 	saved, _, err := s.anchor.Load(t.Context())
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.server.Restart()
 	s.process(t)
 	const orders = 6
@@ -253,10 +255,10 @@ func TestController_RestoredTogether(t *testing.T) {
 	s.stop()
 	s.server.Kill()
 	restore()
-	entitytest.Must(t, s.anchor.Save(t.Context(), saved))
+	testkit.Must(t, s.anchor.Save(t.Context(), saved))
 	s.server.Restart()
 	s.process(t)
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if h := s.orders.Health(); !h.Complete || !h.Changed {
 			return fmt.Errorf("the restored bucket is taken for the one before: %+v", h)
 		}
@@ -269,7 +271,7 @@ func TestController_RestoredTogether(t *testing.T) {
 	}
 	id := s.orders.Health().Identity
 	id.Accepted = time.Now()
-	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	testkit.Must(t, s.anchor.Save(t.Context(), id))
 	for i := range orders {
 		s.waitGone(t, fmt.Sprint("a.new", i))
 	}
@@ -287,7 +289,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 	s := beginWith(t, func(s *stage) {
 		prices := nats.Bucket(t, s.js, "prices")
 		_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
 			b, err := bucket.New(bucket.Options{Name: "prices", Writer: "hub", Beat: entitytest.Beat, JetStream: func() (jetstream.JetStream, error) {
 				if !connected.Load() {
@@ -295,7 +297,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 				}
 				return s.js, nil
 			}})
-			entitytest.Must(t, err)
+			testkit.Must(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() {
@@ -333,7 +335,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 		asked.Clear()
 		s.process(t)
 		for key := range uids {
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if _, ok := asked.Load(key); !ok {
 					return fmt.Errorf("%s is not reconciled yet", key)
 				}
@@ -369,20 +371,20 @@ func TestController_RecreatedBucket(t *testing.T) {
 	s.server.Kill()
 	s.server.Empty()
 	for _, name := range []string{"orders", "orders-status"} {
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			_, err := s.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: name, History: 5})
 			return err
 		})
 	}
 	s.put(t, "a.y", value("2"))
 	s.wait(t, "a.y", "2")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.y"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.y"))
 	s.waitGone(t, "a.y")
 	s.put(t, "a.new", value("1"))
 	s.wait(t, "a.new", "1")
 	s.wait(t, "a.x", "1")
 	s.wait(t, "a.z", "1")
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.store.Bucket().Health().Identity.Created, Accepted: time.Now()}))
+	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.store.Bucket().Health().Identity.Created, Accepted: time.Now()}))
 	s.waitGone(t, "a.x")
 	s.waitGone(t, "a.z")
 	s.wait(t, "a.new", "1")
@@ -395,15 +397,15 @@ func TestController_RestoredMarker(t *testing.T) {
 	s := begin(t)
 	s.put(t, "a.x", value("1"))
 	s.wait(t, "a.x", "1")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 	s.waitGone(t, "a.x")
 	s.server.Kill()
 	restore := s.server.Save()
 	s.server.Restart()
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte(value("2"))); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte(value("2"))); return err })
 	before := s.wait(t, "a.x", "2")
 	s.stop()
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.orders.Health().Identity.Created, Counter: 1 << 40}))
+	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.orders.Health().Identity.Created, Counter: 1 << 40}))
 	s.server.Kill()
 	restore()
 	s.server.Restart()
@@ -424,7 +426,7 @@ func TestController_RestoredMarker(t *testing.T) {
 	}
 	id := s.orders.Health().Identity
 	id.Accepted = time.Now()
-	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	testkit.Must(t, s.anchor.Save(t.Context(), id))
 	s.waitGone(t, "a.x")
 }
 
@@ -459,12 +461,12 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 			s.put(t, "a.x", value("1"))
 			s.waitPart(t, "a.x", "Elsewhere")
 			s.stop()
-			entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+			testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 			if compacted {
-				entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+				testkit.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 			}
 			s.process(t)
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				select {
 				case key := <-gone:
 					if key != "a.x" {
@@ -475,7 +477,7 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 					return errors.New("no key is gone yet")
 				}
 			})
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if _, err := s.status.Get(t.Context(), "a.x"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 					return fmt.Errorf("the status is left: %w", err)
 				}
@@ -493,12 +495,12 @@ func TestGone_StatusIsLate(t *testing.T) {
 	s := beginWith(t, func(s *stage) {
 		s.adapt = func(o *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
 			b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
-			entitytest.Must(t, err)
+			testkit.Must(t, err)
 			late, o.Status = b, entity.NewStatusStore(b)
 			return r
 		}
 		_, err := s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 	})
 	begun := time.Now()
 	for n := 0; time.Since(begun) < 3*time.Second; n++ { // The keys without an entity were requested meanwhile.
@@ -516,7 +518,7 @@ func TestGone_StatusIsLate(t *testing.T) {
 		cancel()
 		<-running
 	})
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if _, err := s.status.Get(t.Context(), "a.x"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 			return fmt.Errorf("the status is left: %w", err)
 		}

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // external is a reconciler whose orders are in a system that reports no changes.
@@ -71,7 +72,7 @@ func TestD8_Observer(t *testing.T) {
 	more := func(counter *atomic.Int64, n int64) {
 		t.Helper()
 		want := counter.Load() + n
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if got := counter.Load(); got < want {
 				return fmt.Errorf("got %d, want %d", got, want)
 			}
@@ -81,7 +82,7 @@ func TestD8_Observer(t *testing.T) {
 	more(&x.observed, 3)
 	more(&x.hangs, 2) // A call that hangs ends, and keeps no other one waiting.
 	more(&x.observed, 3)
-	entitytest.Must(t, s.kv.Delete(t.Context(), "hangs"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "hangs"))
 	s.waitGone(t, "hangs")
 	before := s.reconciles.Load()
 	more(&x.observed, 5)
@@ -106,11 +107,11 @@ func TestD7_AnchorAndSubject(t *testing.T) {
 	var published atomic.Int64
 	s := beginWith(t, func(s *stage) {
 		anchor := s.configMap("anchor", nil)
-		entitytest.Must(t, s.remote.Create(t.Context(), anchor))
+		testkit.Must(t, s.remote.Create(t.Context(), anchor))
 		conn, _ := nats.Connect(t, s.server.URL())
 		messages, err := conn.SubscribeSync("events.orders.>")
-		entitytest.Must(t, err)
-		entitytest.Must(t, conn.Flush())
+		testkit.Must(t, err)
+		testkit.Must(t, conn.Flush())
 		t.Cleanup(func() { _ = messages.Unsubscribe() })
 		go func() {
 			for {
@@ -132,7 +133,7 @@ func TestD7_AnchorAndSubject(t *testing.T) {
 	s.put(t, "a", value("1"))
 	s.wait(t, "a", "1")
 	s.controller.Event(nil, entity.Event{Key: "a", Type: "Warning", Reason: "Late", Message: "the order is late"})
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		var all eventsv1.EventList
 		if err := s.remote.List(t.Context(), &all); err != nil {
 			return err

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // invoice is the value of the secondaries in another bucket.
@@ -58,7 +59,7 @@ func beginInvoicing(t *testing.T) *invoicing {
 func (s *invoicing) waitInvoice(t *testing.T, key, total string) jetstream.KeyValueEntry {
 	t.Helper()
 	var found jetstream.KeyValueEntry
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		e, err := s.invoices.Get(t.Context(), key+".invoice")
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound) && total == "":
@@ -87,20 +88,20 @@ func TestPutEntity(t *testing.T) {
 	s.waitInvoice(t, "a", "2")
 
 	var fields map[string]any
-	entitytest.Must(t, json.Unmarshal(made.Value(), &fields))
+	testkit.Must(t, json.Unmarshal(made.Value(), &fields))
 	fields["total"], fields["paid"] = "0", true
 	edited, err := json.Marshal(fields)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	_, err = s.invoices.Put(t.Context(), "a.invoice", edited)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if got := s.waitInvoice(t, "a", "2"); !strings.Contains(string(got.Value()), `"paid":true`) {
 		t.Errorf("got %s, want the field of another client to stay", got.Value())
 	}
-	entitytest.Must(t, s.invoices.Delete(t.Context(), "a.invoice"))
+	testkit.Must(t, s.invoices.Delete(t.Context(), "a.invoice"))
 	s.waitInvoice(t, "a", "2")
 
 	_, err = s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.put(t, "b", value("1"))
 	s.waitPart(t, "b", "NameTaken")
 	s.waitInvoice(t, "b", "of another")
@@ -109,8 +110,8 @@ func TestPutEntity(t *testing.T) {
 	s.waitInvoice(t, "a", "")
 	s.put(t, "a", value("3"))
 	s.waitInvoice(t, "a", "3")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a"))
-	entitytest.Must(t, s.kv.Delete(t.Context(), "b"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "b"))
 	s.waitInvoice(t, "a", "")
 	s.waitInvoice(t, "b", "of another")
 }
@@ -123,7 +124,7 @@ func TestPutEntity_Overwritten(t *testing.T) {
 	overwrite := func(key string) {
 		t.Helper()
 		_, err := s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	for _, key := range []string{"live", "stopped", "gone"} {
 		s.put(t, key, value("1"))
@@ -138,12 +139,12 @@ func TestPutEntity_Overwritten(t *testing.T) {
 	s.stop()
 	overwrite("stopped")
 	overwrite("gone")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "gone"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "gone"))
 	s.process(t)
 	s.waitInvoice(t, "stopped", "1")
 	s.waitInvoice(t, "gone", "")
 	s.waitPart(t, "stopped", "Made")
-	entitytest.Must(t, s.kv.Delete(t.Context(), "live"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "live"))
 	s.waitInvoice(t, "live", "")
 }
 
@@ -161,9 +162,9 @@ func TestPutEntity_Collects(t *testing.T) {
 	}
 	s.stop()
 	for i := range orders {
-		entitytest.Must(t, s.kv.Delete(t.Context(), fmt.Sprintf("o%d", i)))
+		testkit.Must(t, s.kv.Delete(t.Context(), fmt.Sprintf("o%d", i)))
 	}
-	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	testkit.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 	s.process(t)
 	left := func() int {
 		n := 0
@@ -174,7 +175,7 @@ func TestPutEntity_Collects(t *testing.T) {
 		}
 		return n
 	}
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := left(); n > orders-10 {
 			return fmt.Errorf("%d invoices are left", n)
 		}
@@ -217,13 +218,13 @@ func TestReads(t *testing.T) {
 	s.put(t, "of-tea", value("1"))
 	s.waitPart(t, "of-tea", "NoPrice")
 	_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.waitPart(t, "of-tea", "Costs3")
 	before := s.reconciles.Load()
 	note := s.configMap("note", nil)
 	note.Labels = map[string]string{"order": "of-tea"}
-	entitytest.Must(t, s.remote.Create(t.Context(), note))
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, s.remote.Create(t.Context(), note))
+	testkit.Eventually(t, func() error {
 		if s.reconciles.Load() == before {
 			return errors.New("the object requests no reconcile")
 		}

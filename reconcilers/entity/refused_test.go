@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // What an API server refuses is in the status with its class, and an object of another owner with the text of the event.
@@ -27,7 +28,7 @@ func TestStatus_SaysWhatIsRefused(t *testing.T) {
 			})
 		}
 	})
-	entitytest.Must(t, s.remote.Create(t.Context(), s.configMap("foreign", nil)))
+	testkit.Must(t, s.remote.Create(t.Context(), s.configMap("foreign", nil)))
 	for key, want := range map[string]struct{ reason, says string }{
 		"foreign": {entity.ReasonResourceExists, `Resource "foreign" already exists and is not managed by this controller`},
 		"nowhere": {entity.ReasonNamespaceMissing, "NotFound (404)"},
@@ -38,7 +39,7 @@ func TestStatus_SaysWhatIsRefused(t *testing.T) {
 			t.Errorf("the status of %s is %+v, want %q", key, part, want.says)
 		}
 	}
-	entitytest.Must(t, s.remote.Delete(t.Context(), s.configMap("foreign", nil)))
+	testkit.Must(t, s.remote.Delete(t.Context(), s.configMap("foreign", nil)))
 	s.wait(t, "foreign", "1")
 	if part := s.waitPart(t, "foreign", "Made"); !part.Ready {
 		t.Errorf("the status is %+v", part)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
@@ -27,19 +29,19 @@ func TestStatus_OfAnIncompleteCopy(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
 	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s := NewStatusStore(b) // It is not followed.
-	entitytest.Must(t, s.remove(t.Context(), "a", "another"))
+	testkit.Must(t, s.remove(t.Context(), "a", "another"))
 	if _, err := kv.Get(t.Context(), "a"); err != nil {
 		t.Errorf("the part of another cluster: %v", err)
 	}
-	entitytest.Must(t, s.remove(t.Context(), "a", "remote"))
+	testkit.Must(t, s.remove(t.Context(), "a", "remote"))
 	if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("the part is left: %v", err)
 	}
-	entitytest.Must(t, s.set(t.Context(), "b", "remote", Part{Revision: 2, Since: time.Now()}))
+	testkit.Must(t, s.set(t.Context(), "b", "remote", Part{Revision: 2, Since: time.Now()}))
 	if _, err := kv.Get(t.Context(), "b"); err != nil {
 		t.Errorf("the part is not written: %v", err)
 	}
@@ -52,13 +54,13 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
 	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { b.Run(ctx) })
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if !b.Health().Complete {
 			return errors.New("the bucket is not complete")
 		}
@@ -67,8 +69,8 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 	s := NewStatusStore(b)
 	for i := range 100 {
 		key := fmt.Sprint("order-", i)
-		entitytest.Must(t, s.set(t.Context(), key, "remote", Part{Revision: 1, Since: time.Now()}))
-		entitytest.Must(t, s.RemoveCluster(t.Context(), "remote"))
+		testkit.Must(t, s.set(t.Context(), key, "remote", Part{Revision: 1, Since: time.Now()}))
+		testkit.Must(t, s.RemoveCluster(t.Context(), "remote"))
 		if _, err := kv.Get(t.Context(), key); !errors.Is(err, jetstream.ErrKeyNotFound) {
 			t.Fatalf("the status of %s is left: %v", key, err)
 		}
@@ -83,7 +85,7 @@ func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
 	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	var away atomic.Bool
 	var asked atomic.Int64
 	away.Store(true)
@@ -94,7 +96,7 @@ func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
 		}
 		return js, nil
 	}})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -109,14 +111,14 @@ func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
 	done := make(chan error, 1)
 	running.Go(func() { done <- s.RemoveCluster(ctx, "remote") })
 	before := asked.Load()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if asked.Load() < before+2 {
 			return errors.New("no try is over yet")
 		}
 		return nil
 	})
 	away.Store(false)
-	entitytest.Must(t, <-done)
+	testkit.Must(t, <-done)
 	if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("the part is left: %v", err)
 	}
@@ -130,17 +132,17 @@ func TestStatus_RemoveGone(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
 	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s := NewStatusStore(b)
 	set := func(cluster, hub string) {
 		t.Helper()
-		entitytest.Must(t, s.set(t.Context(), "a", cluster, Part{Revision: 1, Hub: hubDigest(hub)}))
+		testkit.Must(t, s.set(t.Context(), "a", cluster, Part{Revision: 1, Hub: hubDigest(hub)}))
 	}
 	set("gone", "hub")
 	set("exists", "hub")
 	set("gone", "hub")
 	set("of-another", "another")
-	entitytest.Must(t, s.RemoveGone(t.Context(), "hub", func(context.Context) (map[string]bool, error) {
+	testkit.Must(t, s.RemoveGone(t.Context(), "hub", func(context.Context) (map[string]bool, error) {
 		set("new", "hub")
 		return map[string]bool{"exists": true}, nil
 	}))
@@ -149,7 +151,7 @@ func TestStatus_RemoveGone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	e, err := kv.Get(t.Context(), "a")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	left := slices.Sorted(maps.Keys(DecodeStatus(e.Value()).Clusters))
 	if want := []string{"exists", "new", "of-another"}; !slices.Equal(left, want) {
 		t.Errorf("the parts of %q are left, want %q", left, want)

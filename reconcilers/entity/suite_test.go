@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
@@ -114,9 +116,9 @@ func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
 	var err error
 	s.remote, err = client.New(fleettest.Clusters(t, "remote")[0].Config(), client.Options{})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entity-"}}
-	entitytest.Must(t, s.remote.Create(t.Context(), ns))
+	testkit.Must(t, s.remote.Create(t.Context(), ns))
 	s.namespace = ns.Name
 	if prepare != nil {
 		prepare(s)
@@ -137,7 +139,7 @@ func (s *stage) process(t *testing.T) {
 	t.Cleanup(s.stop)
 	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
 		b, err := bucket.New(bucket.Options{Name: name, JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Anchor: a, Disposable: name == "orders-status"})
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		running.Go(func() { b.Run(ctx) })
 		return b
 	}
@@ -150,7 +152,7 @@ func (s *stage) process(t *testing.T) {
 			return recording{Client: made, owned: &s.owned, applied: &s.applied, cause: &s.cause, declared: &s.declared}, err
 		},
 	})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	o := entity.Options{
 		Name: "orders", Marks: entity.Marks{Hub: s.namespace, Kind: "Order"}, Manager: manager, Cluster: "remote",
 		Owns: []client.Object{&corev1.ConfigMap{}}, Status: s.reports, Resync: s.resync,
@@ -160,7 +162,7 @@ func (s *stage) process(t *testing.T) {
 		r = s.adapt(&o, r, func(name string) *bucket.Bucket { return follow(name, nil) })
 	}
 	s.controller, err = entity.Add(s.store, r, o)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	running.Go(func() { _ = manager.Start(ctx) })
 }
 
@@ -184,14 +186,14 @@ func (s *stage) configMap(key string, data map[string]string) *corev1.ConfigMap 
 // put puts an order, as a customer does.
 func (s *stage) put(t *testing.T, key, text string) {
 	t.Helper()
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
 }
 
 // wait waits until the ConfigMap of an order has a value.
 func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
 	t.Helper()
 	found := s.configMap(key, nil)
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if err := s.remote.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
 			return err
 		}
@@ -206,7 +208,7 @@ func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
 // waitGone waits until an order has no ConfigMap.
 func (s *stage) waitGone(t *testing.T, key string) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: key}, &corev1.ConfigMap{})
 		if err == nil {
 			err = fmt.Errorf("ConfigMap %s exists", key)
@@ -219,7 +221,7 @@ func (s *stage) waitGone(t *testing.T, key string) {
 func (s *stage) waitPart(t *testing.T, key, reason string) entity.Part {
 	t.Helper()
 	var found entity.Part
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		status, err := s.reports.Get(t.Context(), key)
 		found = status.Clusters["remote"]
 		if err == nil && found.Reason != reason {

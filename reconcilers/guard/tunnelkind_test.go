@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,12 +89,7 @@ func addTunnels(s *runtime.Scheme) {
 	metav1.AddToGroupVersion(s, tunnels)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func object(properties map[string]apiextensionsv1.JSONSchemaProps, required ...string) apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties, Required: required}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,12 +79,7 @@ func addWidgets(s *runtime.Scheme) {
 	metav1.AddToGroupVersion(s, widgets)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // crd returns a CRD of the group with this plural.
 func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {

@@ -18,8 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -131,12 +132,7 @@ func (s *site) start(t *testing.T) func() {
 // other Clusters.
 func labelsOf(namespace string) map[string]string { return map[string]string{"test": namespace} }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // register creates a Secret with a token that is due within seconds, and a Cluster of the same name.
 func register(t *testing.T, hub client.Client, namespace, name string, rules ...rbacv1.PolicyRule) *corev1.Secret {
@@ -168,11 +164,6 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 	}
 	t.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(t.Context()), cluster) })
 	return secret
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // mayRenew is the permission that a ServiceAccount needs to renew its own token.

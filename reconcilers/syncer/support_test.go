@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // configMap is the kind of most objects in these tests.
 const configMap = "ConfigMap"

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -129,10 +130,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	return direct
 }
 
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
-}
+var eventually = testkit.Eventually
 
 // skipNames allows tests to reuse the name of a controller.
 func skipNames() config.Controller {

@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
-	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -179,10 +180,7 @@ func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	})
 }
 
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
-}
+var eventually = testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -28,7 +30,7 @@ func TestBucket_Follows(t *testing.T) {
 		s.wait(t, "a.x", "1")
 		s.put(t, "a.x", "2")
 		e := s.wait(t, "a.x", "2")
-		entitytest.Must(t, remove(t.Context(), "a.x"))
+		testkit.Must(t, remove(t.Context(), "a.x"))
 		s.wait(t, "a.x", "")
 		if m, ok := s.bucket.Marker("a.x"); !ok || m.Revision != e.Revision+1 {
 			t.Errorf("marker %v, %t, after revision %d", m, ok, e.Revision)
@@ -48,36 +50,36 @@ func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 
 	t.Log("killed, and started with its data")
 	s.server.Kill()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s.bucket.Absent("a.none") == nil {
 			return errors.New("the copy is still trusted")
 		}
 		return nil
 	})
 	s.server.Restart()
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
-	entitytest.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.gone") })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
+	testkit.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.gone") })
 	s.wait(t, "a.x", "2")
 	s.wait(t, "a.gone", "")
 	s.healthy(t)
 
 	t.Log("frozen")
 	s.server.Freeze()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s.bucket.Absent("a.none") == nil {
 			return errors.New("the copy is still trusted")
 		}
 		return nil
 	})
 	s.server.Thaw()
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("3")); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("3")); return err })
 	s.wait(t, "a.x", "3")
 	s.healthy(t)
 
 	t.Log("started without its data")
 	s.server.Kill()
 	s.server.Empty()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		_, err := s.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "things", History: 5})
 		return err
 	})
@@ -85,7 +87,7 @@ func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
 		t.Errorf("an empty bucket in place of another one proves that a key is absent: %v", err)
 	}
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("4")); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("4")); return err })
 	s.wait(t, "a.x", "4")
 }
 
@@ -99,7 +101,7 @@ func TestBucket_Reconnects(t *testing.T) {
 		s.server.Kill()
 		s.server.Restart()
 		begun := time.Now()
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if s.bucket.Losses() == losses {
 				return errors.New("the loss is not noticed yet")
 			}
@@ -119,11 +121,11 @@ func TestBucket_InvalidKeys(t *testing.T) {
 	publish := func(subject string) {
 		t.Helper()
 		_, err := s.js.Publish(t.Context(), subject, []byte("1"))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	expect := func(invalid int) {
 		t.Helper()
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if h := s.bucket.Health(); h.InvalidKeys != invalid {
 				return fmt.Errorf("%d invalid keys, want %d", h.InvalidKeys, invalid)
 			}
@@ -139,8 +141,8 @@ func TestBucket_InvalidKeys(t *testing.T) {
 	publish("$KV.things.seen:1")
 	expect(2)
 	stream, err := s.js.Stream(t.Context(), "KV_things")
-	entitytest.Must(t, err)
-	entitytest.Must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.things.seen:1")))
+	testkit.Must(t, err)
+	testkit.Must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.things.seen:1")))
 	expect(1)
 }
 
@@ -153,8 +155,8 @@ func TestBucket_CompactedMarker(t *testing.T) {
 	s.healthy(t)
 	s.wait(t, "a.x", "1")
 	s.stop()
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
-	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 	s.process(t)
 	s.healthy(t)
 	if _, ok := s.bucket.Marker("a.x"); ok {
@@ -172,13 +174,13 @@ func TestBucket_RemembersMarkers(t *testing.T) {
 	s := begin(t)
 	s.put(t, "a.x", "1")
 	first := s.wait(t, "a.x", "1").Life
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 	s.wait(t, "a.x", "")
-	entitytest.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
+	testkit.Must(t, s.kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1)))
 	before := s.bucket.Losses()
 	s.server.Kill()
 	s.server.Restart()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s.bucket.Losses() == before {
 			return errors.New("the watch is not lost yet")
 		}
@@ -188,7 +190,7 @@ func TestBucket_RemembersMarkers(t *testing.T) {
 	if _, ok := s.bucket.Marker("a.x"); !ok {
 		t.Error("the marker is forgotten")
 	}
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
 	if e := s.wait(t, "a.x", "2"); e.Includes(first) {
 		t.Errorf("the new entity has the life of the earlier one: %v, %v", first, e)
 	}
@@ -210,7 +212,7 @@ func TestD3_Lives(t *testing.T) {
 			if !live {
 				s.stop()
 			}
-			entitytest.Must(t, s.kv.Delete(t.Context(), "a.x"))
+			testkit.Must(t, s.kv.Delete(t.Context(), "a.x"))
 			s.put(t, "a.x", "3")
 			if !live {
 				s.process(t)
@@ -244,10 +246,10 @@ func TestSubscribe(t *testing.T) {
 	var last bucket.Revision
 	for i := range puts {
 		revision, err := s.kv.Put(t.Context(), "a.y", []byte(fmt.Sprint(i)))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		last = bucket.Revision(revision)
 	}
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, all := range got {
@@ -290,8 +292,8 @@ func TestBucket_LeavesNoConsumers(t *testing.T) {
 	}
 	s.healthy(t)
 	stream, err := s.js.Stream(t.Context(), "KV_things")
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		info, err := stream.Info(t.Context())
 		if err == nil && info.State.Consumers != 1 {
 			err = fmt.Errorf("%d consumers for one watch", info.State.Consumers)
@@ -305,12 +307,12 @@ func TestBucket_LeavesNoConsumers(t *testing.T) {
 func TestBucket_ExpiryWithoutMarkers(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	entitytest.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
+	testkit.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
 	s.stop()
 	s.anchor = &entitytest.Anchor{}
 	var err error
 	s.kv, err = s.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "things", History: 5, TTL: 5 * time.Second})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.process(t)
 	s.put(t, "a.x", "1")
 	s.wait(t, "a.x", "1")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
@@ -41,9 +43,9 @@ func TestBucket_Recreated(t *testing.T) {
 	s.put(t, "a.x", "1")
 	s.wait(t, "a.x", "1")
 	s.healthy(t)
-	entitytest.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
+	testkit.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
 	s.kv = nats.Bucket(t, s.js, "things")
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if !s.bucket.Health().Changed {
 			return errors.New("the new bucket is taken for the one before")
 		}
@@ -55,20 +57,20 @@ func TestBucket_Recreated(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// A marker that is seen in it counts.
-	entitytest.Must(t, s.kv.Delete(t.Context(), "a.y"))
+	testkit.Must(t, s.kv.Delete(t.Context(), "a.y"))
 	s.wait(t, "a.y", "")
 	if _, ok := s.bucket.Marker("a.y"); !ok {
 		t.Error("the marker is not known")
 	}
 	// An identity that was saved late is no acceptance.
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
+	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
 	s.waitBeats(t, 5)
 	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
 		t.Errorf("no operator has accepted it: %v", err)
 	}
 	// An operator accepts the bucket.
-	entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
-	entitytest.Eventually(t, func() error { return s.bucket.Absent("a.x") })
+	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
+	testkit.Eventually(t, func() error { return s.bucket.Absent("a.x") })
 }
 
 // The canary that is refused shows that a bucket was replaced under a live watch: within ten seconds, and not after three beats.
@@ -78,7 +80,7 @@ func TestBucket_RefusedCanary(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	nats.Bucket(t, js, "things")
 	b, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(js), Writer: "hub"})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -89,13 +91,13 @@ func TestBucket_RefusedCanary(t *testing.T) {
 		cancel()
 		<-done
 	})
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if b.Health().Identity.Counter == 0 {
 			return errors.New("no canary is seen yet")
 		}
 		return nil
 	})
-	entitytest.Must(t, js.DeleteKeyValue(t.Context(), "things"))
+	testkit.Must(t, js.DeleteKeyValue(t.Context(), "things"))
 	nats.Bucket(t, js, "things")
 	begun := time.Now()
 	waitChanged(t, b)
@@ -118,10 +120,10 @@ func TestBucket_Restored(t *testing.T) {
 			restore := s.server.Save()
 			s.server.Restart()
 			s.healthy(t)
-			entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.y", []byte("1")); return err })
+			testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.y", []byte("1")); return err })
 			s.wait(t, "a.y", "1")
 			before := s.counter(t)
-			entitytest.Eventually(t, func() error { // Some canaries that the backup lacks.
+			testkit.Eventually(t, func() error { // Some canaries that the backup lacks.
 				if s.counter(t) < before+3 {
 					return errors.New("no canaries")
 				}
@@ -129,7 +131,7 @@ func TestBucket_Restored(t *testing.T) {
 			})
 			if restarted {
 				s.stop()
-				entitytest.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Counter: s.counter(t)}))
+				testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Counter: s.counter(t)}))
 			}
 			s.server.Kill()
 			restore()
@@ -137,7 +139,7 @@ func TestBucket_Restored(t *testing.T) {
 			if restarted {
 				s.process(t)
 			}
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if h := s.bucket.Health(); !h.Complete || !h.Changed {
 					return fmt.Errorf("the restored bucket is taken for the one before: %+v", h)
 				}
@@ -150,7 +152,7 @@ func TestBucket_Restored(t *testing.T) {
 			}
 			s.stop()
 			s.process(t)
-			entitytest.Eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if h := s.bucket.Health(); !h.Complete {
 					return fmt.Errorf("the next process does not follow it: %+v", h)
 				}
@@ -176,16 +178,16 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 	s.server.Restart()
 	s.healthy(t)
 	s.waitBeats(t, 10)
-	entitytest.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.x") })
+	testkit.Eventually(t, func() error { return s.kv.Delete(t.Context(), "a.x") })
 	s.wait(t, "a.x", "")
 	id := s.bucket.Health().Identity
 	id.Counter, id.Accepted = 0, time.Now()
 	s.server.Kill()
-	entitytest.Must(t, s.anchor.Save(t.Context(), id))
+	testkit.Must(t, s.anchor.Save(t.Context(), id))
 	restore()
 	s.server.Restart()
 	s.wait(t, "a.x", "1")
-	entitytest.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
+	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("2")); return err })
 	if e := s.wait(t, "a.x", "2"); s.bucket.Health().Changed || e.Marker() != (bucket.Marker{}) {
 		t.Errorf("the accepted bucket has the marker of before: %v, %+v", e.Marker(), s.bucket.Health())
 	}
@@ -213,7 +215,7 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 	s.healthy(t)
 	s.waitBeats(t, 5)
 	before := s.counter(t)
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if seen := s.bucket.Health().Identity.Counter; seen < before {
 			return fmt.Errorf("the canary %d is not seen yet: %d", before, seen)
 		}
@@ -221,7 +223,7 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 	})
 	s.stop()
 	saved, _, err := s.anchor.Load(t.Context())
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if saved.Counter < before {
 		t.Errorf("the counter %d is saved at the end, want %d or more", saved.Counter, before)
 	}
@@ -230,7 +232,7 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 	s.waitBeats(t, 5)
 	s.closed.Store(true)
 	saved, _, err = s.anchor.Load(t.Context())
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	s.stop()
 	if now, _, _ := s.anchor.Load(t.Context()); now != saved {
 		t.Errorf("%+v is saved without the lease, want %+v", now, saved)
@@ -254,11 +256,11 @@ func TestBucket_Check(t *testing.T) {
 			other := &stage{server: s.server, js: s.js, kv: s.kv, anchor: s.anchor}
 			other.process(t)
 			other.healthy(t)
-			entitytest.Must(t, s.bucket.Check(t.Context(), l))
+			testkit.Must(t, s.bucket.Check(t.Context(), l))
 			for range bucket.History {
 				s.put(t, "a.x", "2")
 			}
-			entitytest.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
+			testkit.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
 			e := s.wait(t, "a.x", "2")
 			l = bucket.Life{Revision: e.Revision, Time: e.Created}
 			if err := s.bucket.Check(t.Context(), forge(l)); !errors.Is(err, bucket.ErrChanged) {
@@ -274,18 +276,18 @@ func TestBucket_Check(t *testing.T) {
 			s.process(t)
 			waitChanged(t, s.bucket)
 			id, _, err := s.anchor.Load(t.Context())
-			entitytest.Must(t, err)
+			testkit.Must(t, err)
 			id.Counter, id.Accepted = s.bucket.Health().Identity.Counter, time.Now()
-			entitytest.Must(t, s.anchor.Save(t.Context(), id))
-			entitytest.Eventually(t, func() error { return s.bucket.Absent("a.y") })
-			entitytest.Must(t, s.bucket.Check(t.Context(), forge(l))) // It is older than the acceptance.
+			testkit.Must(t, s.anchor.Save(t.Context(), id))
+			testkit.Eventually(t, func() error { return s.bucket.Absent("a.y") })
+			testkit.Must(t, s.bucket.Check(t.Context(), forge(l))) // It is older than the acceptance.
 		})
 	}
 }
 
 func waitChanged(t *testing.T, b *bucket.Bucket) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if h := b.Health(); !h.Complete || !h.Changed {
 			return fmt.Errorf("the bucket is taken for the one before: %+v", h)
 		}
@@ -296,7 +298,7 @@ func waitChanged(t *testing.T, b *bucket.Bucket) {
 // canary returns the counter and the beats of the canary.
 func (s *stage) canary(t *testing.T) (counter, beats uint64) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		e, err := s.kv.Get(t.Context(), bucket.CanaryPrefix+"canary.hub")
 		if err == nil {
 			_, err = fmt.Sscanf(string(e.Value()), `{"counter":%d,"beat":%d}`, &counter, &beats)
@@ -316,7 +318,7 @@ func (s *stage) counter(t *testing.T) uint64 {
 func (s *stage) waitBeats(t *testing.T, n uint64) {
 	t.Helper()
 	begun := s.beats(t)
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if now := s.beats(t); now < begun+n {
 			return fmt.Errorf("%d canaries, want %d", now-begun, n)
 		}

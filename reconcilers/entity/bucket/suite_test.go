@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
@@ -69,14 +71,14 @@ func (s *stage) process(t *testing.T) {
 func (s *stage) put(t *testing.T, key, value string) {
 	t.Helper()
 	_, err := s.kv.Put(t.Context(), key, []byte(value))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 }
 
 // wait waits until the copy has a value, or none if value is empty.
 func (s *stage) wait(t *testing.T, key, value string) bucket.Entry {
 	t.Helper()
 	var found bucket.Entry
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		e, ok := s.bucket.Get(key)
 		found = e
 		if ok != (value != "") || string(e.Value) != value {
@@ -90,5 +92,5 @@ func (s *stage) wait(t *testing.T, key, value string) bucket.Entry {
 // healthy waits until the bucket is complete.
 func (s *stage) healthy(t *testing.T) {
 	t.Helper()
-	entitytest.Eventually(t, func() error { return s.bucket.Absent("no-such-key") })
+	testkit.Eventually(t, func() error { return s.bucket.Absent("no-such-key") })
 }

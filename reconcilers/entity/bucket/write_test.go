@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
@@ -17,12 +19,12 @@ func TestBucket_Writes(t *testing.T) {
 	s := begin(t)
 	s.healthy(t)
 	first, err := s.bucket.Put(t.Context(), "a.x", []byte("1"), 0)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("2"), 0); !errors.Is(err, bucket.ErrConflict) {
 		t.Errorf("a second create: %v", err)
 	}
 	second, err := s.bucket.Put(t.Context(), "a.x", []byte("2"), first)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("3"), first); !errors.Is(err, bucket.ErrConflict) {
 		t.Errorf("an update of an earlier revision: %v", err)
 	}
@@ -36,17 +38,17 @@ func TestBucket_Writes(t *testing.T) {
 		t.Errorf("a delete of any revision: %v", err)
 	}
 	for range 2 { // A key that was deleted is created again.
-		entitytest.Must(t, s.bucket.Delete(t.Context(), "a.x", second))
+		testkit.Must(t, s.bucket.Delete(t.Context(), "a.x", second))
 		s.wait(t, "a.x", "")
 		second, err = s.bucket.Put(t.Context(), "a.x", []byte("2"), 0)
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		s.wait(t, "a.x", "2")
 	}
-	entitytest.Must(t, s.bucket.Delete(t.Context(), "a.x", second)) // Also by a process that does not know the marker.
+	testkit.Must(t, s.bucket.Delete(t.Context(), "a.x", second)) // Also by a process that does not know the marker.
 	other, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(s.js), Writer: "hub"})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	second, err = other.Put(t.Context(), "a.x", []byte("2"), 0)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if _, err := other.Put(t.Context(), "a.x", []byte("3"), 0); !errors.Is(err, bucket.ErrConflict) {
 		t.Errorf("a second create: %v", err)
 	}

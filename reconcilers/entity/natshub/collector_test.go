@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The alerts take the minimum over the replicas, so a replica exports nothing unless it needs NATS and works: a standby has no
@@ -43,7 +43,7 @@ func TestCollector_ExportsWhileItRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if !exports() {
 			return errors.New("clusterfx_nats_connected is missing while Run runs")
 		}

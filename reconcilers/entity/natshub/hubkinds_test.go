@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -76,15 +77,15 @@ func TestHubKinds(t *testing.T) {
 	nats.Bucket(t, js, "things-status")
 	hub := hubtest.New(t, hubtest.Modules(natshub.Module, reports()), hubtest.Remotes("paris", "oslo"), hubtest.NATS(server.URL()))
 	foreign := report("b", "paris", "of another")
-	entitytest.Must(t, hub.Client().Create(t.Context(), foreign))
+	testkit.Must(t, hub.Client().Create(t.Context(), foreign))
 	put := func(key, text string) {
 		t.Helper()
 		_, err := kv.Put(t.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 	}
 	expect := func(key, cluster, text string) {
 		t.Helper()
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			found := report(key, cluster, "")
 			err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(found), found)
 			if text == "" {
@@ -107,12 +108,12 @@ func TestHubKinds(t *testing.T) {
 	put("a", "2")
 	expect("a", "paris", "2")
 	edited := report("a", "oslo", "edited")
-	entitytest.Must(t, hub.Client().Patch(t.Context(), edited, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"text":"edited"}}`))))
+	testkit.Must(t, hub.Client().Patch(t.Context(), edited, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"text":"edited"}}`))))
 	expect("a", "oslo", "2")
-	entitytest.Must(t, hub.Client().Delete(t.Context(), report("a", "oslo", "")))
+	testkit.Must(t, hub.Client().Delete(t.Context(), report("a", "oslo", "")))
 	expect("a", "oslo", "2")
-	entitytest.Must(t, kv.Delete(t.Context(), "a"))
-	entitytest.Must(t, kv.Delete(t.Context(), "b"))
+	testkit.Must(t, kv.Delete(t.Context(), "a"))
+	testkit.Must(t, kv.Delete(t.Context(), "b"))
 	for _, cluster := range []string{"paris", "oslo"} {
 		expect("a", cluster, "")
 	}
@@ -131,7 +132,7 @@ func TestStatus_ClusterIsGone(t *testing.T) {
 	hub.AddRemote("oslo")
 	expect := func(want ...string) {
 		t.Helper()
-		entitytest.Eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			e, err := status.Get(t.Context(), "a")
 			if err != nil {
 				return err
@@ -143,7 +144,7 @@ func TestStatus_ClusterIsGone(t *testing.T) {
 		})
 	}
 	_, err := kv.Put(t.Context(), "a", []byte(`{"text":"1"}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	expect("oslo", "paris")
 	server.Kill()
 	paris.Deregister()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
@@ -32,7 +33,7 @@ func connect(t *testing.T, o natshub.Options, e natshub.Environment) (c *natshub
 	t.Helper()
 	e.HubID = "hub"
 	c, err := natshub.New(o, e)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -54,9 +55,9 @@ func TestFollow(t *testing.T) {
 	kv := nats.Bucket(t, js, "things")
 	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{})
 	one, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	two, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if one != two {
 		t.Error("two callers have two copies of one bucket")
 	}
@@ -64,8 +65,8 @@ func TestFollow(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if _, ok := one.Get("a"); !ok {
 			return fmt.Errorf("the copy is behind: %+v", one.Health())
 		}
@@ -81,8 +82,8 @@ func TestNew_WithoutServer(t *testing.T) {
 	t.Parallel()
 	c, _ := connect(t, natshub.Options{}, natshub.Environment{})
 	b, err := c.Follow("things")
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if h := b.Health(); h.Complete || !errors.Is(h.Err, natshub.ErrNotConfigured) {
 			return fmt.Errorf("got %+v", h)
 		}
@@ -105,14 +106,14 @@ func TestNew_WithoutServer(t *testing.T) {
 		t.Error("a server that does not run is connected")
 	}
 	server.Restart()
-	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	testkit.Eventually(t, func() error { return b.Absent("a") })
 }
 
 // Wrong options are errors, which repeat nothing of the files and of the address.
 func TestNew_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
-	entitytest.Must(t, os.WriteFile(file, []byte("SUSECRETSECRET"), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte("SUSECRETSECRET"), 0o600))
 	for name, o := range map[string]natshub.Options{
 		"two credentials": {URL: "nats://127.0.0.1:1", CredentialsFile: file, NKeyFile: file},
 		"no seed":         {URL: "nats://127.0.0.1:1", NKeyFile: file},
@@ -133,9 +134,9 @@ func TestCreateBuckets(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	entitytest.Must(t, remote.Create(t.Context(), ns))
+	testkit.Must(t, remote.Create(t.Context(), ns))
 	e := natshub.Environment{AnchorOf: func(name string) bucket.Anchor {
 		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns.Name, Bucket: name}
 	}}
@@ -144,9 +145,9 @@ func TestCreateBuckets(t *testing.T) {
 	names := []string{"one", "two"}
 	for _, name := range names {
 		b, err := c.Follow(name)
-		entitytest.Must(t, err)
-		entitytest.Eventually(t, func() error { return b.Absent("a") })
-		entitytest.Eventually(t, func() error { // Each has an entry of its own in the ConfigMap.
+		testkit.Must(t, err)
+		testkit.Eventually(t, func() error { return b.Absent("a") })
+		testkit.Eventually(t, func() error { // Each has an entry of its own in the ConfigMap.
 			_, ok, err := e.AnchorOf(name).Load(t.Context())
 			if err == nil && !ok {
 				err = fmt.Errorf("the identity of bucket %s is not saved", name)
@@ -156,12 +157,12 @@ func TestCreateBuckets(t *testing.T) {
 	}
 	stop()
 	for _, name := range names {
-		entitytest.Must(t, js.DeleteKeyValue(t.Context(), name))
+		testkit.Must(t, js.DeleteKeyValue(t.Context(), name))
 	}
 	c, _ = connect(t, o, e)
 	b, err := c.Follow("one")
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if h := b.Health(); h.Err == nil || !strings.Contains(h.Err.Error(), "has been there before") {
 			return fmt.Errorf("got %+v", h)
 		}
@@ -182,10 +183,10 @@ func TestGate(t *testing.T) {
 	errGate := errors.New("no lease")
 	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{Gate: func() error { return errGate }})
 	b, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if _, ok := b.Get("a"); !ok {
 			return errors.New("the copy is behind")
 		}
@@ -195,7 +196,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	status, err := kv.Status(t.Context())
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if status.Values() != 1 {
 		t.Errorf("%d values, want that of the customer alone", status.Values())
 	}

@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/nats-io/nats.go"
 
 	natstest "github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
@@ -27,7 +28,7 @@ func TestPermissions(t *testing.T) {
 	server := natstest.Start(t)
 	_, js := natstest.Connect(t, server.URL())
 	for _, name := range []string{"things", "things-status", "others"} {
-		entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: name}))
+		testkit.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: name}))
 	}
 	server.Kill()
 	server.Configure(fmt.Sprintf("authorization { users: [ {nkey: %s, permissions: %s}, {nkey: %s, permissions: %s} ] }",
@@ -36,28 +37,28 @@ func TestPermissions(t *testing.T) {
 
 	c, _ := connect(t, natshub.Options{URL: server.URL(), NKeyFile: seedFile(t, hub)}, natshub.Environment{})
 	things, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	status, err := c.Follow(entity.StatusBucket("things"))
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error { return errors.Join(things.Absent("a"), status.Absent("a")) })
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error { return errors.Join(things.Absent("a"), status.Absent("a")) })
 	_, err = status.Put(t.Context(), "a", []byte(`{}`), 0)
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	_, err = status.Read(t.Context(), "a")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	if _, err := things.Put(t.Context(), "a", []byte(`{}`), 0); err == nil {
 		t.Error("the hub may write an entity")
 	}
 
 	_, writing, err := natshub.Dial(t.Context(), natshub.Options{URL: server.URL(), NKeyFile: seedFile(t, writer)}, natshub.Environment{HubID: "cli"})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(writing.Conn().Close)
 	kv, err := writing.KeyValue(t.Context(), "things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	revision, err := kv.Create(t.Context(), "a", []byte(`{"text":"x"}`))
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	_, err = kv.Update(t.Context(), "a", []byte(`{"text":"y"}`), revision)
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if e, ok := things.Get("a"); !ok || string(e.Value) != `{"text":"y"}` {
 			return fmt.Errorf("the hub has %s", e.Value)
 		}
@@ -68,10 +69,10 @@ func TestPermissions(t *testing.T) {
 		return err
 	})
 	e, _ := things.Get("a")
-	entitytest.Must(t, things.Check(t.Context(), bucket.Life{Revision: e.Revision, Time: e.Created}))
+	testkit.Must(t, things.Check(t.Context(), bucket.Life{Revision: e.Revision, Time: e.Created}))
 	if err := writing.Conn().Publish("$KV.things-status.a", nil); err == nil {
 		err = writing.Conn().Flush()
-		if entitytest.Must(t, err); writing.Conn().LastError() == nil || !errors.Is(writing.Conn().LastError(), nats.ErrPermissionViolation) {
+		if testkit.Must(t, err); writing.Conn().LastError() == nil || !errors.Is(writing.Conn().LastError(), nats.ErrPermissionViolation) {
 			t.Errorf("a writer may write the status: %v", writing.Conn().LastError())
 		}
 	}
@@ -83,6 +84,6 @@ func TestPermissions(t *testing.T) {
 func seedFile(t *testing.T, s seed) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seed")
-	entitytest.Must(t, os.WriteFile(path, []byte(s.seed), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte(s.seed), 0o600))
 	return path
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr/funcr"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +28,6 @@ import (
 	natstest "github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -54,7 +55,7 @@ func (d *degraded) event(_, reason, _, _ string) {
 // wait waits until a reason is reported, with a text in its message.
 func (d *degraded) wait(t *testing.T, reason, says string) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.reason != reason || !strings.Contains(d.message, says) {
@@ -66,7 +67,7 @@ func (d *degraded) wait(t *testing.T, reason, says string) {
 
 func (d *degraded) waitEvents(t *testing.T, want ...string) {
 	t.Helper()
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if got := strings.Join(d.events, " "); got != strings.Join(want, " ") {
@@ -84,7 +85,7 @@ func TestConnection_Reports(t *testing.T) {
 	none := &degraded{}
 	c, _ := connect(t, natshub.Options{}, natshub.Environment{Degraded: none.set})
 	_, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	none.wait(t, natshub.ReasonNotConfigured, "--nats-url")
 
 	server := natstest.Start(t)
@@ -95,15 +96,15 @@ func TestConnection_Reports(t *testing.T) {
 		Degraded: found.set, Event: found.event, AnchorOf: func(string) bucket.Anchor { return anchor },
 	})
 	b, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	found.wait(t, natshub.ReasonBucketUnavailable, "bucket things is not followed")
 	_, js := natstest.Connect(t, server.URL())
-	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	testkit.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
 	found.wait(t, "", "")
-	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	testkit.Eventually(t, func() error { return b.Absent("a") })
 	for _, op := range []string{"", "PURGE"} {
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.things.a:b", Header: nats.Header{"KV-Operation": {op}}})
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		if op == "" {
 			found.wait(t, natshub.ReasonInvalidKeys, "bucket things has 1 keys")
 		}
@@ -118,19 +119,19 @@ func TestConnection_Reports(t *testing.T) {
 	describe := func() bucket.Description {
 		t.Helper()
 		d, err := bucket.Describe(t.Context(), js, "things", "hub")
-		entitytest.Must(t, err)
+		testkit.Must(t, err)
 		return d
 	}
 	counter := describe().Identity.Counter // not lower than that of the backup
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if now := describe().Identity.Counter; now <= counter {
 			return fmt.Errorf("the counter is %d, want more than %d", now, counter)
 		}
 		return nil
 	})
 	_, err = js.Publish(t.Context(), "$KV.things.seen", nil) // The hub has seen the canary before it.
-	entitytest.Must(t, err)
-	entitytest.Eventually(t, func() error {
+	testkit.Must(t, err)
+	testkit.Eventually(t, func() error {
 		if _, ok := b.Get("seen"); !ok {
 			return errors.New("the copy is behind")
 		}
@@ -143,18 +144,18 @@ func TestConnection_Reports(t *testing.T) {
 	if err := b.Absent("a"); !errors.Is(err, bucket.ErrChanged) {
 		t.Errorf("a key is absent from a bucket that is not accepted: %v", err)
 	}
-	entitytest.Eventually(t, func() error { // The server may have to settle.
+	testkit.Eventually(t, func() error { // The server may have to settle.
 		_, err := natshub.Accept(t.Context(), js, anchor, "hub")
 		return err
 	})
 	found.wait(t, "", "")
-	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	testkit.Eventually(t, func() error { return b.Absent("a") })
 	found.waitEvents(t, natshub.ReasonBucketChanged, "BucketAccepted")
 
 	server.Kill() // A further list does not ask for the bucket of before.
 	server.Restart()
-	entitytest.Eventually(t, func() error { return b.Absent("a") })
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error { return b.Absent("a") })
+	testkit.Eventually(t, func() error {
 		if _, err := natshub.Accept(t.Context(), js, natshub.Anchor{Bucket: "none"}, "hub"); !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("a bucket that does not exist is accepted: %w", err)
 		}
@@ -187,7 +188,7 @@ func TestConnection_WritesRefused(t *testing.T) {
 			},
 			says: "resource limits exceeded for account",
 			accept: func(_ *natstest.Server, js jetstream.JetStream) {
-				entitytest.Must(t, js.DeleteKeyValue(t.Context(), "filler"))
+				testkit.Must(t, js.DeleteKeyValue(t.Context(), "filler"))
 			},
 		},
 		"a permission": {
@@ -211,11 +212,11 @@ func TestConnection_WritesRefused(t *testing.T) {
 			found := &degraded{}
 			conn, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{Degraded: found.set})
 			b, err := conn.Follow("things")
-			entitytest.Must(t, err)
-			entitytest.Eventually(t, func() error { _, err := b.Put(t.Context(), "a", nil, 0); return err })
+			testkit.Must(t, err)
+			testkit.Eventually(t, func() error { _, err := b.Put(t.Context(), "a", nil, 0); return err })
 			c.refuse(server, js)
 			found.wait(t, natshub.ReasonWritesRefused, c.says)
-			entitytest.Eventually(t, func() error { // One write in each beat is sent.
+			testkit.Eventually(t, func() error { // One write in each beat is sent.
 				if _, err := b.Put(t.Context(), "b", nil, 0); !errors.Is(err, bucket.ErrRefused) {
 					return fmt.Errorf("the error of a write is %w", err)
 				}
@@ -228,7 +229,7 @@ func TestConnection_WritesRefused(t *testing.T) {
 				}
 			}
 			c.accept(server, js)
-			entitytest.Eventually(t, func() error { _, err := b.Put(t.Context(), "b", nil, 0); return err })
+			testkit.Eventually(t, func() error { _, err := b.Put(t.Context(), "b", nil, 0); return err })
 			found.wait(t, "", "")
 		})
 	}
@@ -238,9 +239,9 @@ func TestConnection_WritesRefused(t *testing.T) {
 func namespaceFor(t *testing.T) (client.Client, string) {
 	t.Helper()
 	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	entitytest.Must(t, remote.Create(t.Context(), ns))
+	testkit.Must(t, remote.Create(t.Context(), ns))
 	return remote, ns.Name
 }
 
@@ -271,12 +272,12 @@ func TestConnection_Credentials(t *testing.T) {
 		Logger: funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); log.WriteString(args + "\n") }, funcr.Options{Verbosity: 1}),
 	})
 	b, err := c.Follow("things")
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	found.wait(t, natshub.ReasonUnavailable, "")
 	mu.Lock()
 	data = map[string][]byte{"nats.nk": []byte(good.seed)}
 	mu.Unlock()
-	entitytest.Eventually(t, func() error { return b.Absent("a") })
+	testkit.Eventually(t, func() error { return b.Absent("a") })
 	mu.Lock()
 	defer mu.Unlock()
 	for _, seed := range []string{good.seed, bad.seed} {
@@ -291,11 +292,11 @@ type seed struct{ seed, public string }
 func newSeed(t *testing.T) seed {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	text, err := pair.Seed()
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	public, err := pair.PublicKey()
-	entitytest.Must(t, err)
+	testkit.Must(t, err)
 	return seed{string(text), public}
 }
 
@@ -309,17 +310,17 @@ func TestModule_Reports(t *testing.T) {
 		_, err := c.Follow("things")
 		return err
 	})})
-	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	testkit.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
 	hub := hubtest.New(t, hubtest.Modules(natshub.Module, user), hubtest.Remotes("edge"), hubtest.NATS(server.URL()))
 	hub.WaitHubPart("nats", state.ModuleRunning, state.ReasonRunning)
 	anchor := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: natshub.AnchorName}
-	entitytest.Eventually(t, func() error { return hub.Client().Get(t.Context(), key, anchor) })
-	entitytest.Must(t, js.DeleteKeyValue(t.Context(), "things"))
+	testkit.Eventually(t, func() error { return hub.Client().Get(t.Context(), key, anchor) })
+	testkit.Must(t, js.DeleteKeyValue(t.Context(), "things"))
 	hub.WaitHubPart("nats", state.ModuleDegraded, natshub.ReasonBucketUnavailable)
-	entitytest.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
+	testkit.Must(t, bucket.Create(t.Context(), js, bucket.Definition{Name: "things"}))
 	hub.WaitHubPart("nats", state.ModuleDegraded, natshub.ReasonBucketChanged)
-	entitytest.Eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		var all eventsv1.EventList
 		if err := hub.Client().List(t.Context(), &all, client.InNamespace(hubv1.DefaultNamespace)); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -20,13 +22,13 @@ import (
 func NewRegistry(t testing.TB, hub *rest.Config, o registry.Options) *registry.Registry {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(hub)
-	Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	mapper, err := apiutil.NewDynamicRESTMapper(hub, httpClient)
-	Must(t, err)
+	testkit.Must(t, err)
 	o.Hub, o.HubMapper, o.AllowDuplicates, o.Policy = hub, mapper, true, loopback()
 	r, err := registry.New(o)
-	Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
 		defer cancel()
@@ -42,10 +44,10 @@ func Spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, config
 	t.Helper()
 	data := map[string][]byte{"kubeconfig": config}
 	connection, err := kubeconfig.Parse(data, kubeconfig.Options{}, loopback())
-	Must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	Must(t, r.Spawn(ctx, name, state.Desired{Endpoint: connection.Endpoint, Credential: connection.Credential}))
+	testkit.Must(t, r.Spawn(ctx, name, state.Desired{Endpoint: connection.Endpoint, Credential: connection.Credential}))
 }
 
 // Remove deregisters a remote, with its cleanup steps.
@@ -53,7 +55,7 @@ func Remove(t testing.TB, r *registry.Registry, name registry.ClusterName) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	Must(t, r.Remove(ctx, name))
+	testkit.Must(t, r.Remove(ctx, name))
 }
 
 func loopback() kubeconfig.Policy {

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,12 +42,12 @@ func New(t testing.TB, config *rest.Config, scheme *runtime.Scheme) *Site {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	httpClient, err := rest.HTTPClientFor(config)
-	Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	Must(t, err)
+	testkit.Must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "site-"}}
-	Must(t, direct.Create(t.Context(), namespace))
+	testkit.Must(t, direct.Create(t.Context(), namespace))
 	return &Site{WithWatch: direct, T: t, Namespace: namespace.Name, config: config}
 }
 
@@ -58,7 +59,7 @@ func (s *Site) Key(name string) client.ObjectKey {
 // Eventually waits until f returns no error.
 func (s *Site) Eventually(f func() error) {
 	s.T.Helper()
-	gomega.NewWithT(s.T).Eventually(f).WithTimeout(Patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	testkit.Eventually(s.T, f)
 }
 
 // Manager returns a manager whose cache contains the objects of the namespace.
@@ -69,7 +70,7 @@ func (s *Site) Manager() ctrl.Manager {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
 	})
-	Must(s.T, err)
+	testkit.Must(s.T, err)
 	return mgr
 }
 
@@ -98,12 +99,4 @@ func (s *Site) Run(mgr ctrl.Manager) (stop func()) {
 	})
 	s.T.Cleanup(stop)
 	return stop
-}
-
-// Must ends the test if there is an error.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
-	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,10 +43,7 @@ func TestMain(m *testing.M) {
 // its contact retries after up to a minute.
 const patience = 3 * time.Minute
 
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
-}
+var eventually = testkit.Eventually
 
 // line is the connection to a hub's API server: it counts requests, can be cut, and can lead to another hub.
 type line struct {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -76,12 +78,7 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // place returns the place of a command whose requests go through a cut.
 func (s *site) place(t *testing.T, c *cut) enroll.Place {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -351,9 +353,4 @@ func eventually(t *testing.T, check func() bool) {
 	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeTrue())
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
-	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -28,17 +29,7 @@ func TestMain(m *testing.M) {
 // patience is the time that a test waits for a condition that takes some seconds.
 const patience = 2 * time.Minute
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 // expectClosed waits until a channel is closed.
 func expectClosed(t *testing.T, what string, done <-chan struct{}) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/onsi/gomega"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -37,9 +39,4 @@ func eventually(t *testing.T, what string, check func() bool) {
 	g.Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.BeTrue())
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must

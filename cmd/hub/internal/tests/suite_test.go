@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -48,17 +49,7 @@ func TestMain(m *testing.M) {
 // patience is the time that a test waits for a condition that takes a second or two.
 const patience = 2 * time.Minute
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()

@@ -16,8 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,23 +134,13 @@ func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, re
 	return start, record
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must, eventually = testkit.Must, testkit.Eventually
 
 func (p *process) suspect(t *testing.T, name string) Suspicion {
 	t.Helper()
 	s, err := p.Suspicion(t.Context(), name, "u")
 	must(t, err)
 	return s
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // A process counts how many processes in a row ended while an app was being started, and that makes no app guilty.

@@ -6,7 +6,6 @@ package entitytest
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,32 +18,6 @@ const Beat = 300 * time.Millisecond
 
 // patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = time.Minute
-
-// Must ends the test with an error.
-func Must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Eventually waits until f returns nil.
-func Eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
-}
 
 // Use returns a connection as bucket.Options has it.
 func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/examples/dns"
 	"github.com/clusterfx/clusterfx/hubtest"
-	"github.com/clusterfx/clusterfx/modules/dns"
 )
 
 const (

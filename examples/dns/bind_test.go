@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	module "github.com/clusterfx/clusterfx/modules/dns"
+	module "github.com/clusterfx/clusterfx/examples/dns"
 )
 
 // bindConfig is a configuration for BIND. Its zone is the zone of the package documentation.

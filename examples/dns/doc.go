@@ -11,7 +11,7 @@ The name is the name of the Cluster in the zone. It leads to the host of status.
 address, a CNAME for a name. The second record is the mark, which identifies the owner of the first record. A name with
 a CNAME can have no other records, so the mark has a separate name, which no Cluster can have.
 
-It is also an example of how package pipeline and package guard work together.
+It is also an example of how package pipeline and package guard work together. It is a Go module of its own: make test-examples tests it.
 
 # Usage
 
