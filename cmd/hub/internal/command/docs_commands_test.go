@@ -106,7 +106,7 @@ func commandsIn(text string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "$ ")
-		if !strings.Contains(line, "hub ") {
+		if !strings.Contains(line, "hub ") && !strings.Contains(line, "go run . ") {
 			continue
 		}
 		words := shellWord.FindAllString(line, -1)
@@ -140,12 +140,12 @@ func callsIn(words []string) [][]string {
 	return all
 }
 
-// ours returns the arguments of a call of the hub, and false for the call of another program.
+// ours returns the arguments of a call of the hub, or of a hub of one's own, and false for the call of another program.
 func ours(words []string) ([]string, bool) {
 	switch {
 	case len(words) > 1 && words[0] == "hub":
 		return words[1:], true
-	case len(words) > 3 && words[0] == "go" && words[1] == "run" && words[2] == "./cmd/hub":
+	case len(words) > 3 && words[0] == "go" && words[1] == "run" && (words[2] == "./cmd/hub" || words[2] == "."):
 		return words[3:], true
 	}
 	return nil, false

@@ -160,9 +160,11 @@ func writeMetrics(t *testing.T, families []*dto.MetricFamily) {
 			row.labels = slices.Sorted(strings.SplitSeq(parts[3], ","))
 		}
 		if row.kind == "" { // A metric without series does not say its type.
-			row.kind = "gauge"
-			if strings.HasSuffix(name, "_total") {
+			switch row.kind = "gauge"; {
+			case strings.HasSuffix(name, "_total"):
 				row.kind = "counter"
+			case strings.HasSuffix(name, "_duration_seconds") || strings.HasSuffix(name, "_latency_seconds"):
+				row.kind = "histogram"
 			}
 		}
 		rows[name] = row
