@@ -16,27 +16,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// ConfigRules are permissions of a module that follow from its configuration, in addition to the Rules and HubRules of its
-// ModuleOptions.
+// ConfigRules are permissions that follow from the configuration of a module, in addition to Rules and HubRules.
 type ConfigRules struct {
-	// Remote are the permissions that the module needs in a remote.
 	Remote []rbacv1.PolicyRule
-	// Hub are the permissions that the module needs in the hub, each for one namespace, which has to exist, or for the whole
-	// hub if its Namespace is empty. HubNamespaces of the ModuleOptions do not limit them. Rules on Clusters and on paths apply
-	// to the whole hub in any case.
+	// Hub are needed in the hub, each for one namespace, which must exist, or for the whole hub if its Namespace is
+	// empty. HubNamespaces do not limit them. Rules on Clusters and on paths apply to the whole hub in any case.
 	Hub []rbac.NamespacedRules
 }
 
-// RulesFunc returns the permissions that follow from the configuration of a module. Make one with RulesOf. The zero RulesFunc
-// means that none do.
+// RulesFunc returns the permissions that follow from a configuration. Make one with RulesOf. The zero RulesFunc returns
+// none.
 type RulesFunc struct {
 	of func(config any) (ConfigRules, error)
 }
 
-// RulesOf returns a RulesFunc that calls rules with a configuration. T is the type of the module's configuration, as in
-// ConfigOf. The function is called when the hub starts, for the configuration without overrides and with each of them, and later
-// for other overrides that apply to a remote together. It returns the same for equal configurations, and must not block; a panic
-// is an error in the configuration.
+// RulesOf returns a RulesFunc that calls rules. T is the type of the module's configuration, as in ConfigOf. The
+// function is called when the hub starts, for the configuration without overrides and with each of them, and later for
+// overrides that apply to a remote together. It must return the same for equal configurations, and must not block; a
+// panic is an error in the configuration.
 func RulesOf[T any](rules func(config T) ConfigRules) RulesFunc {
 	return RulesFunc{of: func(config any) (found ConfigRules, err error) {
 		typed, ok := config.(T)
@@ -53,7 +50,6 @@ func RulesOf[T any](rules func(config T) ConfigRules) RulesFunc {
 
 var errRulesOfNothing = errors.New("RulesOf is about the configuration of the module, which has none; add Config")
 
-// inCatalog returns the function as the catalog has it, for a type of configurations.
 func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.ConfigRules, error) {
 	if f.of == nil {
 		return nil
@@ -78,13 +74,11 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 	}
 }
 
-// ConfigureModules returns the modules with the operator's configuration, for tools that grant permissions. Rules and
-// ConfigHubRules of such a module have the permissions that follow from the configuration for all remotes together: without
-// overrides, and with each of them. SelectModules returns the module with the permissions for one remote. Before that a module has
-// the permissions that follow from the defaults of its configuration.
-//
-// The modules select remotes as the configuration says. ConfigureModules reports only errors in selectors and in these
-// permissions. A hub checks the whole configuration when it starts.
+// ConfigureModules returns the modules with the operator's configuration, for tools that grant permissions: Rules and
+// ConfigHubRules then have the permissions for all remotes together (without overrides, and with each of them), and
+// SelectModules returns them for one remote. Before, they are those of the default configuration. Modules select
+// remotes as the configuration says. Only errors in selectors and in permissions are reported; a hub checks the whole
+// configuration when it starts.
 func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module, error) {
 	all := slices.Clone(modules)
 	var problems []error
@@ -106,7 +100,6 @@ func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module
 	return all, errors.Join(problems...)
 }
 
-// configRules returns the permissions that follow from the configuration of the module.
 func (m Module) configRules() catalog.ConfigRules {
 	if m.rules != nil {
 		return *m.rules
@@ -115,11 +108,10 @@ func (m Module) configRules() catalog.ConfigRules {
 	return rules
 }
 
-// HasConfigRules reports whether permissions of the module follow from its configuration.
+// HasConfigRules reports whether permissions follow from the module's configuration.
 func (m Module) HasConfigRules() bool { return m.inner.RulesOf != nil }
 
-// ConfigHubRules returns the permissions in the hub that follow from the configuration of the module, in addition to HubRules.
-// See ConfigureModules.
+// ConfigHubRules returns the permissions in the hub that follow from the configuration; see ConfigureModules.
 func (m Module) ConfigHubRules() []rbac.NamespacedRules {
 	var all []rbac.NamespacedRules
 	for _, part := range m.configRules().Hub {

@@ -16,9 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// ControllerManagedBy returns a builder for a controller of a module, in a remote part or in a hub part. It builds a
-// controller like controller-runtime's builder, and the controller is supervised: see Supervise. manager is the
-// Manager that the module was given.
+// ControllerManagedBy returns a builder like controller-runtime's, for a supervised controller of a module (see
+// Supervise). manager must be the one that the module was given.
 //
 //	registry.ControllerManagedBy(p.Manager).For(&corev1.Pod{}).Complete(r)
 func ControllerManagedBy(manager ctrl.Manager) *ControllerBuilder[ctrl.Request] {
@@ -30,7 +29,7 @@ func TypedControllerManagedBy[request comparable](manager ctrl.Manager) *Control
 	return &ControllerBuilder[request]{manager: manager, inner: builder.TypedControllerManagedBy[request](manager)}
 }
 
-// ControllerBuilder builds a supervised controller. Its methods are those of controller-runtime's builder.
+// ControllerBuilder builds a supervised controller, with the methods of controller-runtime's builder.
 type ControllerBuilder[request comparable] struct {
 	manager ctrl.Manager
 	inner   *builder.TypedBuilder[request]
@@ -110,26 +109,21 @@ func (b *ControllerBuilder[request]) Build(r reconcile.TypedReconciler[request])
 
 // Supervise returns a reconciler that calls r and contains its failures:
 //
-//   - A panic fails the request, which is tried again with backoff, and is counted. A controller that
-//     only panics fails its module: ten panics in a row within a minute, if they are of at least three
-//     requests or if the controller has only panicked since the app started.
-//   - A call that does not return within twice its timeout fails its module. Its goroutine stays
-//     behind with the app, which is fenced; the next app starts without it.
+//   - A panic fails the request, which is tried again with backoff, and is counted. Ten panics in a row within a
+//     minute, of at least three requests or without a success since the app started, fail the module.
+//   - A call that does not return within twice its timeout fails the module. Its goroutine stays with the fenced app.
 //   - A request that r requeues is called again after at least a tenth of a second.
-//   - An error that wraps nothing else than refusals of Options.Gate, or of the Leader of a hub part, is no error in logs and
-//     metrics: the request is called again after 5 to 7.5 seconds.
+//   - An error that wraps only refusals of Options.Gate, or of a hub part's Leader, is no error in logs and metrics:
+//     the request is called again after 5 to 7.5 seconds.
 //
-// manager is the Manager that the module was given, and the app's name for the module. With any other
-// manager, as in a test of the reconciler alone, Supervise returns r.
-//
-// The controllers of ControllerManagedBy and of the package watch are supervised. Supervise is for controllers that
-// another builder or controller.New makes:
+// manager must be the one that the module was given; with any other, as in a test of the reconciler alone, Supervise
+// returns r. The controllers of ControllerManagedBy and of the package watch are supervised already. Use Supervise for
+// controllers of another builder or of controller.New:
 //
 //	mcbuilder.ControllerManagedBy(m).For(&corev1.Pod{}).Complete(registry.Supervise(m.GetLocalManager(), r))
 //
-// A controller without supervision is safe for others, too: a panic is recovered, and the context of a call ends at
-// its timeout. But the hub does not notice that the controller does not work, so the start of the app logs the name
-// of the controller.
+// An unsupervised controller still recovers panics and ends the context of a call at its timeout, but the hub does not
+// notice that it does not work; the start of the app logs its name.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	return contain.Supervise(manager, r)
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// CountPanic counts a panic that a library has recovered, such as a panic of a Reconcile, for the module whose code
-// it was. It is a handler for utilruntime.PanicHandlers, which is global to the process: main appends it before
-// anything else runs.
+// CountPanic counts a panic that a library has recovered, for the module whose code it was. main must append it to
+// utilruntime.PanicHandlers, which is global to the process, before anything else runs.
 func CountPanic(ctx context.Context, _ any) {
 	if g := contain.GuardOf(ctx); g != nil {
 		g.CountPanic()

@@ -15,14 +15,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// EachOptions select the remotes for which Each calls its function, and limit the calls.
+// EachOptions select remotes for Each, and limit its calls.
 type EachOptions struct {
-	// Select picks remotes. Nil means all. See MatchLabels.
+	// Select picks remotes; see MatchLabels. Default: all.
 	Select func(Status) bool
 	// Concurrency is how many calls run at the same time. Default 16.
 	Concurrency int
-	// Timeout is when the context of a call ends. A call that has not returned a second later is left behind.
-	// Default 30 s.
+	// Timeout is when the context of a call ends; a second later the call is left behind. Default 30 s.
 	Timeout time.Duration
 }
 
@@ -32,30 +31,27 @@ const (
 	defaultEachTimeout     = 30 * time.Second
 )
 
-// EachResult is the result of the call for one remote.
+// EachResult is the result for one remote.
 type EachResult[T any] struct {
 	Cluster ClusterName
-	// Value is the function's result, also when it returned an error, too.
+	// Value is the function's result, also beside an error.
 	Value T
-	// Err is the function's error as it is, or the reason why the function was not called or did not return:
-	// ErrNotReady for a remote that cannot be used now, context.DeadlineExceeded for a remote that took too long, a
-	// panic of the function.
+	// Err is the function's error as it is, or why it was not called or did not return: ErrNotReady,
+	// context.DeadlineExceeded, its panic.
 	Err error
-	// Duration is how long the call took. It is 0 for a remote that is not ready.
+	// Duration is 0 for a remote that is not ready.
 	Duration time.Duration
 }
 
 // NotReady reports whether the remote could not be used when its turn came.
 func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
 
-// Each calls f for every selected remote, some at a time, and returns the result of each call, sorted by name. A
-// remote that fails or is slow does not affect the calls for other remotes: partial failure is in the results, and
-// not an error. f gets the remote's client as WithClient lends it, and a context that ends with ctx, at the timeout,
-// or when the remote is stopped. When ctx ends, remotes for which f was not called yet get its error.
+// Each calls f for every selected remote, some at a time, and returns the results sorted by name. A failed or slow
+// remote does not affect the others. f gets a client as WithClient lends it, and a context that ends with ctx, at the
+// timeout, or when the remote is stopped. When ctx ends, remotes without a call get its error.
 //
-// Each returns when all calls have ended or are left behind. A call is left behind if it has not returned one
-// second after the end of its context: it keeps its goroutine until it returns, and can reach nothing once its
-// remote is stopped.
+// Each returns when all calls have ended or are left behind, one second after the end of their context. Such a call
+// keeps its goroutine until it returns, and can reach nothing once its remote is stopped.
 func Each[T any](
 	ctx context.Context, r *Registry, o EachOptions, f func(context.Context, ClusterName, client.Client) (T, error),
 ) []EachResult[T] {
@@ -89,10 +85,9 @@ func Each[T any](
 	return results
 }
 
-// eachGrace is how long after the end of its context a call may still return its result.
 const eachGrace = time.Second
 
-// call calls f and records the result. It returns when f does, or soon after ctx has ended.
+// call returns when f does, or soon after ctx has ended.
 func (r *EachResult[T]) call(ctx context.Context, f func(context.Context) (T, error)) {
 	type outcome struct {
 		value T

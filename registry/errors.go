@@ -15,35 +15,31 @@ import (
 var (
 	// ErrNotFound says that no remote of that name is known. Test with errors.Is.
 	ErrNotFound = errors.New("remote is not registered")
-	// ErrAlreadyExists is returned by Spawn for a name that is known already, whatever its
-	// configuration; Ensure changes a known one.
+	// ErrAlreadyExists is returned by Spawn for a known name; Ensure changes a known one.
 	ErrAlreadyExists = errors.New("remote is registered already")
 	// ErrNotReady is matched by every NotReadyError.
 	ErrNotReady = errors.New("remote is not ready")
-	// ErrStopped is the cause of every context that ends because an app was stopped, and the
-	// error of every request that a stopped app still tries to send.
+	// ErrStopped is the cause with which contexts end when an app is stopped, and the error of its later requests.
 	ErrStopped = app.ErrStopped
-	// ErrReplaced is the cause with which a lease's context ends ten seconds after another app has replaced the app
+	// ErrReplaced is the cause with which a lease's context ends, ten seconds after another app has replaced the one
 	// that lent its client. It matches ErrStopped.
 	ErrReplaced = app.ErrReplaced
 	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
 	ErrSuperseded = errors.New("the remote was registered again")
-	// ErrNotLeader says that this hub may not write, because another hub leads. A gate's errors match it (see
-	// Options.Gate), those of a Leader, and the error of WithClient on a standby.
+	// ErrNotLeader says that this hub may not write, because another hub leads. The errors of a gate (Options.Gate), of
+	// a Leader, and of WithClient on a standby match it.
 	ErrNotLeader = app.ErrNotLeader
-	// ErrElsewhere says that another replica of this hub runs the remote, or will run it. A gate's errors match it (see
-	// Options.Gate), and so does the error of WithClient for such a remote.
+	// ErrElsewhere says that another replica runs the remote, or will run it. The errors of a gate (Options.Gate) and
+	// of WithClient match it.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")
 )
 
-// NotReadyError is returned when a remote is registered but cannot be used now. It matches
-// ErrNotReady with errors.Is.
+// NotReadyError says that a remote is registered but cannot be used now. It matches ErrNotReady.
 type NotReadyError struct {
-	// Name is the remote.
 	Name ClusterName
-	// State, Reason, Message and Problem are copied from its Status at the time of the call.
+	// State, Reason, Message and Problem are copied from the Status at the time of the call.
 	State   state.State
 	Reason  string
 	Message string
@@ -65,20 +61,19 @@ func (e *NotReadyError) Error() string {
 // Is reports whether target is ErrNotReady.
 func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
 
-// AbandonedError is returned by Remove when cleanup steps were not done or the app has not ended.
+// AbandonedError says that Remove left cleanup steps undone, or an app that has not ended.
 type AbandonedError struct {
-	// Name is the remote.
 	Name ClusterName
-	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step"; also the steps of modules
-	// that ran earlier in this process, since the remote was last warm, and did not run when the remote was removed.
+	// Steps are those that were skipped, failed or cut short, as "module/step", also of modules that ran earlier in
+	// this process, since the remote was last warm, and not when it was removed.
 	Steps []string
-	// Why is the cause that kept the steps from being done; empty if Steps is empty.
+	// Why is the cause; empty if Steps is empty.
 	Why string
 	// Problem identifies the problem, for advice that is not in Why.
 	Problem state.Problem
-	// Gate is the error of Options.Gate, if it refused writes of the steps, or of the start of the app that would have run
-	// them; otherwise nil. The module is not at fault, and the steps can be done by another removal: call Ensure and Remove
-	// again when the gate is open. The AbandonedError matches Gate with errors.Is.
+	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the
+	// module is not at fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with
+	// errors.Is.
 	Gate error
 	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool
@@ -87,8 +82,7 @@ type AbandonedError struct {
 // Unwrap returns Gate.
 func (e *AbandonedError) Unwrap() error { return e.Gate }
 
-// Error names the steps and the app that were abandoned, and the cause. The cause is last, since it is the longest
-// part.
+// Error has the cause last, since that is the longest part.
 func (e *AbandonedError) Error() string {
 	parts := []string{fmt.Sprintf("remote %s is removed", e.Name)}
 	if len(e.Steps) > 0 {
@@ -103,7 +97,6 @@ func (e *AbandonedError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// abandoned returns the error for the work that the removal of a remote leaves undone.
 func abandoned(name ClusterName, left *actor.Leftover) *AbandonedError {
 	return &AbandonedError{Name: name, Steps: left.Steps, Why: left.Why, Problem: left.Problem, Gate: left.Gate, Zombie: left.Zombie}
 }

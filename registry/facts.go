@@ -12,8 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// Facts are what the hub knows of a Cluster now, and may change while an app runs. An app does not end when they change, so a module
-// must read them when it uses them. Without an app, as in a test of a module, the zero Facts have none.
+// Facts are what the hub knows of a Cluster now. They change while an app runs, so a module must read them when it uses
+// them. The zero Facts, as in a test of a module, have none.
 type Facts struct{ inner *actor.Facts }
 
 // Labels returns the labels of the Cluster, which must not be changed.
@@ -24,9 +24,9 @@ func (f Facts) Labels() map[string]string {
 	return f.inner.Labels()
 }
 
-// Changed returns a source of requests, for ControllerBuilder.WatchesRawSource: requests returns what is to be reconciled again after the
-// facts have changed. It may read from caches, and several changes may become one. A panic of it fails the module, as does a call that
-// takes longer than a reconcile may.
+// Changed returns a source for ControllerBuilder.WatchesRawSource: requests returns what to reconcile after the facts
+// have changed. It may read from caches; several changes may become one. A panic, or a call longer than a reconcile may
+// take, fails the module.
 func Changed[request comparable](f Facts, requests func(ctx context.Context) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 		if f.inner == nil {

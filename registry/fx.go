@@ -13,31 +13,26 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
-// params are the values that FX needs from the hub's App.
 type params struct {
 	fx.In
 
-	// Manager is the hub's. The registry is added to it as a runnable, so that the apps end
-	// before the hub gives up its lease.
-	Manager ctrl.Manager
-	Log     logr.Logger
-	// Modules are collected from every Module.Option in the App.
-	Modules []Module `group:"clusterfx-modules"`
-	// Shared are collected from every Share in the App, Middleware from every WithMiddleware and AsMiddleware.
+	// Manager is the hub's. The registry is one of its runnables, so that the apps end before the hub gives up its
+	// lease.
+	Manager    ctrl.Manager
+	Log        logr.Logger
+	Modules    []Module     `group:"clusterfx-modules"`
 	Shared     []Shared     `group:"clusterfx-shared"`
 	Middleware []Middleware `group:"clusterfx-middleware"`
-	// Journal replaces Options.Journal.
-	Journal Journal `optional:"true"`
-	// Lifecycle builds the hub parts of modules before the manager starts, and runs their hooks when it has ended.
-	Lifecycle fx.Lifecycle
-	// Shutdowner lets hub parts end the hub.
+	Journal    Journal      `optional:"true"`
+	// Lifecycle builds the hub parts before the manager starts, and runs their hooks when it has ended.
+	Lifecycle  fx.Lifecycle
 	Shutdowner fx.Shutdowner
-	// Options carry the settings that only the program knows (policy, limits, the hub's id). FX sets Hub, HubMapper,
-	// HubCache, Scheme, Log, Modules, Shared and Middleware from the other fields.
+	// Options are what only the program knows (policy, limits, the hub's id). FX sets Hub, HubMapper, HubCache, Scheme,
+	// Log, Modules, Shared and Middleware.
 	Options Options `optional:"true"`
 }
 
-// FX provides a *Registry to the hub's App, and runs the hub part of every module in an App of its own.
+// FX provides a *Registry to the hub's App, and runs each module's hub part in an App of its own.
 var FX = fx.Module("registry", fx.Provide(provide))
 
 func provide(p params) (*Registry, error) {
@@ -57,22 +52,19 @@ func provide(p params) (*Registry, error) {
 		return nil, err
 	}
 	r.parts.Store(parts) // Metrics may be collected already.
-	// The parts are built before the manager of the hub starts, and their hooks run when it has ended.
 	p.Lifecycle.Append(fx.Hook{OnStart: parts.OnStart, OnStop: parts.OnStop})
 	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.Leading()))
 }
 
-// Shared is a value of the hub's App that goes into every app.
+// Shared is a value of a hub part that goes into every app.
 type Shared struct {
 	value catalog.Shared
 }
 
-// sharedGroup is the fx value group that collects the shared values.
 const sharedGroup = "clusterfx-shared"
 
-// Share hands a value of the hub's App to the apps of all remotes: it is built once, by the constructor that
-// the hub part of a module has for it, and the remote part of any module may ask for a T. It goes into the
-// hub part of a module, or into the options of the hub:
+// Share gives a value to the apps of all remotes: the constructor in a module's hub part builds it once, and the remote
+// part of any module may ask for a T. It goes into the hub part of a module, or into the options of the hub:
 //
 //	registry.ModuleOptions{
 //		Hub:     fx.Options(fx.Provide(NewPool), registry.Share[*Pool]()),
@@ -80,10 +72,9 @@ const sharedGroup = "clusterfx-shared"
 //		Remote:  fx.Invoke(Setup), // may ask for a *Pool
 //	}
 //
-// The value must be safe for use by many goroutines. It belongs to the hub part that shares it: its hooks run there,
-// when the hub ends after all apps have ended. While that hub part does not run, modules whose remote part needs the
-// value wait. Two hub parts that share the same T, and a T that an app has already, such as client.Client, are an
-// error when the hub starts.
+// The value must be safe for use by many goroutines. Its hooks run in its hub part, which ends after all apps. While
+// that hub part does not run, modules whose remote part needs the value wait. Two hub parts that share the same T, or a
+// T that an app has already, such as client.Client, are an error when the hub starts.
 func Share[T any]() fx.Option {
 	share := func(value T) Shared {
 		return Shared{catalog.Shared{Type: reflect.TypeFor[T](), Provide: fx.Provide(func() T { return value })}}
@@ -98,7 +89,6 @@ func Share[T any]() fx.Option {
 // String names the type.
 func (s Shared) String() string { return s.value.String() }
 
-// sharedValues returns the values as the catalog has them.
 func sharedValues(all []Shared) []catalog.Shared {
 	values := make([]catalog.Shared, 0, len(all))
 	for _, s := range all {
@@ -107,17 +97,15 @@ func sharedValues(all []Shared) []catalog.Shared {
 	return values
 }
 
-// middlewareGroup is the fx value group that collects middleware.
 const middlewareGroup = "clusterfx-middleware"
 
-// WithMiddleware adds a middleware to the hub's App. It goes into the hub part of a module or into the options of the
-// hub; see AsMiddleware for a middleware that needs values of the App.
+// WithMiddleware adds a middleware, in the hub part of a module or in the options of the hub. See AsMiddleware for one
+// that needs values of the App.
 func WithMiddleware(d Middleware) fx.Option {
 	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+middlewareGroup+`"`)))
 }
 
-// AsMiddleware marks a constructor of a Middleware: its result is applied to the remotes. It goes
-// into an fx.Provide of the hub's App.
+// AsMiddleware marks a constructor of a Middleware, for an fx.Provide of the hub's App.
 func AsMiddleware(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(`group:"`+middlewareGroup+`"`))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// appGraph describes the graph of an app: the values that the app provides, and each module in a scope of its own.
 type appGraph struct {
 	modules  []catalog.Choice
 	shared   []catalog.Shared
@@ -25,12 +24,11 @@ type appGraph struct {
 	quote    kubeconfig.Quoter
 	hubCache client.Reader
 	hubID    string
-	// hubObjects has the informers of the hub's objects, and credentials is the namespace that they leave out.
+	// hubObjects leaves out credentials, which is a namespace.
 	hubObjects  *hubwatch.Pool
 	credentials string
 }
 
-// graph returns the function that describes the graph of a new app.
 func (r *Registry) graph(s actor.Start) app.Graph {
 	s.Status.Labels = nil // Those of now are in the Facts.
 	return appGraph{
@@ -40,7 +38,7 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	}.options
 }
 
-// options returns the options of the graph. The epoch is the zero Epoch if the graph is only checked.
+// options has the zero Epoch if the graph is only checked.
 func (g appGraph) options(e *app.Epoch) fx.Option {
 	options := []fx.Option{
 		e.Options(),
@@ -57,7 +55,6 @@ func (g appGraph) options(e *app.Epoch) fx.Option {
 	return fx.Options(append(options, fx.Invoke(func(s cleanupSteps) { e.SetSteps(s.convert()) }))...)
 }
 
-// hubValues are the values of an app that lead to the hub, as a module has them.
 type hubValues struct {
 	fx.Out
 
@@ -65,7 +62,7 @@ type hubValues struct {
 	Objects *hubobjects.Source
 }
 
-// hubValuesOf decorates the client for the hub and the source of the hub's objects, so that they are known to be the module's.
+// hubValuesOf decorates the values that lead to the hub, so that they are known to be the module's.
 func (g appGraph) hubValuesOf(e *app.Epoch, m catalog.Choice) fx.Option {
 	type in struct {
 		fx.In
@@ -90,7 +87,6 @@ func (g appGraph) values(e *app.Epoch) values {
 	}
 }
 
-// cleanupSteps are the steps that the modules have provided with AsCleanup.
 type cleanupSteps struct {
 	fx.In
 
@@ -105,9 +101,8 @@ func (s cleanupSteps) convert() []app.CleanupStep {
 	return steps
 }
 
-// AppGraph returns the options of the App of a remote that runs these modules, for tools that inspect its graph without
-// a remote. They do not include the values that hub parts share. An App cannot be built from them: its values are
-// empty.
+// AppGraph returns the options of an App that runs these modules, for tools that inspect the graph. They lack the
+// values that hub parts share. An App cannot be built from them: their values are empty.
 func (o Options) AppGraph(modules ...Module) fx.Option {
 	var g appGraph
 	for _, m := range inCatalog(modules) {
@@ -116,7 +111,7 @@ func (o Options) AppGraph(modules ...Module) fx.Option {
 	return g.options(&app.Epoch{})
 }
 
-// checkGraph returns the errors in the graph of an app with some modules and shared values. It builds nothing.
+// checkGraph builds nothing.
 func checkGraph(modules []catalog.Choice, shared []catalog.Shared) error {
 	return fx.ValidateApp(appGraph{modules: modules, shared: shared}.options(&app.Epoch{}))
 }

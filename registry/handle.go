@@ -9,9 +9,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// This file limits the functions that a hub part gives to the registry to the life of the hub part.
+// This file limits functions that a hub part gives to the registry to the life of that hub part.
 
-// within returns a context that also ends with the life of the hub part that has this handle.
+// within ends the context with the life of the hub part, too.
 func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if r.by == nil {
@@ -25,7 +25,6 @@ func (r *Registry) within(ctx context.Context) (context.Context, context.CancelC
 	}
 }
 
-// contained returns f with its panics contained.
 func (r *Registry) contained(what string, f func(Event)) func(Event) {
 	if r.by == nil {
 		return func(e Event) {

@@ -30,10 +30,9 @@ import (
 // hubModule is the name under which deletes of the hub's own code are counted.
 const hubModule = "hub"
 
-// upkeepEvery is the time between two looks at the holds of deletes.
 const upkeepEvery = 5 * time.Second
 
-// newDeletes returns what decides about the deletes of modules. It sends no request.
+// newDeletes sends no request.
 func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Guard, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -95,13 +94,12 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	}), nil
 }
 
-// isSilent reports whether the app of a remote does not run.
 func (r *Registry) isSilent(name ClusterName) bool {
 	a, err := r.actor(name)
 	return err == nil && a.Current().Status.State != state.StateReady
 }
 
-// keepHolds begins the upkeep of the holds, with the holds that are stored. The caller has r.mu, and r is not closed.
+// keepHolds begins with the stored holds. The caller has r.mu, and r is not closed.
 func (r *Registry) keepHolds() {
 	r.begun.Do(func() {
 		r.upkeep.Go(func() {
@@ -117,7 +115,7 @@ func (r *Registry) keepHolds() {
 	})
 }
 
-// logged returns what log lines say about a hold. Its names are texts of a remote.
+// logged returns values for log lines. The names in a hold are texts of a remote.
 func logged(h ledger.Hold) []any {
 	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
 	if h.Cause != "" {
@@ -126,7 +124,6 @@ func logged(h ledger.Hold) []any {
 	return about
 }
 
-// withHeld returns the status with the holds of deletes in the remote.
 func (r *Registry) withHeld(s Status) Status {
 	shown := r.remotes.Apps.Deletes.Shown(s.Name)
 	switch {
@@ -145,7 +142,7 @@ func (r *Registry) withHeld(s Status) Status {
 	return s
 }
 
-// describeHolds returns a sentence for each hold, and then names of objects, which are texts of the remote.
+// describeHolds puts the names of objects last, which are texts of the remote.
 func describeHolds(holds []ledger.Hold) string {
 	var sentences, names []string
 	for _, h := range holds {
@@ -157,7 +154,7 @@ func describeHolds(holds []ledger.Hold) string {
 	return state.Sanitize(strings.Join(append(sentences, names...), "; "))
 }
 
-// HeldDeletes returns the holds of deletes that are in force, sorted by id.
+// HeldDeletes returns the holds in force, sorted by id.
 func (r *Registry) HeldDeletes() []deletes.Hold {
 	var all []deletes.Hold
 	for _, h := range r.remotes.Apps.Deletes.Holds() {
@@ -166,7 +163,6 @@ func (r *Registry) HeldDeletes() []deletes.Hold {
 	return all
 }
 
-// countedHolds returns the holds for metrics.
 func (r *Registry) countedHolds() []telemetry.Hold {
 	var all []telemetry.Hold
 	for _, h := range r.remotes.Apps.Deletes.Holds() {
@@ -189,17 +185,17 @@ func publicHold(h ledger.Hold) deletes.Hold {
 // Removal is the removal of a Cluster.
 type Removal = deletions.Removal
 
-// AdmitRemoval returns nil if a Cluster may be removed, which runs the cleanup of its modules. Of all Clusters 3, or a twentieth, are
-// removed within ten minutes; for others it returns an error that wraps deletes.ErrHeld, and the hold is one of the hub. It waits for
-// requests to the hub.
+// AdmitRemoval returns nil if a Cluster may be removed, which runs the cleanup of its modules. Within ten minutes it
+// admits 3 Clusters, or a twentieth of all; for others its error wraps deletes.ErrHeld, and the hold is one of the hub.
+// It waits for requests to the hub.
 func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
 	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, one)
 }
 
-// AllowDeletes allows held deletes in a remote, as the value of the annotation clusterfx.dev/allow-deletes of its Cluster
-// says: the id of a hold, "=" and the number of objects, for several holds separated by commas. Ids that are not in force in
-// that remote have no effect, and the same value allows its deletes only once. It returns an error for a value that it
-// cannot read, or if the hold cannot be stored.
+// AllowDeletes allows held deletes in a remote by the value of the annotation clusterfx.dev/allow-deletes of its
+// Cluster: the id of a hold, "=" and the number of objects, several separated by commas. Ids that are not in force
+// there have no effect, and the same value allows its deletes only once. It fails for a value that it cannot read, and
+// if the hold cannot be stored.
 func (r *Registry) AllowDeletes(ctx context.Context, name ClusterName, value string) error {
 	return r.remotes.Apps.Deletes.Allow(ctx, name, value)
 }

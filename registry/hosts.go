@@ -20,11 +20,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -34,10 +34,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// This file makes what the parts of a registry share: a Host of the package app, which all Apps share, in a Host of the
-// package actor, which all remotes share.
+// This file makes what the parts of a registry share: a Host of the package app within a Host of the package actor.
 
-// newAppHost returns what all Apps of the registry share, and the function that ends their contexts.
+// newAppHost also returns the function that ends the contexts of the Apps.
 func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	root := o.Root
 	if root == nil {
@@ -61,20 +60,19 @@ func newAppHost(o Options) (*app.Host, context.CancelFunc) {
 	return h, end
 }
 
-// overloaded reports whether the hub has more work than it can do in time.
 func (o Options) overloaded() bool { return o.Overloaded != nil && o.Overloaded() }
 
-// startSlots returns how many apps may start, and how many remotes may be contacted first, at the same time now.
+// startSlots returns how many apps may start, and how many first contacts may run, now.
 func (r *Registry) startSlots() map[string]int {
 	return map[string]int{"apps": r.remotes.Apps.Starts.Width(), "contacts": r.remotes.Connections.Contacts.Width()}
 }
 
-// newRemotes returns what all remotes share. The functions of the Host lead back to the registry.
+// newRemotes makes a Host whose functions lead back to the registry.
 func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Host {
 	apps, end := newAppHost(o)
 	r.end = end
 	declared := func(module string) (permissions.Declaration, bool) { return declared(modules, module) }
-	hub := redact.NewHub(o.Hub, o.Secrets)
+	hub := logsink.NewHubCredential(o.Hub, o.Secrets)
 	epochs := o.Epochs
 	if epochs == nil {
 		epochs = &atomic.Int64{}
@@ -99,8 +97,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	}
 }
 
-// explanations returns a function that completes a message for the log with the program's advice about its problem, if
-// there is any.
+// explanations completes messages for the log with the program's advice.
 func explanations(explain func(string, state.Problem) string) func(string, state.Problem) string {
 	return func(message string, problem state.Problem) string {
 		if explain == nil || problem == (state.Problem{}) {
@@ -110,34 +107,31 @@ func explanations(explain func(string, state.Problem) string) func(string, state
 	}
 }
 
-// changed publishes a change of a remote.
 func (r *Registry) changed(e actor.Event) {
 	r.events.publish(Event{Name: e.Name, Kind: EventKind(e.Kind), Epoch: e.Epoch})
 }
 
-// Limits of starts and first contacts. A start keeps its slot while the app is built and receives its initial
-// objects. A first contact keeps its slot as long as a healthy API server needs to respond; then the next remote gets
-// the slot.
+// Limits of starts and first contacts. A start keeps its slot while the app is built and gets its initial objects; a
+// first contact as long as a healthy API server needs to respond.
 const (
 	startTurn   = 5 * time.Second
 	contacts    = 64
 	contactTurn = 200 * time.Millisecond
 )
 
-// hubTransportFor returns the transport of an app to the hub: as the hub itself, or as a ServiceAccount that represents
-// this remote alone.
+// hubTransportFor acts as the hub itself, or as a ServiceAccount that represents this remote alone.
 func (r *Registry) hubTransportFor(name ClusterName) http.RoundTripper {
 	if r.appsNamespace == "" {
 		return r.hubTransport
 	}
-	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
-	// need permission to impersonate groups.
+	// Without groups in the request the API server adds those of the ServiceAccount. Groups in the request would need
+	// permission to impersonate groups.
 	return clienttransport.NewImpersonatingRoundTripper(
 		clienttransport.ImpersonationConfig{UserName: rbac.HubUser(r.appsNamespace, string(name))}, r.hubTransport,
 	)
 }
 
-// tracerFor returns the tracer of a registry, or nil for a nil provider.
+// tracerFor returns nil for a nil provider.
 func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 	return telemetry.NewTracer(p, telemetry.TracerOptions{RequestReason: app.ReasonOfRequest, Module: func(ctx context.Context) (string, bool) {
 		if g := contain.GuardOf(ctx); g != nil {
@@ -147,11 +141,10 @@ func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 	}})
 }
 
-// isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
 
-// claim claims the cluster with this id for the remote called name. It returns the name of an older remote that has the
-// claim, if any. A younger remote that loses its claim is probed at once, and learns of it.
+// claim claims a cluster for a remote, and returns the name of an older remote that has it. A younger remote that loses
+// its claim is probed at once, and learns of it.
 func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
 	if r.allowTwin {
 		return ""

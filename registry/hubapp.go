@@ -28,66 +28,51 @@ import (
 )
 
 // HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
-// into the module's own Params, or ask for single values by their type (and name). An unnamed value belongs to the
-// cluster that the App runs against, which is the hub's.
-//
-// All values belong to the module and end with this life of its hub part.
+// into the module's Params, or ask for single values by type (and name). An unnamed value belongs to the hub's cluster.
+// All values end with this life of the hub part.
 type HubPart struct {
 	fx.In
 
-	// Registry gives access to the remotes.
 	Registry *Registry
-	// Manager runs the module's controllers and other runnables. Runnables that need leader election wait until this
-	// hub leads.
+	// Manager runs controllers and other runnables. Those that need leader election wait until this hub leads.
 	Manager ctrl.Manager
-	// Client reads from the part's cache, and APIReader from the hub's API server.
+	// Client reads from the part's cache, APIReader from the hub's API server.
 	Client    client.Client
 	APIReader client.Reader `name:"api-reader"`
-	// Cluster is the manager as a cluster.Cluster, Cache its cache.
-	Cluster cluster.Cluster
-	Cache   cache.Cache
-	// Config makes further clients.
-	Config *rest.Config
-	// Scheme accepts further kinds in an invoke. All apps know the kinds that are added when the hub starts.
-	Scheme     *runtime.Scheme
-	RESTMapper meta.RESTMapper
-	// EventRecorder records events in the hub.
+	Cluster   cluster.Cluster
+	Cache     cache.Cache
+	Config    *rest.Config
+	// Scheme accepts further kinds in an invoke. All apps know kinds that are added when the hub starts.
+	Scheme        *runtime.Scheme
+	RESTMapper    meta.RESTMapper
 	EventRecorder events.EventRecorder
-	// Logger carries the module's name.
-	Logger logr.Logger
+	Logger        logr.Logger
 	// Metrics unregisters every collector when the hub part ends.
-	Metrics prometheus.Registerer
-	// Traces receives the spans.
-	Traces trace.TracerProvider
-	// SetDegraded reports something outside of the hub that the module needs and does not have.
+	Metrics     prometheus.Registerer
+	Traces      trace.TracerProvider
 	SetDegraded SetDegraded
-	// Options are the options of the registry.
-	Options Options
+	Options     Options
 }
 
-// SetDegraded reports that a hub part runs and lacks something outside of the hub that it needs, such as a database. The reason is a
-// word in CamelCase, and the message names the problem and the response. Both are in the state of the hub part, see
-// Registry.HubParts: in the report of the hub, in its log, its metrics and in /readyz?verbose, where the message is left out. The
-// hub stays ready. An empty reason ends the state, as does the end of this life of the hub part. A call returns at once, and one that
-// changes nothing is cheap.
+// SetDegraded reports that a hub part runs but lacks something outside of the hub, such as a database. The reason is a
+// word in CamelCase, and the message names the problem and the response. Both appear in Registry.HubParts, the log and
+// the metrics, and in /readyz?verbose without the message. The hub stays ready. An empty reason ends the state, as does
+// the end of this life. A call returns at once, and is cheap if it changes nothing.
 type SetDegraded func(reason, message string)
 
-// HubPartOptions are the values and options that hub parts of modules get from the program.
+// HubPartOptions are what the program gives to the hub parts of modules.
 type HubPartOptions struct {
-	// Provide goes into the App of every hub part, in addition to the values that HubPart lists. Default: none.
+	// Provide goes into the App of every hub part, beside the values of HubPart. Default: none.
 	Provide fx.Option
-	// Manager returns the options of a part's manager, of which Cache, Client and NewClient are used. Default:
-	// controller-runtime's.
+	// Manager returns options of a part's manager; Cache, Client and NewClient are used. Default: controller-runtime's.
 	Manager func() ctrl.Options
-	// Changed is called after a change of the state of a hub part. It must return at once. Default: nil.
+	// Changed is called after a hub part has changed its state. It must return at once. Default: nil.
 	Changed func()
-	// Leader elects the replica that runs the hub parts OnLeader, in a hub whose remotes are shared by several replicas. With
-	// a Leader, New fails unless each module with a hub part says where that runs (see ModuleOptions.HubRuns). Default: nil,
-	// the hub is alone.
+	// Leader elects the replica that runs the hub parts OnLeader, if several replicas share the remotes. With a Leader,
+	// each module with a hub part must set ModuleOptions.HubRuns, or New fails. Default: nil, the hub is alone.
 	Leader Leader
 }
 
-// partValues are the values that the App of a hub part provides, one for each field of HubPart.
 type partValues struct {
 	fx.Out
 
@@ -108,7 +93,6 @@ type partValues struct {
 	Options       Options
 }
 
-// partGiven has the values that a hub part gives to the apps of the remotes.
 type partGiven struct {
 	fx.In
 
@@ -119,8 +103,7 @@ type partGiven struct {
 // errDeclared ends an App that is built only to find the types that it shares.
 var errDeclared = errors.New("the types that the module shares are known")
 
-// declaredBy returns the types that the hub part of a module shares, without values. It calls no function of the
-// module.
+// declaredBy returns the types that a hub part shares, without values. It calls no function of the module.
 func declaredBy(m *catalog.Module) ([]catalog.Shared, error) {
 	if m.Hub == nil {
 		return nil, nil
@@ -136,15 +119,13 @@ func declaredBy(m *catalog.Module) ([]catalog.Shared, error) {
 	return slices.SortedFunc(slices.Values(found), func(a, b catalog.Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
 }
 
-// declarations are the types that Share was called for.
 type declarations struct {
 	fx.In
 
 	Declared []Shared `group:"clusterfx-shared-types"`
 }
 
-// hubGraph describes the graph of a hub part: the values that its App provides, and the module in a scope of its own.
-// It receives the values that the hub part gives to the apps of the remotes.
+// hubGraph is the graph of a hub part. It receives the values that the hub part gives to apps.
 type hubGraph struct {
 	entry      *catalog.Entry
 	modules    catalog.Catalog
@@ -156,7 +137,7 @@ type hubGraph struct {
 	given partGiven // set when the graph is built
 }
 
-// fx returns the options of the graph. The life is a Life around the zero app.Life if the graph is only checked.
+// fx has a Life around the zero app.Life if the graph is only checked.
 func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
 	var scope []fx.Option
 	if g.shutdowner != nil {
@@ -194,7 +175,7 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 }
 
 // HubPartGraph returns the options of the App of a module's hub part, for tools that inspect its graph. It uses the
-// fields Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
+// fields Modules, ModuleConfigs and HubParts. An App cannot be built from them: their values are empty.
 func (o Options) HubPartGraph(m Module) fx.Option {
 	g := &hubGraph{entry: &catalog.Entry{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
 	for _, one := range inCatalog(o.Modules) {
@@ -205,10 +186,8 @@ func (o Options) HubPartGraph(m Module) fx.Option {
 
 type noShutdowner struct{}
 
-// Shutdown does nothing.
 func (noShutdowner) Shutdown(...fx.ShutdownOption) error { return nil }
 
-// validateHubParts checks the graph of every hub part.
 func validateHubParts(o Options, modules catalog.Catalog) error {
 	var problems []error
 	for _, e := range modules {

@@ -11,37 +11,34 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
-// HubRuns says in which replicas of a hub the hub part of a module runs, if several replicas share the remotes: each replica
-// runs the apps of its own remotes, and its Registry knows no others.
+// HubRuns says in which replicas a hub part runs, if several replicas share the remotes: each runs the apps of its own
+// remotes, and its Registry knows no others.
 type HubRuns string
 
 const (
-	// OnLeader means that the hub part runs in one replica, which leads. It is for controllers of objects of the hub, which
-	// need no remote. The Registry of the hub part has the remotes of that replica only.
+	// OnLeader means the one replica that leads. It is for controllers of objects of the hub, which need no remote; its
+	// Registry has the remotes of that replica only.
 	//
-	// The hub part has one life for each leadership, with failures in between as anywhere. While the replica does not lead,
-	// the hub part writes nothing to the hub: each request that may change something fails with ErrNotLeader, and events are
-	// dropped.
+	// The hub part has one life for each leadership. While the replica does not lead, each request that may change
+	// something in the hub fails with ErrNotLeader, and events are dropped.
 	OnLeader HubRuns = "OnLeader"
-	// WithRemotes means that the hub part runs in every replica, each time for the remotes of that replica: Each, List, Follow
-	// and registry/watch are about these, and WithClient of a remote that another replica runs returns an error.
+	// WithRemotes means every replica, each with a Registry of its own remotes: Each, List, Follow and registry/watch
+	// are about these, and WithClient of another remote returns an error.
 	WithRemotes HubRuns = "WithRemotes"
 )
 
-// Leader tells whether this replica of the hub leads. At most one replica leads at a time. All methods may be called from any
-// goroutine.
+// Leader tells whether this replica leads; at most one does. All methods may be called from any goroutine.
 type Leader interface {
-	// Await returns when this replica leads, or with the cause of ctx if ctx ends first. The context that it returns ends,
-	// with a cause that matches ErrNotLeader, when this replica no longer leads; the end of ctx does not end it. The caller
-	// ends its work then, and calls ended when the work has ended, whether or not the leadership has. This replica does not
-	// become the leader again before that, unless the work takes too long.
+	// Await returns when this replica leads, or with the cause of ctx if ctx ends first. The context that it returns
+	// ends, with a cause that matches ErrNotLeader, when this replica no longer leads, but not with ctx. Then the
+	// caller must end its work and call ended, whether or not the leadership has ended. This replica does not lead
+	// again before that, unless the work takes too long.
 	Await(ctx context.Context) (leads context.Context, ended func(), err error)
-	// Check returns an error that matches ErrNotLeader unless this replica leads at this moment. It must not block: it is
-	// called before each write.
+	// Check returns an error that matches ErrNotLeader unless this replica leads now. It must not block: it is called
+	// before each write.
 	Check() error
 }
 
-// checkHubRuns returns an error if the hub has a Leader and the hub part of a module cannot run with that.
 func checkHubRuns(o Options, modules catalog.Catalog) error {
 	if o.HubParts.Leader == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
-// hubRequestTimeout limits a request of the informers of the hub's objects that is neither a list nor a watch.
+// hubRequestTimeout is for requests that are neither a list nor a watch.
 const hubRequestTimeout = 10 * time.Second
 
-// newHubObjects returns the informers of the hub's objects, which all apps share. It sends no request.
+// newHubObjects sends no request.
 func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
 	apps := r.remotes.Apps
 	return hubwatch.NewPool(apps.Root, hubwatch.Options{
@@ -30,7 +30,6 @@ func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
 	})
 }
 
-// hubObjectsOf returns the source of the hub's objects for a module.
 func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
 	declared := declarationAt(m)
 	return hubobjects.New(hubobjects.Binding{
@@ -44,7 +43,7 @@ func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Sourc
 	})
 }
 
-// noCache replaces the hub's cache in a registry without Options.HubCache.
+// noCache is for a registry without Options.HubCache.
 type noCache struct{}
 
 var errNoCache = errors.New("this registry was made without Options.HubCache; use the manage-client")

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// newHubParts returns the supervisor of the hub parts of all modules.
 func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) {
 	if err := validateHubParts(o, r.remotes.Modules); err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
@@ -49,13 +48,13 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	}), nil
 }
 
-// beginHubPart returns the functions for a life of a hub part. g describes its graph, without the handle.
+// beginHubPart completes g, which has no handle yet.
 func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Callbacks {
 	g.registry = &Registry{core: r.core, by: l.Guard()}
 	shares := g.entry.Shares()
 	return hubpart.Callbacks{
 		Graph: func() fx.Option { return g.fx(l) },
-		// The middleware stays in force when the part ends, and while the part is started again.
+		// The middleware stays in force when the part ends, and while it is started again.
 		Built: func() error { return r.remotes.Middleware.Add(middlewareOf(g.given.Middleware)) },
 		Ready: func() {
 			if shares {
@@ -70,7 +69,6 @@ func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Callbacks {
 	}
 }
 
-// offered returns the values that hub parts share now.
 func (r *Registry) offered() catalog.Offers {
 	if now := r.offers.Load(); now != nil {
 		return *now
@@ -78,8 +76,7 @@ func (r *Registry) offered() catalog.Offers {
 	return nil
 }
 
-// offer records the values that the hub part of a module shares, or nil if it no longer shares any, and makes every
-// actor choose its modules again.
+// offer records what a hub part shares, or nil for nothing, and makes every actor choose its modules again.
 func (r *Registry) offer(module string, o *catalog.Offer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +87,7 @@ func (r *Registry) offer(module string, o *catalog.Offer) {
 	}
 }
 
-// HubParts returns the state of the hub part of every module that has one, in the order of the modules. It returns
-// nothing for a registry without FX.
+// HubParts returns the state of every hub part, in the order of the modules; nothing for a registry without FX.
 func (r *Registry) HubParts() []state.HubPartStatus {
 	parts := r.parts.Load()
 	if parts == nil {
@@ -100,7 +96,6 @@ func (r *Registry) HubParts() []state.HubPartStatus {
 	return parts.List()
 }
 
-// hubPartStates returns the states of the hub parts for the metrics.
 func (r *Registry) hubPartStates() []telemetry.HubPart {
 	var all []telemetry.HubPart
 	for _, one := range r.HubParts() {
@@ -109,9 +104,9 @@ func (r *Registry) hubPartStates() []telemetry.HubPart {
 	return all
 }
 
-// WatchProgress returns a function that makes the queue of a controller of a hub part, as inner does, and watches its
-// progress. heartbeat is a request that no source makes; the reconciler does not see it. Controllers of ctrl.Request
-// need no call. For a manager that does not belong to a hub part, it returns inner.
+// WatchProgress makes the queue of a controller of a hub part, as inner does, and watches its progress. heartbeat must
+// be a request that no source makes; the reconciler does not see it. Controllers of ctrl.Request need no call. Without
+// a hub part's manager it returns inner.
 func WatchProgress[request comparable](
 	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
 ) liveness.NewQueue[request] {

@@ -23,130 +23,117 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Module is a named part of the control plane: code that runs in the app of every remote, in
-// the hub, or in both. Make one with NewModule.
+// Module is a named part of the control plane: code for the app of every remote, for the hub, or for both. Make one
+// with NewModule.
 type Module struct {
 	inner catalog.Module
-	// entry has the operator's configuration, and rules are the permissions that follow from it, of a module that was configured
-	// with ConfigureModules. The zero values mean the defaults.
+	// ConfigureModules sets entry and rules. Zero values mean the defaults.
 	entry  *catalog.Entry
 	rules  *catalog.ConfigRules
 	inputs []Input
 }
 
-// ModuleOptions are the parts of a module.
 type ModuleOptions struct {
 	// Description is one sentence for people who choose among modules.
 	Description string
-	// Remote goes into the app of every remote that runs the module. Its constructors and
-	// invokes may ask for everything that Remote lists, and for nothing of another module.
+	// Remote goes into the app of every remote that runs the module. It may ask for everything in the struct Remote,
+	// and for nothing of another module.
 	Remote fx.Option
-	// Hub goes into an App of its own in the hub, which runs once. Its constructors and invokes may ask for
-	// everything that HubPart lists, for the values that ForHubParts of any module provides, and for nothing else of
-	// another module. A module that has only a hub part is not shown for any remote.
+	// Hub goes into an App of its own, which runs once. It may ask for everything in HubPart, for results of any
+	// module's ForHubParts, and for nothing else of another module. A module with only a hub part is not shown for any
+	// remote.
 	Hub fx.Option
-	// HubRuns says in which replicas Hub runs, if several replicas of the hub share its remotes. There is no default: such a
-	// hub does not start with a module that has a hub part and does not say it. A hub that is alone runs every hub part.
+	// HubRuns says in which replicas Hub runs, if several share the remotes. There is no default: such a hub does not
+	// start with a hub part that does not say it. A hub that is alone runs every hub part.
 	HubRuns HubRuns
-	// ForHubParts are constructors that go into the hub part of every module: each hub part that asks for their
-	// result gets a value of its own, made of its own manager and Registry. Default: none.
+	// ForHubParts are constructors for the hub part of every module: each hub part that asks for their result gets a
+	// value of its own, made of its own manager and Registry. Default: none.
 	ForHubParts fx.Option
-	// Select says for which remotes the module is meant. Default: all.
+	// Select picks remotes. Default: all.
 	Select Selector
-	// Config is the module's configuration: a type of its own, filled in by the operator and given to both
-	// parts as a value. See ConfigOf. Default: none, the module cannot be configured.
+	// Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
 	Config ConfigType
 	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
-	// configuration can add others, see ConfigOf. Default: all objects of each kind that the module reads.
+	// configuration can add others, see ConfigOf. Default: all objects of the kinds that it reads.
 	CacheFilters []CacheFilter
-	// Rules are the permissions that Remote needs in a remote, HubRules the permissions that it needs in the hub. The
-	// hub prints the ClusterRoles for them, and checks at each remote whether its credentials have them: a module
-	// that lacks a permission waits, its status names the permission, and the other modules run. Default: none, no
-	// check.
+	// Rules are the permissions that Remote needs in a remote, HubRules those that the module needs in the hub. The hub
+	// prints ClusterRoles for them, and checks them at each remote: a module that lacks one waits, its status names the
+	// permission, and the other modules run. Default: none, no check.
 	Rules, HubRules []rbacv1.PolicyRule
-	// HubNamespaces limits HubRules to these namespaces of the hub, which have to exist: the hub prints a
-	// Role for each in place of the ClusterRole. Rules on Clusters and on paths apply to the whole hub in any
-	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
-	// kinds that have a namespace. CredentialsNamespace represents the namespace of the hub's Secrets, whatever its name is.
-	// Default: none, HubRules apply to all namespaces.
+	// HubNamespaces limits HubRules to namespaces of the hub, which must exist: the hub prints a Role for each. Rules
+	// on Clusters and on paths apply to the whole hub in any case, because these have no namespace. Name groups and
+	// resources: a rule with "*" counts as one on kinds with a namespace. CredentialsNamespace stands for the namespace
+	// of the hub's Secrets. Default: none, HubRules apply to all namespaces.
 	HubNamespaces []string
-	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules, so that the
-	// module is granted what its configuration needs. At a remote the overrides that apply there count. Default: none.
+	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules. At a remote
+	// the overrides that apply there count. Default: none.
 	RulesOf RulesFunc
-	// Deletes are the limits of the objects that the module deletes; see package registry/deletes. Default: the limits
-	// of every module.
+	// Deletes limits the deletes of the module; see package registry/deletes. Default: the limits of every module.
 	Deletes deletes.Limits
-	// Inputs are the kinds of values outside of Kubernetes that users write for the module, as in a bucket of NATS. Tools
-	// check a value before they write it. Default: none.
+	// Inputs are the kinds of values outside of Kubernetes that users write for the module, as in a bucket of NATS.
+	// Tools check a value before they write it. Default: none.
 	Inputs []Input
 }
 
-// Input is a kind of values that users write for a module.
+// Input is one kind of these values.
 type Input struct {
 	// Name is where the values are, as the name of a bucket.
 	Name string
-	// Check returns an error about a value, which names the wrong field.
+	// Check returns an error that names the wrong field of a value.
 	Check func(value []byte) error
 }
 
-// CredentialsNamespace represents Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or the namespace default in a registry
-// without that.
+// CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or for the namespace
+// default if that is not set.
 const CredentialsNamespace = "(credentials)"
 
-// Selector selects the remotes that run a module. The zero Selector selects all remotes.
+// Selector selects the remotes that run a module. The zero Selector selects all.
 //
-// The operator's settings (labels, spec.modules) decide whether a module is selected at all. The properties of the
-// remote (its APIs, its version) decide whether a selected module can run: a module that cannot run is left out of
-// the app and waits, and the other modules run. The registry decides again whenever these change; a change of the
-// running modules replaces the app, as a change of spec.modules does.
+// The operator's settings (labels, spec.modules) decide whether a module is selected. The properties of the remote
+// (APIs, version) decide whether a selected module can run: one that cannot is left out of the app and waits, and the
+// others run. A change of either replaces the app.
 type Selector struct {
-	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
-	// spec.modules names the module has it whatever its labels are, and the field clusters of the operator's
-	// configuration replaces Labels.
+	// Labels match the labels of the Cluster. Default: nil, all. spec.modules that names the module goes before Labels,
+	// and the field clusters of the operator's configuration replaces them.
 	Labels labels.Selector
-	// OnRequest keeps the module out of every remote whose spec.modules does not name it, unless the field clusters
-	// of the operator's configuration selects the remote. Default: false, a module is on.
+	// OnRequest limits the module to remotes whose spec.modules names it, or that the field clusters of the operator's
+	// configuration selects. Default: false, a module is on.
 	OnRequest bool
-	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
-	// when it no longer does. The hub looks for a missing kind every ten seconds. Default: none.
+	// Requires are kinds that the remote must serve: the module waits until it does, and stops when it no longer does.
+	// The hub looks for a missing kind every ten seconds. Default: none.
 	Requires []schema.GroupVersionKind
 	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the
-	// first later version that it does not work with. Pre-releases and the builds of vendors count as the version
-	// that they are based on. Default: "", any.
+	// first later one that it does not work with. Pre-releases and builds of vendors count as the version that they are
+	// based on. Default: "", any.
 	MinVersion, BelowVersion string
 }
 
-// CacheFilter says which objects of a kind a module needs from the caches of remotes, and which parts of them. It goes
-// into ModuleOptions.CacheFilters, or is returned by the method CacheFilters() []CacheFilter of the module's
-// configuration.
+// CacheFilter says which objects of a kind, and which parts of them, a module needs from the caches of remotes. It goes
+// into ModuleOptions.CacheFilters, or the method CacheFilters() []CacheFilter of the module's configuration returns it.
 //
-// A filter applies to the module that declares it, wherever the module reads from the cache of a remote: with Client,
-// Cache and Manager of Remote, and in its hub part with WithClient, WithCluster and registry/watch. An object that the
-// filter leaves out does not exist there: Get returns NotFound. APIReader of Remote reads all objects.
+// It applies to its module alone, wherever that reads from the cache of a remote: with Client, Cache and Manager of
+// Remote, and in the hub part with WithClient, WithCluster and registry/watch. An object that it leaves out is NotFound
+// there; APIReader of Remote reads all objects.
 //
-// Filters of two modules for one kind never conflict. Modules without a filter share an informer of all objects, as
-// they do without any filters; modules with the same selectors and namespaces, and without Transform, share another
-// one; and each other filter has its own. So a filter saves memory if no other module needs all objects of the kind.
-// The objects of all informers count towards Limits.
+// Filters never conflict: modules without a filter share an informer of all objects, modules with the same selectors
+// and namespaces and no Transform share another, and each other filter has its own. So a filter saves memory only if no
+// other module needs all objects of the kind. The objects of all informers count towards Limits.
 type CacheFilter struct {
-	// Object is an empty object of the kind. The filter holds for the kind read as a typed object, as an unstructured
-	// one and as metadata.
+	// Object is an empty object of the kind. The filter holds for typed objects, unstructured ones and metadata.
 	Object client.Object
-	// Labels and Fields select objects. The API server evaluates them; it accepts few fields. Default: all objects.
+	// Labels and Fields select objects, by the API server, which accepts few fields. Default: all objects.
 	Labels labels.Selector
 	Fields fields.Selector
-	// Namespaces are the namespaces whose objects are selected. If spec.namespaces of the Cluster limits the cache,
-	// too, the namespaces are the intersection. They do not apply to a kind without namespaces. Default: all
-	// namespaces.
+	// Namespaces selects namespaces, within spec.namespaces of the Cluster. It does not apply to a kind without
+	// namespaces. Default: all.
 	Namespaces []string
-	// Transform removes from an object the fields that the module does not need, before the object is stored. It must
-	// not keep the object, must not block, and is called more than once for some objects. The object has the type
-	// that the module reads: a *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects
-	// are stored without managedFields, and otherwise whole.
+	// Transform removes fields from an object before it is stored. It must not keep the object, must not block, and may
+	// be called more than once for an object. The object has the type that the module reads: a
+	// *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects are stored whole but for
+	// managedFields.
 	Transform func(client.Object)
 }
 
-// boundFilters returns the filters as the caches have them.
 func boundFilters(filters []CacheFilter) []boundcache.Filter {
 	var all []boundcache.Filter
 	for _, f := range filters {
@@ -155,18 +142,16 @@ func boundFilters(filters []CacheFilter) []boundcache.Filter {
 	return all
 }
 
-// modulesGroup is the fx value group that collects the modules of a hub.
 const modulesGroup = "clusterfx-modules"
 
-// AsCleanup marks a constructor of a CleanupStep, so that its result becomes a step of the app. It goes into an
-// fx.Provide in the remote part of a module. The constructor may ask for everything that Remote lists.
+// AsCleanup marks a constructor of a CleanupStep, for an fx.Provide in the remote part of a module. It may ask for
+// everything in Remote.
 func AsCleanup(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(`group:"clusterfx-cleanup"`))
 }
 
-// NewModule returns a module. Its name, a DNS label of 2 to 32 characters, appears in conditions, logs and metrics
-// and in spec.modules of Cluster objects. A bad name is reported when the hub starts, together with all other bad
-// names.
+// NewModule returns a module. Its name, a DNS label of 2 to 32 characters, appears in conditions, logs, metrics and
+// spec.modules. The hub reports all bad names when it starts.
 func NewModule(name string, o ModuleOptions) Module {
 	parts := catalog.Parts{Remote: o.Remote, Hub: o.Hub, ForHubParts: o.ForHubParts}
 	if o.Hub != nil && o.Config.hub != nil {
@@ -180,7 +165,6 @@ func NewModule(name string, o ModuleOptions) Module {
 	}, inputs: o.Inputs}
 }
 
-// inCatalog returns the modules as the catalog has them.
 func inCatalog(modules []Module) []catalog.Module {
 	all := make([]catalog.Module, 0, len(modules))
 	for _, m := range modules {
@@ -198,37 +182,34 @@ func (m Module) Description() string { return m.inner.Description }
 // Inputs returns the kinds of values that users write for the module. Callers must not change them.
 func (m Module) Inputs() []Input { return m.inputs }
 
-// HubRuns returns where the hub part of the module runs; empty if the module does not say it.
+// HubRuns returns where the hub part runs; empty if the module does not say it.
 func (m Module) HubRuns() HubRuns { return HubRuns(m.inner.HubRuns) }
 
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.inner.Hub != nil }
 
-// Rules returns the permissions that the module needs in a remote, with those that follow from its configuration; see
+// Rules returns the permissions needed in a remote, with those that follow from the configuration; see
 // ConfigureModules. Callers must not change them.
 func (m Module) Rules() []rbacv1.PolicyRule {
 	return slices.Concat(m.inner.Rules, m.configRules().Remote)
 }
 
-// HubRules returns the permissions that the module needs in the hub whatever its configuration is. Callers must not change them.
+// HubRules returns the permissions needed in the hub whatever the configuration is. Callers must not change them.
 func (m Module) HubRules() []rbacv1.PolicyRule { return m.inner.HubRules }
 
-// HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. Callers must not change
-// them.
+// HubNamespaces returns the namespaces that limit HubRules, none for no limit. Callers must not change them.
 func (m Module) HubNamespaces() []string { return m.inner.HubNamespaces }
 
 // IsOnRequest reports whether only remotes whose spec.modules names the module run it; see Selector.OnRequest.
 func (m Module) IsOnRequest() bool { return m.inner.Select.OnRequest }
 
-// Option returns the option that adds the module to the hub's App: to the group of modules whose remote parts and hub
-// parts the registry runs.
+// Option adds the module to the hub's App.
 func (m Module) Option() fx.Option {
 	return fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))
 }
 
-// SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
-// or, without names, those whose Selector the labels match. What the remote is like is not considered. Modules that were
-// configured with ConfigureModules have the permissions that follow from the configuration for these labels.
+// SelectModules returns the modules that names choose or, without names, whose Selector matches the labels. What the
+// remote is like is not considered. Modules from ConfigureModules have the permissions for these labels.
 func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
 	config := &state.Desired{Labels: labels}
 	if len(names) > 0 {
@@ -249,25 +230,22 @@ func SelectModules(modules []Module, labels map[string]string, names []string) [
 }
 
 // ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero ConfigType
-// means that the module has no configuration.
+// means none.
 type ConfigType struct {
 	remote catalog.ConfigType
 	// decode decodes layers of JSON on top of the defaults, and checks the result.
 	decode func(layers []json.RawMessage) (any, error)
-	// hub returns an option that provides the configuration to the hub part of the module.
-	hub func(module string) fx.Option
+	hub    func(module string) fx.Option
 }
 
 // ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one with the
-// values of the fields that the operator does not set. The operator's configuration is decoded strictly: an unknown
-// field is an error. If T or *T has a method Validate() error, a configuration for which it fails is refused, too;
-// the hub reports both when it starts. If T or *T has a method CacheFilters() []CacheFilter, the module has these
-// filters in addition to the filters of ModuleOptions. ModuleOptions.RulesOf returns the permissions that a configuration
-// needs.
+// values that the operator does not set. Decoding is strict: an unknown field is an error. If T or *T has a method
+// Validate() error, that checks the configuration, too; the hub reports both when it starts. A method CacheFilters()
+// []CacheFilter of T or *T adds filters to those of ModuleOptions. ModuleOptions.RulesOf returns the permissions that a
+// configuration needs.
 //
-// The remote part of the module may ask for a T: it gets the configuration for its remote, with the overrides that
-// apply there. The hub part gets the configuration without overrides. The type is the module's own in either App: two
-// modules may use the same type.
+// The remote part may ask for a T, with the overrides that apply to its remote; the hub part gets it without overrides.
+// Two modules may use the same type.
 func ConfigOf[T any](defaults func() T) ConfigType {
 	decode := func(layers []json.RawMessage) (T, error) { return catalog.Decode(defaults(), layers) }
 	return ConfigType{
@@ -293,7 +271,6 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 	}
 }
 
-// hubOptions are the Options of the registry, where the hub's App has them.
 type hubOptions struct {
 	fx.In
 
@@ -309,7 +286,7 @@ func (o hubOptions) configOf(module string) json.RawMessage {
 	return configs[i].Config
 }
 
-// locatedModules returns the modules with the names of their namespaces in the hub.
+// locatedModules names the namespaces of the hub.
 func (o Options) locatedModules() []catalog.Module {
 	all := inCatalog(o.Modules)
 	for i := range all {
@@ -321,8 +298,8 @@ func (o Options) locatedModules() []catalog.Module {
 	return all
 }
 
-// newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
-// and every module's graph alone and together with the others. It builds nothing and sends no request.
+// newCatalog reports all errors: in names, selectors, configurations, and the graph of every module alone and together
+// with the others. It builds nothing and sends no request.
 func newCatalog(o Options) (catalog.Catalog, error) {
 	all, err := catalog.New(catalog.Options{Modules: o.locatedModules(), Scheme: o.Scheme, SharedBy: declaredBy})
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// pulse is the pulse by which probes see that the hub itself is starved. It belongs to the monitor of heartbeats, or
-// else to the registry; then it beats from the first connection to the end of the root.
+// pulse tells probes that the hub itself is starved. It is the monitor's, or else the registry's; then it beats from
+// the first connection to the end of the root.
 type pulse struct {
 	*liveness.Pulse
 	beat    func() // makes sure that the pulse beats
 	beating sync.WaitGroup
 }
 
-// usePulse uses the pulse of the monitor, or else a pulse of the registry.
 func (r *Registry) usePulse(hearts *liveness.Monitor) {
 	r.pulse.Pulse, r.pulse.beat = hearts.Pulse(), func() {}
 	if r.pulse.Pulse == nil {

@@ -31,17 +31,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Registry runs one app per remote and lends out its client. All methods may be called from
-// any goroutine, also from inside a callback of WithClient or WithCluster.
-//
-// The hub part of a module gets a handle of its own: functions that it gives to the registry run as code of the
-// module, and end with the hub part.
+// Registry runs one app per remote and lends out its client. All methods may be called from any goroutine, also from a
+// callback of WithClient or WithCluster. The hub part of a module gets a handle of its own: functions that it gives to
+// the registry run as code of the module, and end with the hub part.
 type Registry struct {
 	*core
 	by *contain.Guard // the hub part that this handle is for; nil for the hub itself
 }
 
-// core is the state that all handles of a registry share.
 type core struct {
 	remotes   *actor.Host        // what all remotes share
 	end       context.CancelFunc // of the contexts of all Apps, after Shutdown
@@ -72,8 +69,8 @@ type core struct {
 	closed bool
 }
 
-// New returns a registry without remotes. It checks the modules (their names, their configuration, and that
-// everything they ask for is provided) and sends no request. Call Shutdown when done.
+// New returns a registry without remotes. It checks the modules (names, configuration, and that everything they ask for
+// is provided) and sends no request. The caller must call Shutdown.
 func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
@@ -139,17 +136,16 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	return r, nil
 }
 
-// Ensure posts the desired state of a remote and returns at once. It is idempotent: the registry changes the parts of
-// the running state that differ, and nothing else. The latest call wins. It returns an *state.InvalidNameError for a name
-// that is not a DNS label, and ErrClosed when the registry is shut down.
+// Ensure posts the desired state of a remote and returns at once. The registry changes only the parts of the running
+// state that differ; the latest call wins. It returns an *state.InvalidNameError for a name that is no DNS label, and
+// ErrClosed after the shutdown.
 func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	_, err := r.ensure(name, config, false)
 	return err
 }
 
-// Relabel posts the labels and annotations of a remote and nothing else, for an owner who has no good credentials to
-// post: they select the modules of the remote and its middleware. It returns at once, with ErrNotFound for an unknown
-// name.
+// Relabel posts only labels and annotations, for an owner without good credentials to post: they select modules and
+// middleware. It returns at once, with ErrNotFound for an unknown name.
 func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]string) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -189,9 +185,9 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	return a, nil
 }
 
-// Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name that is known already,
-// and an *state.InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with the reason why the remote
-// is not ready; the desired state stays.
+// Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a known name, and an
+// *state.InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with the reason why the remote is
+// not ready; the desired state stays.
 func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Desired) error {
 	a, err := r.ensure(name, config, true)
 	if err != nil {
@@ -200,8 +196,8 @@ func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Des
 	return waitReady(ctx, name, a)
 }
 
-// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name, and when the remote is
-// stopped meanwhile; ctx's error, with the reason why the remote is not ready, when ctx ends first.
+// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name or one that is stopped
+// meanwhile, or ctx's error with the reason why the remote is not ready.
 func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -227,24 +223,23 @@ func waitReady(ctx context.Context, name ClusterName, a *actor.Actor) error {
 	}
 }
 
-// Stop stops a remote and forgets it. Within microseconds, independent of the remote, the actor fences the app, and
-// no further request of the app leaves the hub; then Stop waits until the app has cleaned up, or ctx ends. It needs
-// no credentials and no response of the remote. It returns ErrNotFound for an unknown name, ErrSuperseded if a later
-// Ensure wants the remote again, and ctx's error if the clean-up continues after ctx has ended.
+// Stop stops a remote and forgets it. The actor fences the app within microseconds, whatever the remote does, and no
+// further request of the app leaves the hub; then Stop waits until the app has cleaned up, or ctx ends. It returns
+// ErrNotFound for an unknown name, ErrSuperseded if a later Ensure wants the remote again, and ctx's error if the
+// clean-up continues after ctx has ended.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	_, err := r.finish(ctx, name, time.Time{})
 	return err
 }
 
-// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), and then it
-// is stopped as by Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time
-// where that is more; without a deadline they have removeTimeout. Remove waits as long for an app that is starting.
-// If the remote cannot be used, the steps are skipped at once. While Options.Gate is closed, a step that it refused waits
-// and runs again when the gate is open.
+// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), then it is
+// stopped as by Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time
+// where that is more; without a deadline they have removeTimeout. Remove waits as long for an app that is starting. If
+// the remote cannot be used, the steps are skipped at once. While Options.Gate is closed, a step that it refused waits
+// for the gate.
 //
-// It returns nil when everything was done, an *AbandonedError when the remote is removed with an incomplete cleanup,
-// and otherwise the error of Stop. At the deadline of ctx the error wraps the error of ctx and an *AbandonedError,
-// which names the steps that are not done by then.
+// It returns nil when everything was done, an *AbandonedError when the cleanup is incomplete, and otherwise the error
+// of Stop. At the deadline the error wraps that of ctx and an *AbandonedError with the steps that are not done by then.
 func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
@@ -262,7 +257,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	return err
 }
 
-// removeTimeout is the time for cleanup steps if the caller has set no deadline.
+// removeTimeout is the time for cleanup steps without a deadline.
 const removeTimeout = 20 * time.Second
 
 func (r *Registry) removeBy(ctx context.Context) time.Time {
@@ -275,7 +270,7 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 	return time.Now().Add(max(left/2, left-stop))
 }
 
-// finish orders the end of a remote and waits until it has ended. It returns the actor, also when ctx ends first.
+// finish returns the actor, also when ctx ends first.
 func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor.Actor, error) {
 	a, err := r.actor(name)
 	if err != nil {
@@ -316,11 +311,11 @@ func (r *Registry) List() []Status {
 	return infos
 }
 
-// Zombies returns how many apps have been left behind because they did not end in time.
+// Zombies returns how many apps were left behind because they did not end in time.
 func (r *Registry) Zombies() int { return int(r.remotes.Zombies.Load()) }
 
-// Shutdown stops all remotes at the same time, and the registry for good: every later call of
-// Ensure or Spawn returns ErrClosed. It waits until all apps have cleaned up, or ctx ends.
+// Shutdown stops all remotes at the same time, and the registry for good: later calls of Ensure or Spawn return
+// ErrClosed. It waits until all apps have cleaned up, or ctx ends.
 func (r *Registry) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -350,8 +345,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Start waits for the end of ctx and shuts the registry down then. It makes the registry a
-// runnable of the hub's manager.
+// Start waits for the end of ctx and then shuts the registry down: it is a runnable of the hub's manager.
 func (r *Registry) Start(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.closed {
@@ -364,11 +358,10 @@ func (r *Registry) Start(ctx context.Context) error {
 	return r.Shutdown(ctx)
 }
 
-// AllowsDuplicates reports whether several remotes may be one cluster, as in Options.
+// AllowsDuplicates reports whether several remotes may be one cluster; see Options.
 func (r *Registry) AllowsDuplicates() bool { return r.allowTwin }
 
-// NeedLeaderElection says that apps run on the leader only: the manager gives its lease back
-// after Start has returned.
+// NeedLeaderElection makes the manager give its lease back after Start has returned.
 func (r *Registry) NeedLeaderElection() bool { return true }
 
 func (r *Registry) actor(name ClusterName) (*actor.Actor, error) {
@@ -380,9 +373,8 @@ func (r *Registry) actor(name ClusterName) (*actor.Actor, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
 }
 
-// forget removes an actor that has ended its remote, unless a new desired state was posted in the meantime. It calls
-// last before another caller can use the name again, so that the last event of the actor comes before the first event
-// of its successor.
+// forget removes an ended actor, unless a new desired state was posted meanwhile. It calls last before the name can be
+// used again, so that the actor's last event comes before the first of its successor.
 func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,11 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Source returns a source that adds the requests of toRequests for each event to a controller's queue. A controller
-// that starts later begins with an event for every remote known then, as Follow does.
-//
-// It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
-// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block. For its panics, see Follow.
+// Source adds the requests of toRequests for each event to a controller's queue. A controller that starts later begins
+// with an event for every remote known then, as Follow does. So reconcilers on the hub need not poll for a remote that
+// becomes Ready, is lost, is forgotten or changes. toRequests must not block. For its panics, see Follow.
 func Source[request comparable](r *Registry, toRequests func(Event) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
@@ -31,13 +29,12 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	})
 }
 
-// Follow calls f with the events of remotes until ctx ends, first with an event for every remote that is known now:
-// EventReady for a Ready remote, EventChanged for any other. It returns at once; f is called in one goroutine, one
-// event after the other. While f takes its time only the latest event of each remote is kept, so f sees the latest
-// state, and not each step on the way.
+// Follow calls f with the events of remotes until ctx ends, first with one for every known remote: EventReady for a
+// Ready remote, EventChanged for any other. It returns at once; f is called in one goroutine, one event after the
+// other. While f takes its time only the latest event of each remote is kept.
 //
-// A panic of f ends the hub part that the Registry was given to, and nothing else. If the Registry is not that of a
-// hub part, the panic is logged, and f is called with the next event.
+// A panic of f ends the hub part that the Registry was given to. Without a hub part it is logged, and f is called with
+// the next event.
 func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	ctx, cancel := r.within(ctx)
 	mailbox := r.events.subscribe()
@@ -69,7 +66,7 @@ func firstEvent(info Status) Event {
 	return Event{Name: info.Name, Kind: kind, Epoch: info.Epoch}
 }
 
-// broadcast hands events to subscribers without ever waiting for one.
+// broadcast never waits for a subscriber.
 type broadcast struct {
 	mu          sync.Mutex // protects subscribers; held for map operations only
 	subscribers map[*mailbox]struct{}
@@ -100,7 +97,6 @@ func (b *broadcast) publish(e Event) {
 	}
 }
 
-// mailbox keeps the latest event of each remote until it is taken.
 type mailbox struct {
 	mu     sync.Mutex // protects latest
 	latest map[ClusterName]Event
@@ -109,7 +105,7 @@ type mailbox struct {
 
 func (m *mailbox) put(e Event) {
 	m.mu.Lock()
-	// That a remote changed in some way must not hide that it was lost or became ready.
+	// That a remote changed must not hide that it was lost or became ready.
 	if last, ok := m.latest[e.Name]; ok && e.Kind == EventChanged && last.Kind != EventStopped {
 		e.Kind = last.Kind
 	}
@@ -121,7 +117,7 @@ func (m *mailbox) put(e Event) {
 	}
 }
 
-// putFirst is put, unless the mailbox has a newer event already.
+// putFirst keeps a newer event.
 func (m *mailbox) putFirst(e Event) {
 	m.mu.Lock()
 	_, newer := m.latest[e.Name]
@@ -151,19 +147,19 @@ type EventKind string
 
 // Kinds of events.
 const (
-	// EventReady means that a new epoch lends out its client.
+	// EventReady: a new epoch lends out its client.
 	EventReady = EventKind(actor.EventReady)
-	// EventLost means that the epoch that was ready no longer is.
+	// EventLost: the epoch that was ready no longer is.
 	EventLost = EventKind(actor.EventLost)
-	// EventStopped means that the registry has forgotten the remote: it has left the hub, or another replica of the hub runs
-	// it from now on, which Registry.IsElsewhere tells apart.
+	// EventStopped: the registry has forgotten the remote. It has left the hub, or another replica runs it from now on;
+	// Registry.IsElsewhere tells these apart.
 	EventStopped = EventKind(actor.EventStopped)
-	// EventChanged means that the remote's Status changed in any other way.
+	// EventChanged: the Status changed in any other way.
 	EventChanged = EventKind(actor.EventChanged)
 )
 
-// Event tells a subscriber that a remote changed. Events are coalesced: for each remote the
-// latest one wins, so that a slow subscriber costs a map entry per remote and nothing else.
+// Event tells a subscriber that a remote changed. For each remote the latest event wins, so that a slow subscriber
+// costs no more than a map entry for each remote.
 type Event struct {
 	Name  ClusterName
 	Kind  EventKind

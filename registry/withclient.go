@@ -21,20 +21,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// WithClient calls f with a client for the remote: reads come from the app's cache, writes go to
-// the remote. It returns f's error as it is.
+// WithClient calls f with a client for the remote: reads come from the app's cache, writes go to the remote. It returns
+// f's error as it is.
 //
-// It never waits for the network before it calls f: if the remote cannot be used now it returns a NotReadyError at
-// once, also for a warm remote, with the state Warm, and ErrNotFound for an unknown name, ErrNotLeader if this hub is
-// a standby, or ErrElsewhere if another replica runs the remote. After a call of Stop or Remove
-// it returns a NotReadyError, and ErrNotFound when the remote is forgotten. No lock is held while f runs, so f may
-// take its time and may call the registry. The context given to f ends with ctx, and with cause ErrStopped when the
-// app is stopped, which does not wait for f; a request that f sends after that fails with ErrStopped. When another
-// app replaces this app, because the server or the selected modules changed, f has ten seconds more; the cause is
-// ErrReplaced then. f must not keep the client.
+// It never waits for the network: if the remote cannot be used now it returns a NotReadyError at once (also for a warm
+// remote, with the state Warm, and after Stop or Remove), ErrNotFound for an unknown or forgotten name, ErrNotLeader on
+// a standby, or ErrElsewhere if another replica runs the remote. No lock is held while f runs, so f may take its time
+// and call the registry. The context of f ends with ctx, and with cause ErrStopped when the app is stopped; stopping
+// does not wait for f, and later requests of f fail with ErrStopped. When another app replaces this one, f has ten
+// seconds more, and the cause is ErrReplaced. f must not keep the client.
 //
-// Reading a kind that no module of the app watches makes the app watch it, as always with
-// controller-runtime's clients; WithCluster gives a reader that does not.
+// Reading a kind that no module watches makes the app watch it; WithCluster gives a reader that does not.
 func (r *Registry) WithClient(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote client.Client) error,
 ) error {
@@ -43,8 +40,7 @@ func (r *Registry) WithClient(
 	})
 }
 
-// WithCluster is WithClient for callers that need more of the remote than its client, such as
-// GetAPIReader for live reads.
+// WithCluster is WithClient with the whole cluster, for example GetAPIReader for live reads.
 func (r *Registry) WithCluster(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote cluster.Cluster) error,
 ) (err error) {
@@ -74,8 +70,7 @@ func (r *Registry) WithCluster(
 	return f(ctx, lentCluster{Cluster: lent.Values().Manager, client: c, by: r.by})
 }
 
-// lender returns the epoch that lends out its client, or a NotReadyError. It returns an error as soon as a stop is
-// posted, although the actor may not have handled the stop yet.
+// lender returns an error as soon as a stop is posted, although the actor may not have handled it yet.
 func lender(a *actor.Actor) (*app.Epoch, error) {
 	now := a.Current()
 	if a.StopPosted() {
@@ -90,7 +85,6 @@ func lender(a *actor.Actor) (*app.Epoch, error) {
 	return now.Epoch, nil
 }
 
-// unlessDeposed returns err, or the error of the gate if this hub does not serve the remote.
 func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	if r.remotes.Apps.Gate == nil {
 		return err
@@ -101,9 +95,9 @@ func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	return err
 }
 
-// IsElsewhere reports whether another replica of this hub runs a remote, or will run it: the error of Options.Gate matches
-// ErrElsewhere. A remote that is warm here is elsewhere, too. A remote that is neither registered here nor elsewhere has left
-// the hub, as far as this replica knows.
+// IsElsewhere reports whether another replica runs a remote, or will run it: the error of Options.Gate matches
+// ErrElsewhere. A warm remote is elsewhere, too. One that is neither registered here nor elsewhere has left the hub, as
+// far as this replica knows.
 func (r *Registry) IsElsewhere(name ClusterName) bool {
 	if r.remotes.Apps.Gate == nil {
 		return false
@@ -112,15 +106,14 @@ func (r *Registry) IsElsewhere(name ClusterName) bool {
 	return errors.Is(closed, ErrElsewhere)
 }
 
-// lentCluster is the cluster.Cluster that a lease lends: the app's connection, with a client that works until the
-// lease ends, also when another app has replaced this app.
+// lentCluster has a client that works until the lease ends, also when another app has replaced this app.
 type lentCluster struct {
 	cluster.Cluster
 	client client.Client
 	by     *contain.Guard // the hub part that has the lease; nil for the hub itself
 }
 
-// GetCache returns the app's cache. Code that a hub part adds to it belongs to the module of the hub part.
+// GetCache returns the app's cache. Code that a hub part adds to it belongs to the hub part's module.
 func (c lentCluster) GetCache() cache.Cache {
 	all, ok := c.Cluster.GetCache().(*contain.Cache)
 	if c.by == nil || !ok {
@@ -129,10 +122,9 @@ func (c lentCluster) GetCache() cache.Cache {
 	return all.As(c.by, false)
 }
 
-// GetFieldIndexer returns the same as GetCache.
 func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache() }
 
-// GetConfig returns the configuration of the app. Requests of clients that a hub part makes with it count as its own.
+// GetConfig counts requests of a hub part's clients as the hub part's own.
 func (c lentCluster) GetConfig() *rest.Config {
 	if c.by == nil {
 		return c.Cluster.GetConfig()
@@ -140,7 +132,7 @@ func (c lentCluster) GetConfig() *rest.Config {
 	return c.by.Config(c.Cluster.GetConfig())
 }
 
-// GetHTTPClient returns the HTTP client of the app, with requests that count as those of GetConfig.
+// GetHTTPClient counts as GetConfig does.
 func (c lentCluster) GetHTTPClient() *http.Client {
 	if c.by == nil {
 		return c.Cluster.GetHTTPClient()
@@ -150,14 +142,13 @@ func (c lentCluster) GetHTTPClient() *http.Client {
 	return &own
 }
 
-// GetClient returns the client of the lease.
 func (c lentCluster) GetClient() client.Client { return c.client }
 
 func notReady(info Status) error {
 	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message, Problem: info.Problem}
 }
 
-// endLease ends the span of a lease that returned err. A canceled lease has not failed.
+// endLease does not count a canceled lease as failed.
 func endLease(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		telemetry.Fail(span, reasonOfLease(err))

@@ -13,20 +13,17 @@ import (
 	"time"
 )
 
-// lockPeriod is how often a build checks whether the previous build has ended.
 const lockPeriod = 200 * time.Millisecond
 
-// scratch is how the names of the folders begin in which programs are built.
 const scratch = ".build-"
 
-// builder fills a folder with programs.
 type builder struct {
 	dir     string
 	log     io.Writer
 	compile func(ctx context.Context, t tool, file string) error
 }
 
-// build builds the missing programs. A program is always complete or absent.
+// A program is always complete or absent.
 func (b builder) build(ctx context.Context, tools []tool) (err error) {
 	if len(b.missing(tools)) == 0 {
 		say(b.log, "the programs in %s are complete", b.dir)
@@ -55,7 +52,6 @@ func (b builder) build(ctx context.Context, tools []tool) (err error) {
 	return nil
 }
 
-// missing returns the tools that are not in the folder.
 func (b builder) missing(tools []tool) []tool {
 	var missing []tool
 	for _, t := range tools {
@@ -66,7 +62,7 @@ func (b builder) missing(tools []tool) []tool {
 	return missing
 }
 
-// install builds one program beside its place and moves it there.
+// install builds a program beside its place and moves it there.
 func (b builder) install(ctx context.Context, t tool) (err error) {
 	temp, err := os.MkdirTemp(b.dir, scratch)
 	if err != nil {
@@ -84,7 +80,7 @@ func (b builder) install(ctx context.Context, t tool) (err error) {
 	return os.Rename(file, filepath.Join(b.dir, t.name))
 }
 
-// lock keeps other builds out of the folder until the file is closed, by us or by our end.
+// lock keeps other builds out until the file is closed, by us or by our end.
 func (b builder) lock(ctx context.Context) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(b.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -111,7 +107,7 @@ func (b builder) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// sweep removes files of builds that were killed. It is called with the lock held.
+// sweep removes what killed builds have left. It needs the lock.
 func (b builder) sweep() {
 	stale, err := filepath.Glob(filepath.Join(b.dir, scratch+"*"))
 	if err != nil {

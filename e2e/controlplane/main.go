@@ -16,17 +16,15 @@ import (
 	"time"
 )
 
-// kubernetesModule is the module whose version names the folder and is stamped into the programs.
 const kubernetesModule = "k8s.io/kubernetes"
 
-// tool is a program to build.
 type tool struct {
 	name, pkg string
-	// usual is the build time on two cores with an empty cache, after the previous tools in the list are built.
+	// usual is the build time on two cores with an empty cache, after the tools before.
 	usual string
 }
 
-// tools returns the programs in the order of their builds: the first program compiles most of the shared packages.
+// The first program compiles most of the shared packages.
 func tools() []tool {
 	return []tool{
 		{"kube-apiserver", kubernetesModule + "/cmd/kube-apiserver", "3 minutes"},
@@ -46,7 +44,6 @@ func main() {
 	}
 }
 
-// run checks the programs of the user, or builds the missing programs.
 func run(ctx context.Context, log io.Writer) error {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		return checkAssets(assets, log)
@@ -67,7 +64,6 @@ func run(ctx context.Context, log io.Writer) error {
 	return b.build(ctx, tools())
 }
 
-// checkAssets fails if a folder lacks a program that the tests cannot do without.
 func checkAssets(dir string, log io.Writer) error {
 	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
 		if !exists(filepath.Join(dir, name)) {
@@ -79,7 +75,7 @@ func checkAssets(dir string, log io.Writer) error {
 	return nil
 }
 
-// kubernetesVersion reads the version from go.mod.
+// kubernetesVersion reads go.mod.
 func kubernetesVersion(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", kubernetesModule)
 	out, err := cmd.Output()
@@ -93,7 +89,6 @@ func kubernetesVersion(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// compiler returns a function that compiles a package into a file, stamped with a version.
 func compiler(version string, log io.Writer) func(context.Context, tool, string) error {
 	return func(ctx context.Context, t tool, file string) error {
 		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+linkerFlags(version), "-o", file, t.pkg)
@@ -106,7 +101,7 @@ func compiler(version string, log io.Writer) func(context.Context, tool, string)
 	}
 }
 
-// linkerFlags stamp the version, as the release builds of Kubernetes do, and leave out data that only debuggers read.
+// linkerFlags stamp the version, as release builds of Kubernetes do, and leave out what only debuggers read.
 func linkerFlags(version string) string {
 	const stamp = " -X k8s.io/component-base/version."
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
@@ -114,7 +109,6 @@ func linkerFlags(version string) string {
 	return "-s -w" + stamp + "gitVersion=" + version + stamp + "gitMajor=" + major + stamp + "gitMinor=" + minor
 }
 
-// exists reports whether there is a program in a file.
 func exists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

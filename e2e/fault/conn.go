@@ -13,16 +13,14 @@ import (
 	"time"
 )
 
-// conn is one connection of a client, with the one to the server that belongs to it.
+// conn is a client's connection, with that to the server.
 type conn struct {
 	proxy   *Proxy
 	client  *net.TCPConn
 	address string // of the server
 	holed   atomic.Bool
 
-	// done is closed when the connection is to end.
-	done chan struct{}
-	// mu protects the fields below.
+	done   chan struct{}
 	mu     sync.Mutex
 	ended  bool
 	server *net.TCPConn
@@ -32,7 +30,7 @@ func newConn(p *Proxy, client *net.TCPConn) *conn {
 	return &conn{proxy: p, client: client, done: make(chan struct{})}
 }
 
-// end closes both connections, with a reset or after all sent data has arrived. It does not wait for the goroutines.
+// end does not wait for the goroutines. It resets, or lets sent data arrive first.
 func (c *conn) end(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,10 +50,8 @@ func (c *conn) end(reset bool) {
 	}
 }
 
-// dialTimeout bounds the way to the server, which is not supposed to be far.
 const dialTimeout = 10 * time.Second
 
-// run forwards until one side ends the connection or the proxy does.
 func (c *conn) run() {
 	if !c.waitFor(func(s *setting) bool { return !s.rules[up].stopped }) {
 		return
@@ -72,7 +68,6 @@ func (c *conn) run() {
 	c.end(false)
 }
 
-// dial connects to the server, unless the connection ends before.
 func (c *conn) dial() (*net.TCPConn, error) {
 	//nolint:forbidigo // A connection has no caller; its end ends the dial.
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
@@ -94,7 +89,7 @@ func (c *conn) dial() (*net.TCPConn, error) {
 	return server.(*net.TCPConn), nil
 }
 
-// adopt takes note of the connection to the server, unless everything has ended meanwhile.
+// adopt reports false if everything has ended meanwhile.
 func (c *conn) adopt(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +101,7 @@ func (c *conn) adopt(server *net.TCPConn) bool {
 	return true
 }
 
-// waitFor returns true when the setting meets the condition, false when the connection ends.
+// waitFor returns false when the connection ends.
 func (c *conn) waitFor(ask func(*setting) bool) bool {
 	for {
 		s := c.proxy.setting()
@@ -121,20 +116,19 @@ func (c *conn) waitFor(ask func(*setting) bool) bool {
 	}
 }
 
-// Size of the queue between the reader and the writer of a direction.
+// Of the queue of a direction.
 const (
 	pieceSize = 16 << 10
 	queueSize = 256
 )
 
-// piece is the data of one read.
 type piece struct {
 	data []byte
 	read time.Time
 	luck float64 // see rule.due
 }
 
-// pump forwards one direction until its source ends, and then closes the destination for writing.
+// pump closes the destination for writing when the source ends.
 func (c *conn) pump(way direction, from, to *net.TCPConn) {
 	queue := make(chan piece, queueSize)
 	var reading sync.WaitGroup
@@ -156,7 +150,7 @@ func (c *conn) pump(way direction, from, to *net.TCPConn) {
 	}
 }
 
-// read fills the queue. It returns io.EOF if everything was read.
+// read returns io.EOF if everything was read.
 func (c *conn) read(way direction, from *net.TCPConn, queue chan<- piece) error {
 	for {
 		if !c.waitFor(func(s *setting) bool { return !s.rules[way].unread }) {

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// doorMode is the behaviour of the listener for new connections.
 type doorMode int
 
 const (
@@ -21,7 +20,7 @@ const (
 	doorDeaf                 // connections get no response
 )
 
-// door is the listener of a proxy. One goroutine at a time uses it.
+// One goroutine at a time uses a door.
 type door struct {
 	addr   netip.AddrPort
 	accept func(*net.TCPConn) // called by the door's goroutine; must not wait
@@ -32,18 +31,16 @@ type door struct {
 	accepting chan struct{}    // closed when the goroutine has ended
 }
 
-// Ports come from a range below the ports of outgoing connections, and beside the range of e2e/fleet, so that the port
-// of a shut door is not taken by chance.
+// Below the ports of outgoing connections, and beside those of e2e/fleet, so that the port of a shut door is not taken
+// by chance.
 const (
 	firstPort    = 10000
 	lastPort     = 19999
 	portAttempts = 20
 )
 
-// listenTimeout is how long a door tries to get its port back.
 const listenTimeout = 5 * time.Second
 
-// newDoor opens a door at a new port.
 func newDoor(accept func(*net.TCPConn)) (*door, error) {
 	var failures []error
 	for range portAttempts {
@@ -59,8 +56,7 @@ func newDoor(accept func(*net.TCPConn)) (*door, error) {
 	return nil, fmt.Errorf("find a free port: %w", errors.Join(failures...))
 }
 
-// to changes the mode. It returns when the new one is in effect. A door that cannot get its port
-// back stays shut.
+// to returns when the new mode is in effect. A door that cannot get its port back stays shut.
 func (d *door) to(mode doorMode) error {
 	if mode == d.mode {
 		return nil
@@ -94,7 +90,7 @@ func (d *door) listen() error {
 	return nil
 }
 
-// relisten gets the port back, and waits a while if another process has it.
+// relisten waits a while if another process has the port.
 func (d *door) relisten() error {
 	deadline := time.Now().Add(listenTimeout)
 	for {
@@ -106,7 +102,6 @@ func (d *door) relisten() error {
 	}
 }
 
-// open begins to accept connections.
 func (d *door) open() {
 	d.mode, d.accepting = doorOpen, make(chan struct{})
 	_ = d.listener.SetDeadline(time.Time{}) // fails only when closed, which the goroutine notices
@@ -131,7 +126,6 @@ func (d *door) open() {
 	}()
 }
 
-// stopAccepting ends the goroutine of open and waits for it.
 func (d *door) stopAccepting() {
 	if d.mode != doorOpen {
 		return
@@ -141,7 +135,6 @@ func (d *door) stopAccepting() {
 	d.mode = doorDeaf // as long as nothing else is done
 }
 
-// shut lets connections be refused.
 func (d *door) shut() {
 	if d.filler != nil {
 		_ = d.filler.Close()
@@ -156,14 +149,12 @@ func (d *door) shut() {
 	d.mode = doorShut
 }
 
-// fillTimeout is how long the last place in the queue may take to be taken.
+// fillTimeout is for the last place in the queue.
 const fillTimeout = 200 * time.Millisecond
 
-// fullBacklog is how many connections may wait to be accepted.
 const fullBacklog = 128
 
-// deafen makes the kernel drop new connections: it does so when the queue of a listener is full, and a queue of length
-// zero has room for one connection.
+// deafen makes the kernel drop new connections, by a full queue. One of length zero has room for one connection.
 func (d *door) deafen() error {
 	if err := d.backlog(0); err != nil {
 		return err
@@ -177,12 +168,10 @@ func (d *door) deafen() error {
 	return nil
 }
 
-// backlog sets the length of the listener's queue.
 func (d *door) backlog(n int) error {
 	return d.control(func(fd int) error { return syscall.Listen(fd, n) })
 }
 
-// control does something with the listener's socket.
 func (d *door) control(do func(fd int) error) error {
 	raw, err := d.listener.SyscallConn()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Fault is a way in which the network does not work. The zero value is Pass. Faults are values:
-// they can be kept, compared by name and set any number of times.
+// A Fault is a way in which the network does not work. The zero value is Pass. Faults are values, and can be set any
+// number of times.
 type Fault struct {
 	name  string
 	door  doorMode
@@ -17,7 +17,6 @@ type Fault struct {
 	rules [directions]rule
 }
 
-// direction is a way through the proxy.
 type direction int
 
 const (
@@ -26,7 +25,7 @@ const (
 	directions                  // how many there are
 )
 
-// rule describes the treatment of the bytes of one direction. The zero value lets them pass.
+// The zero rule lets bytes pass.
 type rule struct {
 	unread  bool // the reader stands still
 	stopped bool // the writer stands still
@@ -52,11 +51,10 @@ func Pass() Fault { return Fault{} }
 // Refuse closes the listener, so that connections are refused, and resets existing connections.
 func Refuse() Fault { return Fault{name: "refuse", door: doorShut, reset: true} }
 
-// Reset resets the connections that exist, and each new one as soon as it has come about.
+// Reset resets existing connections, and each new one at once.
 func Reset() Fault { return Fault{name: "reset", reset: true} }
 
-// Blackhole lets nothing arrive in either direction. Connections that exist stay and are silent,
-// and new ones do not come about: connecting hangs.
+// Blackhole lets nothing arrive in either direction. Existing connections are silent, and connecting hangs.
 func Blackhole() Fault {
 	silent := rule{unread: true, stopped: true}
 	return Fault{name: "blackhole", door: doorDeaf, rules: [directions]rule{silent, silent}}
@@ -73,45 +71,40 @@ func LoseRequests() Fault {
 	return Fault{name: "lose requests", rules: [directions]rule{up: {lost: true}}}
 }
 
-// LoseAnswers discards the data of the server: requests arrive and are executed, and clients get no response.
+// LoseAnswers discards the data of the server: requests are executed, and get no response.
 func LoseAnswers() Fault {
 	return Fault{name: "lose answers", rules: [directions]rule{down: {lost: true}}}
 }
 
-// Hold delays the data of the server until the fault ends, as a buffering proxy does with a watch that has no events.
-// When the queue is full, the server has to wait.
+// Hold delays the data of the server until the fault ends, as a buffering proxy does. When the queue is full, the
+// server waits.
 func Hold() Fault {
 	return Fault{name: "hold", rules: [directions]rule{down: {stopped: true}}}
 }
 
-// Delay lets everything arrive later, by delay and up to jitter more or less. The order stays, and
-// so does the throughput as far as the queue goes.
+// Delay lets everything arrive later, by delay and up to jitter more or less, in order.
 func Delay(delay, jitter time.Duration) Fault {
 	late := rule{delay: delay, jitter: jitter}
 	return Fault{name: fmt.Sprintf("delay %s±%s", delay, jitter), rules: [directions]rule{late, late}}
 }
 
-// Throttle lets so many bytes per second through, in each direction, of all connections together.
-// The least is 1.
+// Throttle lets so many bytes per second through in each direction, of all connections together; at least 1.
 func Throttle(bytesPerSecond int) Fault {
 	slow := rule{rate: max(bytesPerSecond, 1)}
 	return Fault{name: fmt.Sprintf("throttle %d B/s", slow.rate), rules: [directions]rule{slow, slow}}
 }
 
-// CutAfter ends each connection when so many bytes of the server's have arrived from now on. The
-// client gets these bytes and then the end of the stream. The least is 1.
+// CutAfter ends each connection after so many further bytes of the server; at least 1.
 func CutAfter(bytes int64) Fault {
 	return Fault{name: fmt.Sprintf("cut after %d B", bytes), rules: [directions]rule{down: {cut: max(bytes, 1)}}}
 }
 
-// Corrupt changes one bit of every n-th byte that the server sends on a connection from now on. The
-// least is 1.
+// Corrupt changes a bit of every n-th further byte of the server on a connection; n is at least 1.
 func Corrupt(n int64) Fault {
 	return Fault{name: fmt.Sprintf("corrupt every %d B", n), rules: [directions]rule{down: {corrupt: max(n, 1)}}}
 }
 
-// due returns when a piece of data that was read at a time may arrive. luck is between -1 and 1 and
-// belongs to the piece.
+// luck is between -1 and 1 and belongs to the piece.
 func (r rule) due(read time.Time, luck float64) time.Time {
 	return read.Add(r.delay + time.Duration(math.Round(luck*float64(r.jitter))))
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Kubeconfig returns a copy of a kubeconfig whose clusters are all reached through the proxy. The servers' certificates
-// are verified as before: if they are for another host than the proxy's address, the copy names that host.
+// Kubeconfig returns a copy of a kubeconfig whose clusters are reached through the proxy. Certificates are verified as
+// before: the copy names their host if it is not the proxy's address.
 func (p *Proxy) Kubeconfig(kubeconfig []byte) ([]byte, error) {
 	c, err := clientcmd.Load(kubeconfig)
 	if err != nil {

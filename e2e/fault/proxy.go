@@ -14,29 +14,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Proxy forwards TCP connections to a server, as well or as badly as the fault that is set lets it.
-// It is made by New, and its owner ends it with Close. Its methods may be called from several
-// goroutines at once.
+// A Proxy forwards TCP connections to a server as the fault lets it. New makes it; the caller must call Close. It is
+// safe for many goroutines.
 type Proxy struct {
 	addr  string
 	stats counters
 
-	// switching serializes Set, Swap and Close. It protects door.
+	// switching serializes Set, Swap and Close, and protects door.
 	switching sync.Mutex
 	door      *door
 
-	// mu protects the fields below. It is held for a few instructions.
+	// mu protects the fields below, for a few instructions.
 	mu       sync.Mutex
 	set      *setting
 	upstream string
 	conns    map[*conn]struct{}
 	closed   bool
 
-	// running are the goroutines of the connections.
 	running sync.WaitGroup
 }
 
-// setting is a fault from the time it is set to the time the next one is.
+// setting is a fault while it is set.
 type setting struct {
 	Fault
 	limits [directions]*rate.Limiter // nil for any rate
@@ -56,8 +54,8 @@ func newSetting(f Fault) *setting {
 // ErrClosed is returned by the methods of a Proxy that was closed.
 var ErrClosed = errors.New("the fault proxy is closed")
 
-// New listens on a port of 127.0.0.1 and forwards to upstream, which is a host with a port or the URL of an API server.
-// It makes no connection before a client connects.
+// New listens on a port of 127.0.0.1 and forwards to upstream, a host with a port or the URL of an API server, once a
+// client connects.
 func New(upstream string) (*Proxy, error) {
 	address, err := addressOf(upstream)
 	if err != nil {
@@ -71,7 +69,6 @@ func New(upstream string) (*Proxy, error) {
 	return p, nil
 }
 
-// addressOf returns the host and port of a URL, or an address with host and port unchanged.
 func addressOf(upstream string) (string, error) {
 	if !strings.Contains(upstream, "://") {
 		_, _, err := net.SplitHostPort(upstream)
@@ -90,9 +87,8 @@ func addressOf(upstream string) (string, error) {
 // Addr returns where the proxy listens, as host:port. It never changes.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Set replaces the fault in effect. When it returns, the new fault applies to new connections, and to the next piece of
-// data of each existing connection. It fails when the port was taken while connections were refused; connections stay
-// refused then, and Set can be retried.
+// Set replaces the fault. When it returns, that applies to new connections, and to the next data of existing ones. If
+// the port was taken while connections were refused it fails; connections stay refused, and Set can be retried.
 func (p *Proxy) Set(f Fault) error {
 	p.switching.Lock()
 	defer p.switching.Unlock()
@@ -111,7 +107,6 @@ func (p *Proxy) Set(f Fault) error {
 	return nil
 }
 
-// change puts the fault into effect and returns the connections that exist.
 func (p *Proxy) change(f Fault) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +132,7 @@ func (p *Proxy) setting() *setting {
 	return p.set
 }
 
-// Swap connects the proxy to another server; see New for upstream. Existing connections are reset, so that clients
-// reconnect to the new server.
+// Swap connects the proxy to another upstream (see New), and resets existing connections.
 func (p *Proxy) Swap(upstream string) error {
 	address, err := addressOf(upstream)
 	if err != nil {
@@ -159,7 +153,7 @@ func (p *Proxy) Swap(upstream string) error {
 	return nil
 }
 
-// Close ends every connection and returns when all goroutines of the proxy have ended. Calling it again does nothing.
+// Close ends every connection, and returns when all goroutines have ended. It may be called again.
 func (p *Proxy) Close() {
 	p.switching.Lock()
 	defer p.switching.Unlock()
@@ -184,7 +178,6 @@ func (p *Proxy) isClosed() bool {
 	return p.closed
 }
 
-// admit begins to serve a connection that has come about.
 func (p *Proxy) admit(client *net.TCPConn) {
 	p.stats.accepted.Add(1)
 	c := newConn(p, client)
@@ -211,11 +204,11 @@ func (p *Proxy) forget(c *conn) {
 
 // Stats has the counters of a proxy.
 type Stats struct {
-	// Accepted is how many connections have come about. Open is how many of them have not ended.
+	// Open are those of Accepted that have not ended.
 	Accepted, Open int64
-	// Up and Down are the bytes that arrived at the server, and at the clients.
+	// Up and Down are bytes that arrived at the server, and at clients.
 	Up, Down int64
-	// Lost are the bytes that were thrown away.
+	// Lost are bytes that were thrown away.
 	Lost int64
 }
 

@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// writer delivers the data of one direction of a connection.
 type writer struct {
 	*conn
 	way direction
 	to  *net.TCPConn
 
-	// passed is how many bytes have been delivered under the setting that since is.
+	// passed counts bytes delivered under the setting since.
 	since  *setting
 	passed int64
 }
 
-// deliver sends a piece to its destination according to the fault in effect. It reads the fault again whenever the
-// fault changes. It returns false when the connection has ended.
+// deliver reads the fault again whenever that changes. It returns false when the connection has ended.
 func (w *writer) deliver(p piece) bool {
 	for len(p.data) > 0 {
 		s := w.proxy.setting()
@@ -53,7 +51,7 @@ func (w *writer) deliver(p piece) bool {
 	return true
 }
 
-// write delivers as much of the data as may pass at once.
+// write delivers as much as may pass at once.
 func (w *writer) write(s *setting, data []byte) (n int, ok bool) {
 	r := s.rules[w.way]
 	if limit := s.limits[w.way]; limit != nil {
@@ -81,15 +79,13 @@ func (w *writer) write(s *setting, data []byte) (n int, ok bool) {
 	return n, err == nil
 }
 
-// corrupt changes every nth byte, where so many have passed before.
 func corrupt(data []byte, passed, nth int64) {
 	for i := nth - 1 - passed%nth; i < int64(len(data)); i += nth {
 		data[i] ^= 1
 	}
 }
 
-// waitUntil returns after a time, or when another fault is set. It returns false when the connection
-// ends.
+// waitUntil also returns when another fault is set; false when the connection ends.
 func (w *writer) waitUntil(s *setting, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,47 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package faults holds the fault suite: real faults, and the response of the hub to them.
+Package faults holds the fault suite: real faults, and the response of the hub.
 
-# Contents
+The rows F1 to F76 are from the catalogue of faults, later ones were found since. The rows of this package are
+TestFaults/rows/...: one remote breaks, reports its fault in time, is restored, and works again in time, while two
+healthy ones under load must not be affected: no lease fails, every write is reconciled, Ready does not change, no app
+is replaced. TestFaults_OfTheHub is about a hub that lacks a resource, TestFaults_Sharded has three hubs that share
+the Clusters, and TestFigure_... measure the times in docs/performance.md.
 
-The rows F1 to F76 come from the catalogue of faults, later rows were found since, and the table below names the test of
-each row. The rows of this package are tests called TestFaults/rows/..., each with one remote that breaks, reports its
-fault in time, is restored, and works again in time. Meanwhile two healthy remotes are under load, which must not be
-affected: none of their leases fails, every write is reconciled, their condition Ready does not change and their apps
-are not replaced.
-
-TestFaults_OfTheHub covers a hub that itself lacks a resource. The tests TestFigure_... measure the times in
-docs/performance.md.
-
-# Usage
-
-	go test -v -timeout 90m ./e2e/faults      at least half an hour
-
-With -short, as make test runs it, only TestDoc runs. The table below names the fast tests of the same promises.
-
-With CLUSTERFX_FIGURES=file the table of figures is written to that file, too. A figure that misses its goal is marked
-in the table. The test fails only if the figure misses its goal by the factor farOff: the figures are meaningful only on
-an otherwise idle machine.
-
+	go test -v -timeout 90m ./e2e/faults      at least half an hour; with -short TestDoc alone
 	CLUSTERFX_FIGURES=figures.md go test -timeout 60m -run TestFigure ./e2e/faults
 
-# How it works
-
-The API servers are real (e2e/fleet). A remote is a name for one of them with its own namespace, and a connection that
-can be broken (e2e/fault); so many remotes share an API server. Remotes that are killed, frozen or get another
-certificate share a separate API server, and take turns. Another API server has its own etcd. The hub runs in the
-process of the test, unless the hub itself lacks a resource.
-
-Times are measured on the Cluster objects, as a client sees them that watches the hub's API server. The requests to a
-remote are read from its audit log.
-
-TestFaults_Sharded runs the rows of TestFaults with three hubs that share the Clusters (docs/design/runners.md).
+A figure that misses its goal is marked; the test fails by the factor farOff only, since figures need an idle machine.
+A remote is a name for one of the API servers (e2e/fleet), with a connection that can be broken (e2e/fault). Those
+that are killed, frozen or get another certificate take turns with a server. Times are those of Cluster objects as a
+client sees them.
 
 # Where each row is proven
 
-A test without a package is in this one; "..." is a row of TestFaults. A row that has several tests is proven
-by all of them together.
+A test without a package is in this one; "..." is a row of TestFaults. All tests of a row prove it together.
 
 	F1   "API server down at registration"; registry/kubeconfig TestClassify_realServers
 	F2   "host name that does not exist"; not proven: a name whose address changes

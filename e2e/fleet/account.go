@@ -11,11 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tokenNamespace is where the service accounts behind minted tokens live, and the Secrets that the
-// tokens are bound to.
+// tokenNamespace has the service accounts of minted tokens, and the Secrets to which these are bound.
 const tokenNamespace = metav1.NamespaceSystem
 
-// serviceAccount returns the service account of a name, and creates it if it does not exist.
+// serviceAccount creates it if it is missing.
 func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
 	kube, err := c.clients()
 	if err != nil {
@@ -32,7 +31,6 @@ func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.Serv
 	return sa, nil
 }
 
-// deleteServiceAccount ends all tokens of a service account.
 func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -45,7 +43,7 @@ func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// bindToken makes a Secret for one token to be bound to: the token is valid while the Secret exists.
+// bindToken makes a Secret: the token is valid while that exists.
 func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
 	kube, err := c.clients()
 	if err != nil {
@@ -59,8 +57,8 @@ func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*co
 	return secret, nil
 }
 
-// unbindToken ends one token. An API server accepts a token for another minute after its end, to
-// allow for clocks that differ; ours do not, and without the Secret there is no such minute.
+// unbindToken ends one token. An API server accepts a token for another minute after its end, but not without the
+// Secret.
 func (c *Cluster) unbindToken(ctx context.Context, secret *corev1.Secret) error {
 	kube, err := c.clients()
 	if err != nil {

@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// serviceIP is the first address of the range that Services get theirs from.
+// serviceIP is the first address for Services.
 const (
 	serviceRange = "10.0.0.0/16"
 	serviceIP    = "10.0.0.1"
 )
 
-// writeServerKeys makes the certificate of a cluster's API server, for loopback and for the addresses of
-// Options.Addresses.
+// writeServerKeys is for loopback and Options.Addresses.
 func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP)}
 	for _, addr := range addresses {
@@ -46,8 +45,8 @@ func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 	return os.WriteFile(filepath.Join(dir, serverKeyFile), key, 0o600)
 }
 
-// apiServer is a cluster's kube-apiserver: complete, with authentication, RBAC, admission, priority and fairness and
-// watch caches. Only features that need other machines are left out.
+// apiServer is complete, with authentication, RBAC, admission, priority and fairness and watch caches. Only what needs
+// other machines is left out.
 func (p *processes) apiServer(r record, dir string) program {
 	flags := []string{
 		"--etcd-servers=unix://../" + etcdDir + "/" + etcdSocket,
@@ -77,7 +76,7 @@ func (p *processes) apiServer(r record, dir string) program {
 	return p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
 }
 
-// controllerManager is a cluster's kube-controller-manager, or nil if the fleet has none.
+// controllerManager is nil if the fleet has none.
 func (p *processes) controllerManager(dir string) program {
 	if !p.options.ControllerManager {
 		return program{}
@@ -91,7 +90,7 @@ func (p *processes) controllerManager(dir string) program {
 		"--service-account-private-key-file=" + tokenKeyFile,
 		"--cluster-signing-cert-file=" + caCertFile,
 		"--cluster-signing-key-file=" + caKeyFile,
-		// Nodes here are objects without a kubelet: the controller would mark them all as not ready after a while.
+		// Nodes here have no kubelet: the controller would mark them as not ready after a while.
 		"--controllers=*,-node-lifecycle-controller",
 	})
 }

@@ -17,15 +17,13 @@ import (
 	"time"
 )
 
-// Names of an audit log and of its policy file, in a cluster's folder.
 const (
 	auditLog        = "audit.log"
 	auditPolicyFile = "audit-policy.yaml"
 )
 
-// auditPolicy logs every request of every client with its user and object, and the bodies of writes except bodies that
-// could contain a credential. It leaves out the API server's requests to itself, and the stage in which a request is
-// received: the later entry of the request has that time.
+// auditPolicy logs every request with user and object, and bodies of writes without possible credentials. It leaves out
+// the API server's requests to itself, and the stage in which a request is received: the later entry has that time.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -42,8 +40,7 @@ rules:
 - level: Metadata
 `
 
-// auditFlags make a kube-apiserver write an audit log into its folder, as one file. An entry is in the file before the
-// response is sent.
+// auditFlags make one file. An entry is there before the response is sent.
 func auditFlags() []string {
 	return []string{
 		"--audit-policy-file=" + auditPolicyFile,
@@ -53,46 +50,37 @@ func auditFlags() []string {
 	}
 }
 
-// AuditEvent is a request of the audit log. It has the fields that tests use; the API audit.k8s.io has more.
+// AuditEvent is a request, with the fields of audit.k8s.io that tests use.
 type AuditEvent struct {
-	// ID is the id of the request.
 	ID string `json:"auditID"`
 	// Stage is ResponseComplete, ResponseStarted for an open watch, or Panic.
 	Stage string `json:"stage"`
-	// Verb is one of get, list, watch, create, update, patch, delete and deletecollection; for a non-resource path, the
-	// HTTP method in lower case.
-	Verb string `json:"verb"`
-	// RequestURI has the path and the query.
+	// Verb is that of Kubernetes; for a non-resource path, the HTTP method in lower case.
+	Verb       string `json:"verb"`
 	RequestURI string `json:"requestURI"`
-	// User is the user of the request.
-	User struct {
-		// Username is the user name of the credential.
+	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	// UserAgent is the user agent of the client.
 	UserAgent string `json:"userAgent"`
-	// Object is the object of the request; empty for a non-resource path.
+	// Object is empty for a non-resource path.
 	Object AuditObject `json:"objectRef"`
-	// Body is the object or the patch of a create, update or patch; empty for Secrets and tokens.
-	Body json.RawMessage `json:"requestObject"`
-	// Response has the status code of the response.
+	// Body is that of a create, update or patch; empty for Secrets and tokens.
+	Body     json.RawMessage `json:"requestObject"`
 	Response struct {
-		// Code is 200, 201 and so on.
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	// Received is when the request reached the API server, Stamped when it reached the Stage, both
-	// to the microsecond and by the clock of this machine.
+	// Received is when the request came, Stamped when it reached the Stage, in microseconds of this machine's clock.
 	Received time.Time `json:"requestReceivedTimestamp"`
 	Stamped  time.Time `json:"stageTimestamp"`
 }
 
 // AuditObject names the object, or the collection, that a request is about.
 type AuditObject struct {
-	// Group, Resource and Subresource are those of the path, such as apps, deployments, status.
+	// As in the path, such as apps, deployments, status.
 	Group       string `json:"apiGroup"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource"`
-	// Namespace and Name say which one. In the entry of a create the name may be missing.
+	// A create may lack the name.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
@@ -106,8 +94,8 @@ func (e AuditEvent) Writes() bool {
 	return false
 }
 
-// Lists reports whether the request reads all objects of a kind: as a list, or as a watch that begins with them. An
-// informer sends such a request when it starts, and when it has to relist.
+// Lists reports whether the request reads all objects of a kind, as a list or a watch that begins with them: an
+// informer starts, or has to relist.
 func (e AuditEvent) Lists() bool {
 	if e.Verb == "list" {
 		return true
@@ -122,38 +110,37 @@ func (e AuditEvent) String() string {
 		e.Response.Code, e.UserAgent, e.User.Username)
 }
 
-// ByAgent returns a filter for AuditEvents: the requests of clients whose name begins like that.
+// ByAgent is a filter for AuditEvents: clients whose name begins like that.
 func ByAgent(prefix string) func(AuditEvent) bool {
 	return func(e AuditEvent) bool { return strings.HasPrefix(e.UserAgent, prefix) }
 }
 
-// Since returns a filter for AuditEvents: the requests that were received at that time or later.
+// Since is a filter for AuditEvents: received then or later.
 func Since(begin time.Time) func(AuditEvent) bool {
 	return func(e AuditEvent) bool { return !e.Received.Before(begin) }
 }
 
-// AuditEvents returns the requests of all clients that pass every filter, one event for each, in the order of their
-// arrival. The cluster's fleet must have Options.Audit. A request is listed as soon as its response is sent, a watch as
-// soon as it has begun; requests that were cut off when the API server was killed are missing. Tests that count should
-// filter by agent or user, because the fleet itself checks whether a starting cluster is ready.
+// AuditEvents returns the requests that pass every filter, once each, in the order of their arrival, in a fleet with
+// Options.Audit. A request is there as soon as its response is sent, a watch when it has begun; those that were cut off
+// by a kill are missing. Filter by agent or user to count: the fleet asks, too.
 func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, error) {
 	return c.AuditReader(filters...).Next()
 }
 
-// AuditReader reads the audit log of a cluster in parts. It has no lock.
+// AuditReader reads the audit log in parts. It has no lock.
 type AuditReader struct {
 	cluster *Cluster
 	filters []func(AuditEvent) bool
 	read    int64 // how many bytes of the log
 }
 
-// AuditReader returns a reader of the requests that pass every filter, which begins with the first request; see AuditEvents.
+// AuditReader begins with the first request; see AuditEvents.
 func (c *Cluster) AuditReader(filters ...func(AuditEvent) bool) *AuditReader {
 	return &AuditReader{cluster: c, filters: filters}
 }
 
-// Next returns the requests that were logged since the last call. A request whose entries are in different parts, as those of a
-// watch may be, is in both.
+// Next returns what was logged since the last call. A request with entries in different parts, as of a watch, is in
+// both.
 func (r *AuditReader) Next() ([]AuditEvent, error) {
 	c := r.cluster
 	file, err := os.Open(filepath.Join(c.dir, auditLog))
@@ -172,8 +159,8 @@ func (r *AuditReader) Next() ([]AuditEvent, error) {
 	return events, c.wrap("read the audit log of", err)
 }
 
-// readAudit reads entries, one per line, and keeps the last entry of each request. A line without an end is still being
-// written, and does not count as read.
+// readAudit keeps the last entry of each request. A line without an end is still being written, and does not count as
+// read.
 func readAudit(r io.Reader, filters []func(AuditEvent) bool) (events []AuditEvent, read int64, err error) {
 	seen := map[string]int{}
 	lines := bufio.NewReaderSize(r, 1<<20)

@@ -18,7 +18,6 @@ import (
 	"time"
 )
 
-// Names of the files with a cluster's keys, in its folder.
 const (
 	caCertFile     = "ca.crt"
 	caKeyFile      = "ca.key"
@@ -27,10 +26,10 @@ const (
 	serverKeyFile  = "apiserver.key"
 )
 
-// caLifetime is how long a cluster's own certificates are valid: longer than any fleet lives.
+// caLifetime is longer than any fleet lives.
 const caLifetime = 5 * 365 * 24 * time.Hour
 
-// clockSkew is how far back certificates and tokens start to be valid.
+// clockSkew is how far back certificates and tokens begin.
 const clockSkew = time.Minute
 
 // authority holds the keys that a cluster trusts: a holder can act as any user there.
@@ -41,7 +40,7 @@ type authority struct {
 	tokenKey crypto.Signer
 }
 
-// createAuthority makes new keys for a cluster and writes them into dir.
+// createAuthority writes new keys into dir.
 func createAuthority(dir, name string) (*authority, error) {
 	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,7 +70,7 @@ func createAuthority(dir, name string) (*authority, error) {
 	return loadAuthority(dir)
 }
 
-// loadAuthority reads the keys that createAuthority wrote, or that were copied from a kind node.
+// loadAuthority reads them, or those of a kind node.
 func loadAuthority(dir string) (*authority, error) {
 	caPEM, err := os.ReadFile(filepath.Join(dir, caCertFile))
 	if err != nil {
@@ -96,7 +95,6 @@ func loadAuthority(dir string) (*authority, error) {
 	return &authority{caPEM: caPEM, ca: ca, caKey: caKey, tokenKey: tokenKey}, nil
 }
 
-// issue makes a key and a certificate signed by the authority, both as PEM.
 func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -110,7 +108,6 @@ func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err err
 	return cert, key, err
 }
 
-// client issues a certificate for a user of the cluster.
 func (a *authority) client(user string, groups []string, expires time.Time) (cert, key []byte, err error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -119,7 +116,6 @@ func (a *authority) client(user string, groups []string, expires time.Time) (cer
 	})
 }
 
-// certify signs a certificate and returns it as PEM.
 func certify(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -134,7 +130,6 @@ func certify(template, parent *x509.Certificate, public crypto.PublicKey, key cr
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// writeKeys writes each key into the file of dir that it is mapped to.
 func writeKeys(dir string, keys map[string]crypto.Signer) error {
 	for name, key := range keys {
 		data, err := encodeKey(key)
@@ -148,7 +143,7 @@ func writeKeys(dir string, keys map[string]crypto.Signer) error {
 	return nil
 }
 
-// encodeKey encodes a key in the form that kube-apiserver accepts for each of its keys.
+// encodeKey is for kube-apiserver.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if !ok {

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// KubernetesVersion is the version that `make controlplane` builds and the Processes provider runs,
-// unless KUBEBUILDER_ASSETS names a folder with other binaries.
+// KubernetesVersion is built by `make controlplane` and run by Processes, unless KUBEBUILDER_ASSETS names a folder.
 const KubernetesVersion = "v1.36.3"
 
 // Names of the programs.
@@ -19,8 +18,8 @@ const (
 	controllerManagerBinary = "kube-controller-manager"
 )
 
-// Binary returns the path of a program that "make controlplane" builds: etcd, kube-apiserver, kube-controller-manager
-// or kubectl. If it does not exist, the error explains how to get it.
+// Binary returns the path of etcd, kube-apiserver, kube-controller-manager or kubectl. If it does not exist, the error
+// explains how to get it.
 func Binary(name string) (string, error) {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		path, err := filepath.Abs(filepath.Join(assets, name))

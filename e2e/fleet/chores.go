@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// chorePeriod is how long a chore that failed waits until it is tried again.
+// chorePeriod is between tries.
 const chorePeriod = time.Second
 
-// chores are delayed tasks of a cluster; the zero value is ready for use.
+// chores are delayed tasks; the zero value is ready.
 type chores struct {
 	running sync.WaitGroup
-	// mu protects cancel, and is held only to append to it or to take it.
+	// mu is held only to append to cancel or take it.
 	mu     sync.Mutex
 	cancel []context.CancelFunc
 }
 
-// add does something after a delay, again and again until it succeeds or the cluster is closed. Of
-// the context it takes the values, not the end.
+// add does something after a delay until it succeeds or the cluster is closed, with the values of the context, not its
+// end.
 func (c *chores) add(ctx context.Context, delay time.Duration, do func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()
@@ -39,7 +39,6 @@ func (c *chores) add(ctx context.Context, delay time.Duration, do func(context.C
 	})
 }
 
-// stop cancels the remaining tasks and waits for them.
 func (c *chores) stop() {
 	c.mu.Lock()
 	for _, cancel := range c.cancel {

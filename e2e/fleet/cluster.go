@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Cluster is one running cluster of a Fleet. Its methods may be called from several goroutines at once, but the
-// methods that change its state (Stop, Kill, Pause, Resume, Restart) only one at a time.
+// A Cluster is one running cluster of a Fleet. It is safe for many goroutines, but change its state (Stop, Kill, Pause,
+// Resume, Restart) in one at a time.
 type Cluster struct {
 	name      string
 	dir       string
@@ -21,18 +21,15 @@ type Cluster struct {
 	admin     access
 	machine   machine
 	chores    chores
-	// record has the data that a later process needs to find the cluster again.
+	// record is what a later process needs to find it.
 	record record
 }
 
-// adminName is the user of a cluster's own kubeconfig.
 const adminName = "clusterfx-fleet-admin"
 
-// adminKubeconfig is the name of the file with an administrator's kubeconfig, for kubectl.
 const adminKubeconfig = "admin.kubeconfig"
 
-// newCluster returns a cluster with an administrator, whose kubeconfig it writes into dir. The
-// provider adds the machine.
+// newCluster writes the administrator's kubeconfig into dir. The provider adds the machine.
 func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
 	admin := access{
 		cluster: r.Name,
@@ -49,29 +46,25 @@ func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
 	return &Cluster{name: r.Name, dir: dir, authority: authority, admin: admin, record: r}, err
 }
 
-// machine is a provider's part of a cluster, which can be stopped and started.
+// machine is the provider's part of a cluster.
 type machine interface {
-	// start starts the stopped parts and returns when the API server is ready.
+	// start returns when the API server is ready.
 	start(ctx context.Context) error
-	// stop terminates all parts and waits.
 	stop(ctx context.Context) error
-	// freeze suspends all parts, or resumes them.
 	freeze(frozen bool) error
-	// kill ends everything without notice and returns when it is gone.
+	// kill returns when everything is gone.
 	kill() error
-	// destroy kills running parts and frees the rest.
 	destroy(ctx context.Context) error
 }
 
-// nodes is implemented by machines whose cluster runs Pods.
+// nodes is a machine whose cluster runs Pods.
 type nodes interface {
-	// inside returns the URL of the API server for Pods of the fleet's other clusters.
+	// inside is the URL for Pods of the fleet's other clusters.
 	inside() (string, error)
 	// load brings an image of this machine to the nodes.
 	load(ctx context.Context, image string) error
 }
 
-// nodes returns the nodes of a cluster that has some.
 func (c *Cluster) nodes() (nodes, error) {
 	if nodes, ok := c.machine.(nodes); ok {
 		return nodes, nil
@@ -82,23 +75,20 @@ func (c *Cluster) nodes() (nodes, error) {
 // Name returns the name that the cluster was created with.
 func (c *Cluster) Name() string { return c.name }
 
-// Dir returns the folder with the cluster's keys, its admin kubeconfig (admin.kubeconfig) and logs.
+// Dir has the cluster's keys, its admin.kubeconfig and logs.
 func (c *Cluster) Dir() string { return c.dir }
 
 // Server returns the URL of the API server.
 func (c *Cluster) Server() string { return c.admin.server }
 
-// Kubeconfig returns a kubeconfig for an administrator (group system:masters). Keys and
-// certificates are in it, it names no file.
+// Kubeconfig is an administrator's (group system:masters). It names no file.
 func (c *Cluster) Kubeconfig() []byte { return c.admin.kubeconfig() }
 
-// Config returns a client configuration for the same administrator, without a client-side rate limit. Each call returns
-// another copy.
+// Config is for the same administrator, without a rate limit; another copy each time.
 func (c *Cluster) Config() *rest.Config { return c.admin.config() }
 
-// InsideServer returns the URL at which Pods of the fleet's other clusters reach the API server, which differs from the
-// URL on this machine for a cluster of the Kind provider. Clusters of processes have no Pods: for them it returns an
-// error.
+// InsideServer is the API server's URL for Pods of the fleet's other clusters. Clusters of processes have none, and it
+// fails.
 func (c *Cluster) InsideServer() (string, error) {
 	n, err := c.nodes()
 	if err != nil {
@@ -108,8 +98,7 @@ func (c *Cluster) InsideServer() (string, error) {
 	return server, c.wrap("find the address of", err)
 }
 
-// LoadImage copies an image from Docker on this machine to the nodes, so that Pods can run it without a registry. Only
-// clusters of the Kind provider have it.
+// LoadImage copies an image from Docker to the nodes. For clusters of Kind only.
 func (c *Cluster) LoadImage(ctx context.Context, image string) error {
 	n, err := c.nodes()
 	if err == nil {
@@ -118,14 +107,13 @@ func (c *Cluster) LoadImage(ctx context.Context, image string) error {
 	return c.wrap("load "+image+" into", err)
 }
 
-// Stop terminates the cluster's processes, as on a shutdown of their machine, and waits for them. The data stays for
-// Restart. If ctx ends first, processes may still be ending.
+// Stop terminates the processes, as a shutdown, and waits. The data stays. If ctx ends first, processes may still be
+// ending.
 func (c *Cluster) Stop(ctx context.Context) error {
 	return c.wrap("stop", c.machine.stop(ctx))
 }
 
-// Kill ends the cluster's processes without notice, as on a loss of power, and returns when they
-// are gone. The data stays for Restart.
+// Kill ends the processes without notice, and returns when they are gone. The data stays.
 func (c *Cluster) Kill() error { return c.wrap("kill", c.machine.kill()) }
 
 // Pause freezes the cluster's processes: connections stay open and get no response.
@@ -134,8 +122,8 @@ func (c *Cluster) Pause() error { return c.wrap("pause", c.machine.freeze(true))
 // Resume resumes a paused cluster.
 func (c *Cluster) Resume() error { return c.wrap("resume", c.machine.freeze(false)) }
 
-// Restart starts a cluster that was stopped or killed, or restarts a running cluster: at the same address, with the
-// same data and keys. It returns when the API server is ready.
+// Restart starts a stopped, killed or running cluster at the same address, with the same data and keys, and returns
+// when the API server is ready.
 func (c *Cluster) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -145,7 +133,6 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	return c.wrap("restart", c.machine.start(ctx))
 }
 
-// destroy ends the cluster permanently.
 func (c *Cluster) destroy(ctx context.Context) error {
 	c.chores.stop()
 	return c.wrap("close", c.machine.destroy(ctx))

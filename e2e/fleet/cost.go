@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// CostFile is the environment variable with the file to which each process appends the processor time of the programs that
-// it has run: the folder in which it works, the name of the program, and seconds, separated by tabs.
+// CostFile is the environment variable with a file for processor times: folder, program and seconds, separated by tabs.
 const CostFile = "CLUSTERFX_COST_FILE"
 
-// noteCost appends the processor time of a program that has ended. A report without it is not worth an error.
+// A report without it is not worth an error.
 func noteCost(name string, ended *os.ProcessState) {
 	path := os.Getenv(CostFile)
 	if path == "" || ended == nil {
@@ -29,8 +28,7 @@ func noteCost(name string, ended *os.ProcessState) {
 	_, _ = fmt.Fprintf(file, "%s\t%s\t%.3f\n", folder, name, (ended.UserTime() + ended.SystemTime()).Seconds())
 }
 
-// ProcessorTime returns the processor time that the running programs of the cluster have used, as Linux counts it; 0 if that
-// cannot be read.
+// ProcessorTime is that of the running programs, as Linux counts it; 0 if unknown.
 func (c *Cluster) ProcessorTime() time.Duration {
 	m, ok := c.machine.(*programs)
 	if !ok {
@@ -45,7 +43,7 @@ func (c *Cluster) ProcessorTime() time.Duration {
 	return sum
 }
 
-// processorTime reads /proc/PID/stat, see proc_pid_stat(5): utime and stime are fields 14 and 15, in hundredths of a second.
+// processorTime reads utime and stime, fields 14 and 15 of /proc/PID/stat, in hundredths of a second.
 func processorTime(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -11,21 +11,18 @@ import (
 	"time"
 )
 
-// homeLock in the fleet's folder is locked by the process that started the fleet, as long as it
-// lives, unless the fleet is detached.
+// homeLock is locked by the process that started the fleet, unless it is detached.
 const homeLock = "fleet.lock"
 
-// home is the folder of a fleet.
 type home struct {
 	path string
 	// temporary is true if the fleet created the folder, and may remove it with its content.
 	temporary bool
-	// lock is held until the fleet is closed; nil in a fleet that was opened or is detached.
+	// lock is nil in a fleet that was opened or is detached.
 	lock *os.File
 }
 
-// claimHome claims the folder of o for this fleet. It removes the files of a fleet whose process was killed; it fails
-// if another fleet uses the folder.
+// claimHome removes files of a killed process. It fails if another fleet uses the folder.
 func claimHome(o *Options) (*home, error) {
 	h := &home{temporary: o.Dir == ""}
 	var err error
@@ -44,7 +41,7 @@ func claimHome(o *Options) (*home, error) {
 	return h, nil
 }
 
-// acquire takes the lock, if the fleet is to have one, and clears the folder.
+// acquire locks, if the fleet is to have a lock, and clears the folder.
 func (h *home) acquire(detached bool) error {
 	lock, err := lockNew(filepath.Join(h.path, homeLock))
 	if err != nil {
@@ -60,7 +57,6 @@ func (h *home) acquire(detached bool) error {
 	return nil
 }
 
-// clear removes the files of a fleet that has ended.
 func (h *home) clear() error {
 	old, err := readState(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,14 +81,13 @@ func (h *home) clear() error {
 	}
 }
 
-// The processes of a fleet whose parent was killed end a moment after it, and write files until then. So clear tries every endEvery
-// to remove the files, for endPatience.
+// Processes of a killed parent end a moment after it, and write files until then.
 const (
 	endEvery    = 50 * time.Millisecond
 	endPatience = 10 * time.Second
 )
 
-// release removes the files of the fleet, or keeps them and lets another fleet use the folder.
+// release removes the files, or keeps them and lets another fleet use the folder.
 func (h *home) release(names []string, keep bool) error {
 	var err error
 	if !keep {
@@ -107,7 +102,7 @@ func (h *home) release(names []string, keep bool) error {
 	return err
 }
 
-// remove deletes a fleet's files, and nothing else that may be in the folder.
+// remove deletes a fleet's files, and nothing else in the folder.
 func (h *home) remove(names []string) error {
 	var errs []error
 	for _, name := range append(names, stateFile, etcdDir) {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// frozen reports whether all threads of a process have stopped. On systems without /proc it uses ps.
+// Without /proc it uses ps.
 func frozen(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {

@@ -17,12 +17,10 @@ import (
 // grantTimeout bounds the wait until an API server applies a new permission.
 const grantTimeout = 30 * time.Second
 
-// grantName is the name of the role and the binding with a subject's permissions.
 func grantName(s rbacv1.Subject) string {
 	return "fleet:" + strings.ToLower(s.Kind) + ":" + s.Name
 }
 
-// grant replaces the permissions of a subject by rules.
 func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 {
 		return c.withdraw(ctx, s)
@@ -53,8 +51,7 @@ func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.Po
 	return c.awaitRights(ctx, s, rules[len(rules)-1])
 }
 
-// awaitRights returns when the API server applies a new rule, which takes it a few milliseconds, so that a granted
-// permission can be used at once.
+// awaitRights takes milliseconds, so that a permission can be used at once.
 func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1.PolicyRule) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -72,7 +69,7 @@ func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1
 	})
 }
 
-// reviewOf returns an access review of a subject for the first action that a rule allows.
+// reviewOf is for the first action that a rule allows.
 func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.SubjectAccessReview {
 	user := s.Name
 	if s.Kind == rbacv1.ServiceAccountKind {
@@ -93,7 +90,6 @@ func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.Subject
 	return review
 }
 
-// first returns the first of a list, or nothing.
 func first(list []string) string {
 	if len(list) == 0 {
 		return ""
@@ -101,7 +97,6 @@ func first(list []string) string {
 	return list[0]
 }
 
-// withdraw removes the permissions of grant, if they exist.
 func (c *Cluster) withdraw(ctx context.Context, s rbacv1.Subject) error {
 	kube, err := c.clients()
 	if err != nil {

@@ -23,13 +23,12 @@ import (
 )
 
 const (
-	// kindStartTimeout is startTimeout for a cluster that has a whole node to start.
+	// For a whole node.
 	kindStartTimeout = 10 * time.Minute
-	// kindNodeTimeout is the part of it that kind waits for the node to become ready.
+	// It is the part that kind waits for the node.
 	kindNodeTimeout = 5 * time.Minute
 )
 
-// kinds is the provider that runs a Docker container with a whole node per cluster.
 type kinds struct {
 	options Options
 	kind    *kind.Provider
@@ -54,7 +53,7 @@ func openKind(o Options) provider {
 	}
 }
 
-// create starts a node. kind cannot be interrupted after it has begun; the later steps can.
+// kind cannot be interrupted after it has begun; the later steps can.
 func (k *kinds) create(ctx context.Context, r request) (*Cluster, error) {
 	if len(r.flags) > 0 {
 		return nil, errors.New("API server flags are for processes: the kind provider has none")
@@ -79,7 +78,6 @@ func (k *kinds) create(ctx context.Context, r request) (*Cluster, error) {
 	return c, nil
 }
 
-// run creates the node and takes the keys from it.
 func (k *kinds) run(ctx context.Context, name string, node *kindNode) (*Cluster, error) {
 	options := []kind.CreateOption{
 		kind.CreateWithKubeconfigPath(node.kubeconfig()),
@@ -132,12 +130,11 @@ func (k *kinds) assemble(r record, node *kindNode) (*Cluster, error) {
 
 func (k *kinds) close(context.Context) error { return nil }
 
-// kindNode is the machine of a kind cluster: its one node.
 type kindNode struct {
 	provider  *kinds
 	cluster   *Cluster
 	name, dir string
-	// release tells the guard that the node was removed; nil without a guard.
+	// release tells the guard that the node was removed; may be nil.
 	release func()
 }
 
@@ -146,12 +143,11 @@ var (
 	_ nodes   = (*kindNode)(nil)
 )
 
-// container is the name that kind gives the container of the one node.
 func (n *kindNode) container() string { return n.name + "-control-plane" }
 
 func (n *kindNode) kubeconfig() string { return filepath.Join(n.dir, "kind.kubeconfig") }
 
-// port returns the port of 127.0.0.1 that leads to the API server; it is the same after a restart.
+// port is the same after a restart.
 func (n *kindNode) port() (int, error) {
 	server, err := n.apiServer(false)
 	if err != nil {
@@ -160,7 +156,7 @@ func (n *kindNode) port() (int, error) {
 	return strconv.Atoi(server.Port())
 }
 
-// apiServer returns the URL that kind writes into kubeconfigs, for other containers or for this machine.
+// apiServer is what kind writes into kubeconfigs.
 func (n *kindNode) apiServer(inside bool) (*url.URL, error) {
 	text, err := n.provider.kind.KubeConfig(n.name, inside)
 	if err != nil {
@@ -218,8 +214,7 @@ func (n *kindNode) freeze(frozen bool) error {
 	return err
 }
 
-// inside names the container, which Docker's own DNS resolves for all containers of kind's network;
-// kind has CoreDNS ask it.
+// inside names the container, which Docker's DNS resolves in kind's network; kind has CoreDNS ask it.
 func (n *kindNode) inside() (string, error) {
 	server, err := n.apiServer(true)
 	if err != nil {
@@ -228,7 +223,6 @@ func (n *kindNode) inside() (string, error) {
 	return server.String(), nil
 }
 
-// load copies an image from Docker's store to the store of the node, as a stream.
 func (n *kindNode) load(ctx context.Context, image string) error {
 	all, err := n.provider.kind.ListNodes(n.name)
 	if err != nil {
@@ -242,7 +236,6 @@ func (n *kindNode) load(ctx context.Context, image string) error {
 	return nil
 }
 
-// copyImage has Docker write an image to where a node reads it.
 func copyImage(ctx context.Context, image string, node kindnodes.Node) error {
 	cmd := exec.CommandContext(ctx, "docker", "save", image)
 	var stderr bytes.Buffer
@@ -271,12 +264,10 @@ func (n *kindNode) destroy(context.Context) error {
 	return nil
 }
 
-// dockerContext is for short operations without a context.
 func dockerContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // see above
 }
 
-// docker runs Docker's client and returns its output.
 func docker(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "docker", args...)
 	var stdout, stderr bytes.Buffer

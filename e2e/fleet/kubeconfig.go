@@ -13,8 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// access is everything a client needs: where a cluster is and who the client is. Either cert and
-// key are set, or token.
+// Either cert and key are set, or token.
 type access struct {
 	cluster, user string
 	server        string
@@ -32,7 +31,7 @@ func (a access) config() *rest.Config {
 	}
 }
 
-// kubeconfig encodes a. Writing can only fail on types that are not registered, which these are.
+// Writing can only fail for types that are not registered, which these are.
 func (a access) kubeconfig() []byte {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[a.cluster] = &clientcmdapi.Cluster{Server: a.server, CertificateAuthorityData: a.ca}
@@ -48,8 +47,8 @@ func (a access) kubeconfig() []byte {
 	return data
 }
 
-// At returns a copy of a kubeconfig that leads to the same port of another address, one of Options.Addresses. Hundreds
-// of addresses of one API server can represent as many clusters if only their number matters.
+// At returns a kubeconfig for the same port of another of Options.Addresses. Hundreds of addresses of one API server
+// can stand for as many clusters.
 func At(kubeconfig []byte, addr netip.Addr) ([]byte, error) {
 	c, err := clientcmd.Load(kubeconfig)
 	if err != nil {

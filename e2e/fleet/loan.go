@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// A Loan is what another process needs to use a cluster. The keys of the cluster are in its folder.
+// A Loan is what another process needs to use a cluster. The keys are in the folder.
 type Loan struct {
 	Dir  string `json:"dir"`
 	Name string `json:"name"`
@@ -17,9 +17,9 @@ type Loan struct {
 // Loan describes the cluster to a process that borrows it.
 func (c *Cluster) Loan() Loan { return Loan{Dir: c.dir, Name: c.name, Port: c.record.Port} }
 
-// Borrow returns a cluster of another process. Its methods that change its state call do with an action, for which the owner
-// must call Do. Of ctx it keeps the values, not the end. The caller must call end when it no longer uses the cluster: it ends
-// what the cluster does in this process.
+// Borrow returns another process's cluster. Its methods that change state call do with an action, for which the owner
+// must call Do. It keeps the values of ctx, not its end. The caller must call end, which ends what the cluster does
+// here.
 func Borrow(ctx context.Context, l Loan, do func(ctx context.Context, action string) error) (c *Cluster, end func(), err error) {
 	keys, err := loadAuthority(l.Dir)
 	if err != nil {
@@ -37,7 +37,6 @@ func Borrow(ctx context.Context, l Loan, do func(ctx context.Context, action str
 	return c, c.chores.stop, nil
 }
 
-// The actions on a cluster that was lent.
 const (
 	actionStart  = "start"
 	actionStop   = "stop"
@@ -63,10 +62,9 @@ func (c *Cluster) Do(ctx context.Context, action string) error {
 	return fmt.Errorf("cluster %s cannot %q", c.name, action)
 }
 
-// borrowed is the machine of a cluster of another process.
 type borrowed struct {
 	do func(ctx context.Context, action string) error
-	// soon is do for an action that does not take long, with a bound.
+	// soon is do with a bound.
 	soon func(action string) error
 }
 
@@ -83,5 +81,5 @@ func (b borrowed) freeze(frozen bool) error {
 	return b.soon(actionResume)
 }
 
-// destroy does nothing: the owner ends the cluster.
+// The owner ends the cluster.
 func (b borrowed) destroy(context.Context) error { return nil }

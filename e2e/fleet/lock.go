@@ -11,8 +11,7 @@ import (
 	"syscall"
 )
 
-// lockNew makes an empty file and locks it. Processes that inherit the open file hold the lock, until the last of them
-// has closed it or ended.
+// lockNew locks an empty file. Processes that inherit it hold the lock until the last has closed it or ended.
 func lockNew(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -27,7 +26,7 @@ func lockNew(path string) (*os.File, error) {
 	return file, nil
 }
 
-// unlocked reports whether no process holds the lock: its process has ended, or never existed.
+// unlocked: no process holds the lock.
 func unlocked(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -37,9 +36,8 @@ func unlocked(path string) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
 }
 
-// adopt finds the process of a detached program that another process started, or returns nil if it has ended. The
-// process id in the file may belong to another process now; but if the lock is still held after the handle was taken,
-// then the handle belongs to the holder.
+// adopt finds the process of a detached program, or nil. The id in the file may be another's by now; but if the lock is
+// still held after the handle was taken, the handle is the holder's.
 func (p program) adopt() (*process, error) {
 	if unlocked(p.lockFile()) {
 		return nil, nil

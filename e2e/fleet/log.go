@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// log is the writer that clusters share which start at the same time.
+// log is shared by clusters that start at the same time.
 type log struct {
-	// mu lets one line at a time through to w.
+	// One line at a time.
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// newLog returns a log that writes to w, or nowhere if w is nil.
+// Nowhere if w is nil.
 func newLog(w io.Writer) io.Writer {
 	if w == nil {
 		return io.Discard
@@ -22,7 +22,6 @@ func newLog(w io.Writer) io.Writer {
 	return &log{w: w}
 }
 
-// Write writes a line.
 func (l *log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,18 +11,16 @@ import (
 	"strconv"
 )
 
-// Ports come from a range below the ports of outgoing connections, so that the port of a stopped cluster is not taken
-// by chance.
+// Below the ports of outgoing connections, so that the port of a stopped cluster is not taken by chance.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 )
 
-// portAttempts is the number of ports that are tried before the start fails.
 const portAttempts = 20
 
-// FreePort returns a port that is free at the moment, in a range from which the system takes no ports for outgoing connections.
-// Another process may still take it first: then the program that listens on it fails.
+// FreePort returns a port that is free now, in a range that outgoing connections do not use. Another process may take
+// it first.
 func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
 	var config net.ListenConfig
 	var failures []error

@@ -16,58 +16,54 @@ import (
 )
 
 const (
-	// gonePeriod is how often the fleet checks whether a process is gone, which costs nothing.
+	// gonePeriod is short, since looking costs nothing.
 	gonePeriod = 5 * time.Millisecond
-	// readyPeriod is how often the fleet checks whether a cluster is ready, which costs the cluster some work.
+	// readyPeriod: looking costs the cluster some work.
 	readyPeriod = 40 * time.Millisecond
 )
 
-// obeyTimeout bounds the wait for signals that a process cannot refuse: to be killed, or frozen.
+// obeyTimeout is for signals that cannot be refused: to be killed, or frozen.
 const obeyTimeout = 30 * time.Second
 
-// tailLines is how much of a log an error shows.
 const tailLines = 15
 
-// program describes how to run a process; a restarted process writes to the same log.
+// A restarted process writes to the same log.
 type program struct {
 	path string
 	args []string
-	// env holds variables that the process gets beside those of this process, and in place of them.
+	// env goes before variables of this process.
 	env []string
 	dir string
-	// detached processes outlive this one and can be found again by their lock.
+	// detached processes outlive this one, and are found by their lock.
 	detached bool
-	// remove is a folder to delete if this process dies without having stopped the program.
+	// remove is deleted if this process dies without having stopped the program.
 	remove string
 }
 
-// lockSuffix is how the names of lock files end.
 const lockSuffix = ".lock"
 
 func (p program) name() string     { return filepath.Base(p.path) }
 func (p program) logFile() string  { return filepath.Join(p.dir, p.name()+".log") }
 func (p program) lockFile() string { return filepath.Join(p.dir, p.name()+lockSuffix) }
 
-// process is a program that was started, here or by the process that made the fleet.
 type process struct {
 	program
 	handle *os.Process
-	// gone reports whether the process has ended (and, if it is a child, was reaped).
+	// gone: it has ended and, as a child, was reaped.
 	gone func() bool
 }
 
-// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell in the background waits
-// on the pipe: a line means that the program ended or was ended by its owner, the end of the file without a line that
-// the owner died. Its $$ is the process that exec turns into the program, so the program never runs without its guard.
+// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell waits on the pipe: a
+// line means that the program ended, the end of the file that the owner died. Its $$ is the process that exec turns
+// into the program, which never runs without its guard.
 const attachedScript = `
 (read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
 exec "$@" 3<&-`
 
-// detachedScript writes the number of the process into the lock file at descriptor 3, and leaves
-// that open: the lock is held until the program ends.
+// detachedScript writes the process id into the lock file at descriptor 3, and leaves that open: it is locked until the
+// program ends.
 const detachedScript = `echo $$ >&3; exec "$@"`
 
-// start runs the program.
 func (p program) start() (*process, error) {
 	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -85,7 +81,7 @@ func (p program) start() (*process, error) {
 	cmd.Env = slices.Concat(cmd.Environ(), p.env) // The last value of a variable counts.
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{inherit}
-	// A separate session keeps a Ctrl-C in this terminal from the program: its owner decides.
+	// A session of its own keeps a Ctrl-C in this terminal from the program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		release()
@@ -108,8 +104,7 @@ func (p program) start() (*process, error) {
 	}}, nil
 }
 
-// tether ties a program to this process, or to its lock: it returns the script that runs the program, the file that the
-// script finds at descriptor 3, and a function to call when the program has ended.
+// tether returns the script that runs the program, its descriptor 3, and what to call when the program has ended.
 func (p program) tether() (script string, inherit *os.File, release func(), err error) {
 	if p.detached {
 		lock, err := lockNew(p.lockFile())
@@ -126,7 +121,7 @@ func (p program) tether() (script string, inherit *os.File, release func(), err 
 	return attachedScript, r, release, nil
 }
 
-// guard runs a command when this process dies without having called release.
+// guard runs a command when this process dies without calling release.
 func guard(command ...string) (release func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -148,7 +143,7 @@ func guard(command ...string) (release func(), err error) {
 	}, nil
 }
 
-// signal sends a signal; to a process that has ended it does nothing.
+// To a process that has ended it does nothing.
 func (p *process) signal(s os.Signal) error {
 	if p == nil || p.gone() {
 		return nil
@@ -159,7 +154,6 @@ func (p *process) signal(s os.Signal) error {
 	return nil
 }
 
-// wait returns when the process has ended.
 func (p *process) wait(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -170,7 +164,7 @@ func (p *process) wait(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the process, frozen or not, and waits; the kernel does not take long.
+// kill also ends a frozen process.
 func (p *process) kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil || p == nil {
 		return err
@@ -178,7 +172,7 @@ func (p *process) kill() error {
 	return p.obey(p.gone)
 }
 
-// freeze suspends the process, and waits: a thread may continue for a while after the signal, and respond to a request.
+// freeze waits: a thread may continue for a while after the signal.
 func (p *process) freeze() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -186,7 +180,7 @@ func (p *process) freeze() error {
 	return p.obey(func() bool { return p.gone() || frozen(p.handle.Pid) })
 }
 
-// obey waits until a signal that the process cannot refuse has taken effect.
+// obey waits for a signal that cannot be refused.
 func (p *process) obey(done func() bool) error {
 	deadline := time.After(obeyTimeout)
 	ticker := time.NewTicker(gonePeriod)
@@ -201,7 +195,7 @@ func (p *process) obey(done func() bool) error {
 	return nil
 }
 
-// died returns an error with the end of the log if the process has ended.
+// died has the end of the log.
 func (p *process) died() error {
 	if p == nil {
 		return errors.New("a process that the cluster needs ended before the fleet was opened")
@@ -212,7 +206,6 @@ func (p *process) died() error {
 	return fmt.Errorf("%s ended; the last lines of %s:\n%s", p.name(), p.logFile(), p.tail())
 }
 
-// tail returns the last lines of the log.
 func (p program) tail() string {
 	data, err := os.ReadFile(p.logFile())
 	if err != nil {
@@ -222,7 +215,6 @@ func (p program) tail() string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// poll returns when done returns true, or with the context's error.
 func poll(ctx context.Context, period time.Duration, done func() bool) error {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

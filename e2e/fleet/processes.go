@@ -12,16 +12,15 @@ import (
 	"strings"
 )
 
-// etcdSocket is the Unix socket of etcd, in its own folder. etcd requires the form host:port; the name is relative,
-// because the length of a socket's path is limited.
+// etcdSocket is relative, because the length of a socket's path is limited. etcd requires host:port.
 const etcdSocket = "etcd:0"
 
-// etcdDir is the folder of etcd in the fleet's folder; no cluster can have that name.
+// No cluster can have that name.
 const etcdDir = "_etcd"
 
-// rareCollection lets the programs collect garbage seldom, whatever GOGC is for this process: an API server collects twice
-// while it starts and not six times as with GOGC=200, in a sixth less processor time, or a quarter on a busy machine. Its
-// heap grows up to the limit, which the environment can change, and which a server with little data does not reach soon.
+// rareCollection makes an API server collect garbage twice while it starts and not six times as with GOGC=200, in a
+// sixth less processor time. The environment can change the limit of its heap, which a server with little data does not
+// reach soon.
 func rareCollection() []string {
 	limit := "GOMEMLIMIT=450MiB"
 	if own := os.Getenv("GOMEMLIMIT"); own != "" {
@@ -30,7 +29,7 @@ func rareCollection() []string {
 	return []string{"GOGC=800", limit}
 }
 
-// processes is the provider that runs a kube-apiserver per cluster and one etcd for all.
+// One etcd for all.
 type processes struct {
 	options  Options
 	binaries map[string]string
@@ -39,7 +38,7 @@ type processes struct {
 
 var _ provider = (*processes)(nil)
 
-// startProcesses starts etcd; fleeting is true if the fleet's folder is removed with this process.
+// fleeting: the folder is removed with this process.
 func startProcesses(ctx context.Context, o Options, fleeting bool) (provider, error) {
 	p, err := newProcesses(o)
 	if err != nil {
@@ -61,8 +60,7 @@ func startProcesses(ctx context.Context, o Options, fleeting bool) (provider, er
 	return p, nil
 }
 
-// openProcesses finds the etcd of a fleet that another process started. Closing such a fleet needs no binary; if a
-// binary is missing, the first restart fails.
+// openProcesses needs no binary to close a fleet; if one is missing, the first restart fails.
 func openProcesses(o Options) (provider, error) {
 	p, _ := newProcesses(o)
 	var err error
@@ -70,7 +68,6 @@ func openProcesses(o Options) (provider, error) {
 	return p, err
 }
 
-// newProcesses returns a provider without an etcd, and an error if a binary is missing.
 func newProcesses(o Options) (*processes, error) {
 	p := &processes{options: o, binaries: map[string]string{}}
 	names := []string{etcdBinary, apiServerBinary}
@@ -90,8 +87,7 @@ func (p *processes) program(binary, dir string, args []string) program {
 	return program{path: p.binaries[binary], args: args, env: rareCollection(), dir: dir, detached: p.options.Detached}
 }
 
-// etcdProgram is an etcd that only the owner of its folder can reach, and that trades safety of data on a power loss,
-// which no fleet survives, for speed.
+// etcdProgram is for the owner of its folder, and trades safety on a loss of power, which no fleet survives, for speed.
 func (p *processes) etcdProgram() program {
 	return p.program(etcdBinary, filepath.Join(p.options.Dir, etcdDir), []string{
 		"--name=fleet",
@@ -110,8 +106,7 @@ func (p *processes) etcdProgram() program {
 	})
 }
 
-// awaitEtcd returns when etcd accepts connections. An API server that is too early tries again only
-// after a second.
+// awaitEtcd: an API server that is too early tries again only after a second.
 func (p *processes) awaitEtcd(ctx context.Context) error {
 	socket := filepath.Join(p.etcd.dir, etcdSocket)
 	err := poll(ctx, gonePeriod, func() bool {
@@ -121,7 +116,7 @@ func (p *processes) awaitEtcd(ctx context.Context) error {
 	return errors.Join(err, p.etcd.died())
 }
 
-// create starts the programs of a cluster, on another port if the first one was taken meanwhile.
+// create tries another port if the first was taken.
 func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 	authority, err := createAuthority(r.dir, r.name)
 	if err != nil {
@@ -155,7 +150,6 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 	}
 }
 
-// adopt returns a cluster with its running programs.
 func (p *processes) adopt(r record) (*Cluster, error) {
 	authority, err := loadAuthority(filepath.Join(p.options.Dir, r.Name))
 	if err != nil {
@@ -168,7 +162,6 @@ func (p *processes) adopt(r record) (*Cluster, error) {
 	return c, c.machine.(*programs).adopt()
 }
 
-// assemble describes a cluster that does not run yet.
 func (p *processes) assemble(r record, authority *authority) (*Cluster, error) {
 	dir := filepath.Join(p.options.Dir, r.Name)
 	c, err := newCluster(dir, r, authority)
@@ -184,8 +177,7 @@ func (p *processes) assemble(r record, authority *authority) (*Cluster, error) {
 	return c, nil
 }
 
-// bindAddress is loopback unless that is not enough. A listener on a part of 127.0.0.0/8 is impossible: it has one
-// address, or all addresses of the machine.
+// bindAddress is loopback if that is enough. A listener on 127.0.0.0/8 has one address, or all of the machine.
 func (p *processes) bindAddress() netip.Addr {
 	if len(p.options.Addresses) > 0 {
 		return netip.IPv4Unspecified()
@@ -193,7 +185,7 @@ func (p *processes) bindAddress() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// close ends etcd, and in a detached fleet also the programs of a process that was killed before it could record them.
+// close also ends, in a detached fleet, programs of a process that was killed before it could record them.
 func (p *processes) close(context.Context) error {
 	errs := []error{p.etcd.kill()}
 	locks, err := filepath.Glob(filepath.Join(p.options.Dir, "*", "*"+lockSuffix))

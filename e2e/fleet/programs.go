@@ -10,18 +10,17 @@ import (
 	"syscall"
 )
 
-// programs is the machine of a cluster of processes.
 type programs struct {
 	cluster           *Cluster
 	etcd              *process
 	apiServer         program
 	controllerManager program
 
-	// mu protects the fields below, and is held no longer than it takes to start a process.
+	// mu is held for no more than the start of a process.
 	mu sync.Mutex
-	// running are the processes that were started last, the API server first.
+	// The API server is first.
 	running []*process
-	// destroyed is set when the fleet is closed: no program may start afterwards.
+	// No program may start afterwards.
 	destroyed bool
 }
 
@@ -60,7 +59,6 @@ func (m *programs) run(p program) error {
 	return nil
 }
 
-// adopt finds the running programs of a cluster that another process started.
 func (m *programs) adopt() error {
 	for _, p := range []program{m.apiServer, m.controllerManager} {
 		if p.path == "" {
@@ -77,7 +75,6 @@ func (m *programs) adopt() error {
 	return nil
 }
 
-// died returns an error if a process that the cluster needs has ended.
 func (m *programs) died() error {
 	return errors.Join(m.etcd.died(), m.each((*process).died))
 }
@@ -98,7 +95,7 @@ func (m *programs) freeze(frozen bool) error {
 	return m.signal(syscall.SIGCONT)
 }
 
-// destroy needs no context: nothing but processes has to go, and to be killed takes no time.
+// destroy needs no context: to be killed takes no time.
 func (m *programs) destroy(context.Context) error {
 	m.mu.Lock()
 	m.destroyed = true
@@ -110,7 +107,6 @@ func (m *programs) signal(s syscall.Signal) error {
 	return m.each(func(p *process) error { return p.signal(s) })
 }
 
-// each calls f with each process that runs or ran last.
 func (m *programs) each(f func(*process) error) error {
 	m.mu.Lock()
 	running := slices.Clone(m.running)

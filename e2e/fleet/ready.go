@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// requestTimeout bounds each request. A busy machine may take seconds for one.
+	// A busy machine may take seconds.
 	requestTimeout = 30 * time.Second
-	// askTimeout bounds each question to a starting cluster, which may not respond at all: the next question may.
+	// A starting cluster may not respond to one question, but to the next.
 	askTimeout = 5 * time.Second
 )
 
-// httpClient returns a client that opens a connection per request and keeps none open.
+// httpClient keeps no connection.
 func (a access) httpClient() (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(a.config())
 	if err != nil {
@@ -32,8 +32,7 @@ func (a access) httpClient() (*http.Client, error) {
 	}, nil
 }
 
-// awaitReady returns when the API server reports that it is ready and the standard namespaces exist, or when died is
-// closed.
+// awaitReady: the standard namespaces exist, too. died ends the wait.
 func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
 	})
 }
 
-// awaitServiceAccount returns when Pods can be created in the namespace default.
+// awaitServiceAccount: Pods can be created in the namespace default.
 func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -64,8 +63,7 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) er
 	})
 }
 
-// await returns when check succeeds; if it fails until the end, with its last error. The context of a check has a
-// deadline.
+// await returns the last error of check at the end. The context of a check has a deadline.
 func (c *Cluster) await(ctx context.Context, died func() error, check func(context.Context) error) error {
 	var problem error
 	err := poll(ctx, readyPeriod, func() bool {

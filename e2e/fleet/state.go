@@ -10,17 +10,14 @@ import (
 	"path/filepath"
 )
 
-// stateFile in the fleet's folder has the data to find the fleet again. The process ids are not in it but in the lock
-// files, which a process writes before it begins.
+// stateFile finds the fleet again. Process ids are in the lock files, which a process writes first.
 const stateFile = "fleet.json"
 
-// state is the content of stateFile.
 type state struct {
 	Options  Options  `json:"options"`
 	Clusters []record `json:"clusters"`
 }
 
-// record is a cluster in the state.
 type record struct {
 	Name  string   `json:"name"`
 	Port  int      `json:"port"`
@@ -28,8 +25,8 @@ type record struct {
 	Flags []string `json:"flags,omitempty"`
 }
 
-// Open returns a fleet that another process started with Options.Detached and left behind, to use it or to close it;
-// its log goes to w, if that is not nil. Programs that died meanwhile can be restarted, except etcd.
+// Open returns a fleet that another process left behind with Options.Detached; its log goes to w, which may be nil.
+// Programs that died can be restarted, except etcd.
 func Open(dir string, w io.Writer) (*Fleet, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,7 +47,6 @@ func Open(dir string, w io.Writer) (*Fleet, error) {
 	return f, nil
 }
 
-// readState reads the state in a fleet's folder.
 func readState(dir string) (state, error) {
 	var s state
 	data, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -87,7 +83,7 @@ func (f *Fleet) save() error {
 	return f.saveLocked()
 }
 
-// saveLocked writes the state as a whole or not at all.
+// saveLocked writes all or nothing.
 func (f *Fleet) saveLocked() error {
 	s := state{Options: f.options}
 	for _, c := range f.clusters {

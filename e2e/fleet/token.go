@@ -16,10 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// issuer is the issuer of service account tokens, in clusters of processes and of kind.
+// For clusters of processes and of kind.
 const issuer = "https://kubernetes.default.svc.cluster.local"
 
-// claims are the claims of a token from a TokenRequest.
 type claims struct {
 	Issuer     string     `json:"iss"`
 	Audience   []string   `json:"aud"`
@@ -31,26 +30,24 @@ type claims struct {
 	Kubernetes kubernetes `json:"kubernetes.io"`
 }
 
-// kubernetes names the objects that a token is bound to.
+// kubernetes names what a token is bound to.
 type kubernetes struct {
 	Namespace      string `json:"namespace"`
 	ServiceAccount object `json:"serviceaccount"`
 	Secret         object `json:"secret"`
 }
 
-// object is an object that a token does not outlive.
+// A token does not outlive the object.
 type object struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
 }
 
-// accountUser is the user name of a service account.
 func accountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// token signs a token for a service account, bound to a Secret. The API server's own tokens live for ten minutes at
-// least; these tokens have any lifetime.
+// token has any lifetime; the API server's own live for ten minutes at least.
 func (a *authority) token(sa *corev1.ServiceAccount, secret *corev1.Secret, expires time.Time) (string, error) {
 	now := time.Now()
 	c := claims{
@@ -74,7 +71,7 @@ func (a *authority) token(sa *corev1.ServiceAccount, secret *corev1.Secret, expi
 	return signToken(a.tokenKey, payload)
 }
 
-// signToken makes a signed JSON web token (RFC 7515, compact form) of a payload.
+// RFC 7515, compact form.
 func signToken(key crypto.Signer, payload []byte) (string, error) {
 	algorithm := "ES256"
 	if _, ok := key.(*rsa.PrivateKey); ok {
@@ -90,7 +87,7 @@ func signToken(key crypto.Signer, payload []byte) (string, error) {
 	return signed + "." + encode(signature), nil
 }
 
-// signDigest signs as RFC 7518 wants it: for ES256 the two numbers side by side, 32 bytes each.
+// As RFC 7518 wants it: for ES256 the two numbers side by side, 32 bytes each.
 func signDigest(key crypto.Signer, digest []byte) ([]byte, error) {
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if !ok {

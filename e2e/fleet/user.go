@@ -12,18 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// defaultLifetime is the lifetime of credentials for a User without Lifetime.
 const defaultLifetime = 24 * time.Hour
 
-// A User is the subject of a credential.
 type User struct {
-	// Name is the user's name; for a token, the name of a service account in kube-system.
+	// Name, for a token of a service account in kube-system.
 	Name string
-	// Groups are the user's groups. Certificates only: a service account's groups are given.
+	// Groups are for certificates only.
 	Groups []string
-	// Rules are the permissions of the user, in the whole cluster. Default: the permissions of every user.
+	// Rules apply in the whole cluster. Default: what every user may.
 	Rules []rbacv1.PolicyRule
-	// Lifetime is how long the credential is valid; seconds will do. Default: a day.
+	// Lifetime of the credential; seconds will do. Default: a day.
 	Lifetime time.Duration
 }
 
@@ -40,18 +38,16 @@ func (c *Credential) Kubeconfig() []byte { return c.access.kubeconfig() }
 // Config returns a client configuration for the user, another copy each time.
 func (c *Credential) Config() *rest.Config { return c.access.config() }
 
-// Expires returns the time from which on the credential is refused. An API server remembers for
-// ten seconds that a token was good, and may let it pass for that long after its end. A token whose
-// cluster was left detached by then lasts for another minute: its end is then up to the API server.
+// Expires is when the credential is refused. An API server may let a token pass for ten seconds longer, and that of a
+// cluster left detached for another minute.
 func (c *Credential) Expires() time.Time { return c.expires }
 
-// Revoke removes the user's permissions and, with a token, deletes the service account. A token is then refused as
-// Unauthorized, after the ten seconds for which an API server caches it; until then, and with a certificate forever
-// (Kubernetes has no revocation list), the response is Forbidden. It ends all credentials that were minted in this
-// cluster for a user of the same name.
+// Revoke removes the user's permissions and, with a token, the service account. A token is Unauthorized after the ten
+// seconds of the API server's cache; until then, and with a certificate forever, the response is Forbidden. It ends all
+// credentials of that name in this cluster.
 func (c *Credential) Revoke(ctx context.Context) error { return c.revoke(ctx) }
 
-// MintCertificate gives a user a client certificate, signed by the cluster's own authority.
+// MintCertificate signs a client certificate with the cluster's own authority.
 func (c *Cluster) MintCertificate(ctx context.Context, u User) (*Credential, error) {
 	u = u.withDefaults()
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u.Name}
@@ -68,8 +64,7 @@ func (c *Cluster) MintCertificate(ctx context.Context, u User) (*Credential, err
 	return &Credential{access: a, revoke: revoke, expires: expires}, nil
 }
 
-// MintToken gives a user the token of a service account in kube-system, which it creates if necessary, signed by the
-// cluster's own key.
+// MintToken signs a token of a service account in kube-system, created if necessary, with the cluster's own key.
 func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
 	if len(u.Groups) > 0 {
 		return nil, errors.New("mint a token: a service account cannot be given groups; mint a certificate")
@@ -106,17 +101,17 @@ func (u User) withDefaults() User {
 	return u
 }
 
-// expires is the end of a lifetime that begins now. Credentials have whole seconds: the result is rounded down.
+// Credentials have whole seconds: it rounds down.
 func (u User) expires() time.Time {
 	return time.Now().Add(u.Lifetime + time.Second - 1).Truncate(time.Second)
 }
 
-// accessFor returns the way into the cluster, still without a credential.
+// accessFor has no credential yet.
 func (c *Cluster) accessFor(u User) access {
 	return access{cluster: c.name, user: u.Name, server: c.admin.server, ca: c.admin.ca}
 }
 
-// clients returns an administrator's clients that leave no connection behind.
+// clients leave no connection behind.
 func (c *Cluster) clients() (*clientset.Clientset, error) {
 	client, err := c.admin.httpClient()
 	if err != nil {

@@ -13,14 +13,12 @@ import (
 	"time"
 )
 
-// Media types of API servers.
 const (
 	jsonType     = "application/json"
 	protobufType = "application/vnd.kubernetes.protobuf"
 	htmlType     = "text/html; charset=utf-8"
 )
 
-// text responds with a body.
 func text(code int, contentType, body string) answer {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -29,14 +27,12 @@ func text(code int, contentType, body string) answer {
 	}
 }
 
-// status responds like an API server that refuses a request.
 func status(code int, reason, message string) answer {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`,
 		message, reason, code)
 	return text(code, jsonType, body)
 }
 
-// with sets headers before another response.
 func with(tell answer, pairs ...string) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -46,7 +42,7 @@ func with(tell answer, pairs ...string) answer {
 	}
 }
 
-// endless responds with head and then block after block, until the client or the server ends it.
+// endless ends with the client or the server.
 func endless(contentType, head, block string) answer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -54,7 +50,6 @@ func endless(contentType, head, block string) answer {
 	}
 }
 
-// floodBlock is how much is written at once, at least.
 const floodBlock = 64 << 10
 
 func (s *Server) flood(w io.Writer, head, block string) {
@@ -74,14 +69,12 @@ func (s *Server) flood(w io.Writer, head, block string) {
 	}
 }
 
-// repeated is a text that is long because one part of it comes over and over.
 type repeated struct {
 	head, part string
 	times      int
 	tail       string
 }
 
-// long responds with such a text.
 func long(contentType string, body repeated) answer {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -103,7 +96,7 @@ func (b repeated) writeTo(w io.Writer) {
 	_, _ = io.WriteString(w, b.tail)
 }
 
-// drip responds with head, and then a byte of filler per interval.
+// drip sends a byte per interval after head.
 func drip(contentType, head string, filler byte, every time.Duration) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -118,7 +111,6 @@ func drip(contentType, head string, filler byte, every time.Duration) answer {
 	}
 }
 
-// send writes and flushes.
 func send(w http.ResponseWriter, text string) bool {
 	if _, err := io.WriteString(w, text); err != nil {
 		return false
@@ -126,13 +118,13 @@ func send(w http.ResponseWriter, text string) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// silence sends nothing, not even headers.
+// silence sends not even headers.
 func silence(s *Server, _ http.ResponseWriter, r *http.Request) { s.forever(r.Context()) }
 
-// abort ends the request without a response: the connection is closed, or the stream reset.
+// The connection is closed, or the stream reset.
 func abort(*Server, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// raw takes over the connection and writes its own response. The script must be for HTTP/1.1.
+// raw takes over the connection. The script must be for HTTP/1.1.
 func raw(tell func(s *Server, conn net.Conn)) answer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -148,12 +140,12 @@ func raw(tell func(s *Server, conn net.Conn)) answer {
 	}
 }
 
-// literally responds with unchanged bytes, and closes the connection.
+// literally closes the connection.
 func literally(bytes string) answer {
 	return raw(func(_ *Server, conn net.Conn) { _, _ = io.WriteString(conn, bytes) })
 }
 
-// afterwards has the server write each text that next returns, until the client hangs up.
+// afterwards writes each text of next until the client hangs up.
 func (s *Server) afterwards(conn net.Conn, every time.Duration, next func(i int) string) {
 	ctx, hungUp := context.WithCancel(context.Background()) //nolint:forbidigo // A hijacked connection has no context.
 	defer hungUp()
@@ -171,5 +163,4 @@ func (s *Server) afterwards(conn net.Conn, every time.Duration, next func(i int)
 	}
 }
 
-// number is a short way to write one.
 func number(i int) string { return strconv.Itoa(i) }

@@ -15,13 +15,11 @@ import (
 	"time"
 )
 
-// authority is the certificate authority of one server, with the certificate that it issued.
 type authority struct {
 	caPEM []byte
 	leaf  tls.Certificate
 }
 
-// newAuthority makes an authority and a certificate for 127.0.0.1.
 func newAuthority() (*authority, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,7 +53,7 @@ func newAuthority() (*authority, error) {
 	}, nil
 }
 
-// serverTLS returns a configuration that requests client certificates, and accepts any certificate.
+// serverTLS requests client certificates, and accepts any.
 func (a *authority) serverTLS(protocols ...string) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{a.leaf}, ClientAuth: tls.RequestClientCert,

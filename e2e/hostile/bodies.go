@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// bodies are servers whose responses to probes have wrong ends. Servers that do so to clients are under lists and
-// watches.
+// bodies respond to probes with wrong ends. For clients see lists and watches.
 func bodies() []Script {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	return []Script{
@@ -49,7 +48,6 @@ func bodies() []Script {
 	}
 }
 
-// typeChanger declares every response as an image.
 type typeChanger struct{ http.ResponseWriter }
 
 func (t *typeChanger) WriteHeader(code int) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// connections are servers that misbehave before it comes to HTTP.
+// connections misbehave before it comes to HTTP.
 func connections() []Script {
 	return []Script{
 		{
@@ -46,7 +46,7 @@ func connections() []Script {
 	}
 }
 
-// streams are servers that misbehave with the frames of HTTP/2.
+// streams misbehave with the frames of HTTP/2.
 func streams() []Script {
 	return []Script{
 		{
@@ -92,12 +92,11 @@ func literalConn(bytes string) func(*Server, net.Conn) {
 	}
 }
 
-// background is the context of a handshake: closing the connection ends it.
 func background() context.Context {
 	return context.Background() //nolint:forbidigo // See above.
 }
 
-// secure shakes hands, for HTTP/2, before it hands the connection on.
+// secure shakes hands, for HTTP/2.
 func secure(then func(*Server, net.Conn)) func(*Server, net.Conn) {
 	return func(s *Server, conn net.Conn) {
 		encrypted := tls.Server(conn, s.authority.serverTLS("h2"))
@@ -107,20 +106,19 @@ func secure(then func(*Server, net.Conn)) func(*Server, net.Conn) {
 	}
 }
 
-// The parts of HTTP/2 frames (RFC 9113) that are needed to send wrong frames.
+// Of HTTP/2 frames (RFC 9113), to send wrong ones.
 const (
 	headersType      = 1
 	pingType         = 6
 	goAwayType       = 7
 	continuationType = 9
 
-	frameHeader = 9
-	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	// settingsFrame is the first frame of a server.
+	frameHeader   = 9
+	preface       = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	settingsFrame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 )
 
-// frame encodes one, without flags.
+// frame has no flags.
 func frame(kind byte, stream uint32, payload []byte) string {
 	b := make([]byte, frameHeader, frameHeader+len(payload))
 	b[0], b[1], b[2] = byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload))
@@ -129,7 +127,7 @@ func frame(kind byte, stream uint32, payload []byte) string {
 	return string(append(b, payload...))
 }
 
-// frames sends some, and reads until the client hangs up.
+// frames reads until the client hangs up.
 func frames(conn net.Conn, all ...string) {
 	for _, one := range all {
 		if _, err := io.WriteString(conn, one); err != nil {
@@ -139,7 +137,6 @@ func frames(conn net.Conn, all ...string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// continueHeaders waits for the first request and sends an endless response.
 func (s *Server) continueHeaders(conn net.Conn) {
 	if _, err := io.WriteString(conn, settingsFrame); err != nil {
 		return
@@ -157,7 +154,6 @@ func (s *Server) continueHeaders(conn net.Conn) {
 	s.afterwards(conn, time.Millisecond, func(int) string { return more })
 }
 
-// firstRequest reads until a request has come, and returns its stream.
 func firstRequest(conn net.Conn) (stream uint32, err error) {
 	if _, err := io.ReadFull(conn, make([]byte, len(preface))); err != nil {
 		return 0, err

@@ -10,7 +10,6 @@ import (
 
 const discoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Parts of a discovery document.
 const (
 	groupsHead = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[`
 	groupHead  = `{"metadata":{"name":"%s"},"versions":[{"version":"v1","freshness":"Current","resources":[`
@@ -34,7 +33,6 @@ func document(group string, resources ...string) string {
 	return body + groupTail + groupsTail
 }
 
-// core is the response for /api, others the response for the other documents.
 func apart(core, others answer) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api" || r.URL.Path == "/api/v1" {
@@ -45,7 +43,6 @@ func apart(core, others answer) answer {
 	}
 }
 
-// discoveries are servers that lie about their APIs.
 func discoveries() []Script {
 	none := text(http.StatusOK, discoveryType, groupsHead+groupsTail)
 	return []Script{
@@ -127,7 +124,6 @@ func borrowETag(s *Server, w http.ResponseWriter, r *http.Request) {
 	text(http.StatusOK, discoveryType, document("", "widgets"))(s, w, r)
 }
 
-// headerOnly keeps only the headers of a response.
 type headerOnly struct{ header http.Header }
 
 func (h *headerOnly) Header() http.Header         { return h.header }

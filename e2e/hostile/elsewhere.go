@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// elsewhere is the target host of redirects. It responds to every request with an empty object, and records the
-// requests.
+// elsewhere is the target of redirects. It responds with an empty object, and records the requests.
 type elsewhere struct {
 	listener net.Listener
 	server   *http.Server
@@ -39,7 +38,6 @@ func startElsewhere(a *authority) (*elsewhere, error) {
 	return e, nil
 }
 
-// url returns where a request has to go instead.
 func (e *elsewhere) url(r *http.Request) string {
 	return "https://" + e.listener.Addr().String() + r.URL.RequestURI()
 }

@@ -10,19 +10,16 @@ import (
 	"time"
 )
 
-// Parts of a list of ConfigMaps.
 const (
 	listHead  = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`
 	listTail  = `]}`
 	emptyList = listHead + listTail
 )
 
-// list is a list with these items.
 func list(items ...string) answer {
 	return text(http.StatusOK, jsonType, listHead+strings.Join(items, ",")+listTail)
 }
 
-// lists are servers whose lists do not end, or cannot be read.
 func lists() []Script {
 	return []Script{
 		{Name: "gzip bomb", Does: "responds to lists with 2 MiB of gzip that are 2 GiB of spaces", lies: onLists(gzipBomb)},
@@ -45,10 +42,8 @@ func lists() []Script {
 	}
 }
 
-// protobufMagic is the prefix of Kubernetes' protobuf.
 const protobufMagic = "k8s\x00"
 
-// small is a little object.
 func small(i int) string {
 	return fmt.Sprintf(`{"metadata":{"name":"small-%d","namespace":"default"}}`, i)
 }
@@ -70,7 +65,6 @@ func compressed(text string) string {
 	return b.String()
 }
 
-// pages are servers whose lists always have another page.
 func pages() []Script {
 	const head = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"more"},"items":[`
 	filler := strings.Repeat("x", 1<<20)

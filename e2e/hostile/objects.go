@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// objects are servers whose lists are readable, and contain objects that no API server would store.
+// objects are readable, but no API server would store them.
 func objects() []Script {
 	versioned := func(version string) string {
 		return `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"` + version + `"},"items":[` +
@@ -62,13 +62,13 @@ func objects() []Script {
 	}
 }
 
-// emptyProtobufs lists objects of two bytes each.
+// emptyProtobufs are of two bytes each.
 func emptyProtobufs(n int) answer {
 	const item = "\x12\x00" // field 2 (items) of the list, of no length
 	return long(protobufType, repeated{head: protobufHead(len(item) * n), part: item, times: n})
 }
 
-// ownersInProtobuf lists one object, whose owners have two bytes each.
+// The owners have two bytes each.
 func ownersInProtobuf(n int) answer {
 	const owner = "\x6a\x00" // field 13 (ownerReferences) of the metadata, of no length
 	metadata := "\x0a" + varint(len(owner)*n)
@@ -76,7 +76,7 @@ func ownersInProtobuf(n int) answer {
 	return long(protobufType, repeated{head: protobufHead(len(item)+len(owner)*n) + item, part: owner, times: n})
 }
 
-// containersInProtobuf lists one Pod for every request: the decoder follows the kind in the response.
+// The decoder follows the kind in the response.
 func containersInProtobuf(n int) answer {
 	const container = "\x12\x00" // field 2 (containers) of the spec, of no length
 	spec := "\x12" + varint(len(container)*n)
@@ -84,7 +84,6 @@ func containersInProtobuf(n int) answer {
 	return long(protobufType, repeated{head: headOf("PodList", len(item)+len(container)*n) + item, part: container, times: n})
 }
 
-// containersInEvent is an event of a watch with such a Pod.
 func containersInEvent(n int) answer {
 	const container = "\x12\x00"
 	spec := "\x12" + varint(len(container)*n)
@@ -95,16 +94,13 @@ func containersInEvent(n int) answer {
 	return long(protobufType+";stream=watch", repeated{head: string(length) + event, part: container, times: n})
 }
 
-// protobufHead is the beginning of a list of ConfigMaps with so many bytes.
 func protobufHead(size int) string { return headOf("ConfigMapList", size) }
 
-// headOf is the beginning of an object of a kind of the core group with so many bytes.
 func headOf(kind string, size int) string {
 	typed := "\x0a\x02v1" + "\x12" + varint(len(kind)) + kind // fields 1 and 2 of the type
 	return protobufMagic + "\x0a" + varint(len(typed)) + typed + "\x12" + varint(size)
 }
 
-// varint encodes a number as protobuf does.
 func varint(n int) string {
 	var b []byte
 	for ; n >= 0x80; n >>= 7 {

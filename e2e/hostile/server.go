@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Server is an API server that lies according to its script. New makes it, and its owner ends it with Close.
+// A Server is an API server that lies according to its script. New makes it; the caller must call Close.
 type Server struct {
 	script    Script
 	authority *authority
@@ -35,19 +35,16 @@ type Server struct {
 
 	requests, lies atomic.Int64
 
-	// done is closed when the server is to end, and stop does that.
-	done chan struct{}
-	stop func()
-	// running are the goroutines and handlers that Close waits for.
+	done    chan struct{}
+	stop    func()
 	running sync.WaitGroup
 
-	// mu protects conns, the connections that no http.Server closes. It is nil after Close.
+	// mu protects conns, the connections that no http.Server closes; nil after Close.
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
-// New starts a server in front of the API server that the kubeconfig leads to. It makes no connection before a client
-// connects.
+// New starts a server in front of a kubeconfig's API server. It makes no connection before a client connects.
 func New(kubeconfig []byte, script Script) (*Server, error) {
 	config, err := configOf(kubeconfig)
 	if err != nil {
@@ -72,7 +69,6 @@ func New(kubeconfig []byte, script Script) (*Server, error) {
 	return s, nil
 }
 
-// configOf returns how to reach the cluster of a kubeconfig that has its keys in it.
 func configOf(kubeconfig []byte) (*rest.Config, error) {
 	c, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -81,7 +77,6 @@ func configOf(kubeconfig []byte) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// lead makes the proxy to the real API server.
 func (s *Server) lead(config *rest.Config) error {
 	server, err := url.Parse(config.Host)
 	if err != nil {
@@ -110,7 +105,6 @@ func (s *Server) lead(config *rest.Config) error {
 	return nil
 }
 
-// silent discards the log of HTTP servers about clients that hang up.
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func listen() (net.Listener, error) {
@@ -123,7 +117,6 @@ func listen() (net.Listener, error) {
 	return l, nil
 }
 
-// serve starts the listeners of the script.
 func (s *Server) serve() {
 	if s.script.conn != nil {
 		s.running.Go(s.acceptRaw)
@@ -167,7 +160,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.tellTheTruth(w, r)
 }
 
-// begin has Close wait for a request, unless it has waited already.
+// begin reports false if Close has waited already.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +171,7 @@ func (s *Server) begin() bool {
 	return true
 }
 
-// tellTheTruth forwards a request to the real API server, if the client is the user of the kubeconfig: other users of
-// this machine must not use the permissions of the server.
+// tellTheTruth forwards a request of the kubeconfig's user: other users of this machine must not have its permissions.
 func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+s.token {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -188,7 +180,6 @@ func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) {
 	s.honest.ServeHTTP(w, r)
 }
 
-// acceptRaw hands each connection to the script.
 func (s *Server) acceptRaw() {
 	s.running.Go(func() {
 		<-s.done
@@ -211,7 +202,7 @@ func (s *Server) acceptRaw() {
 	}
 }
 
-// hold has a connection closed when the server ends. It returns false if that has happened.
+// hold returns false if the server has ended.
 func (s *Server) hold(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +221,7 @@ func (s *Server) release(conn net.Conn) {
 	delete(s.conns, conn)
 }
 
-// Close ends the server, with every lie in progress, and returns when all of its goroutines have ended. Calling it
-// again does nothing.
+// Close ends every lie, and returns when all goroutines have ended. It may be called again.
 func (s *Server) Close() {
 	s.stop()
 	s.mu.Lock()
@@ -265,11 +255,9 @@ func (s *Server) Kubeconfig() []byte {
 
 // Stats has the counters of a server.
 type Stats struct {
-	// Requests is the number of requests, or of connections if the script never reads a request. Lies is the number of
-	// responses of the script.
+	// Requests, or connections if the script reads no request. Lies are the script's responses.
 	Requests, Lies int64
-	// Elsewhere has the requests that arrived at the target host of redirects, one line for each request, with its
-	// credentials.
+	// Elsewhere are requests at the target of redirects, a line each, with credentials.
 	Elsewhere []string
 }
 
@@ -278,10 +266,8 @@ func (s *Server) Stats() Stats {
 	return Stats{Requests: s.requests.Load(), Lies: s.lies.Load(), Elsewhere: s.elsewhere.arrived()}
 }
 
-// errHungUp ends a lie whose client is gone, or whose server is closed.
 var errHungUp = errors.New("the client hung up")
 
-// pause waits, unless the client is gone or the server is closed.
 func (s *Server) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -295,7 +281,6 @@ func (s *Server) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// forever waits until the client is gone or the server is closed.
 func (s *Server) forever(ctx context.Context) {
 	select {
 	case <-ctx.Done():

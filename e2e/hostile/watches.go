@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// The event that ends the initial events of a watch, after which a client has all objects.
+// After this event a client has all objects.
 const synced = `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1",` +
 	`"creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
 
-// event is an event of a watch.
 func event(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
 }
 
 const oneMap = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":"%s"}}`
 
-// stream responds to a watch with events, and leaves it open.
+// stream leaves the watch open.
 func stream(events ...string) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
@@ -30,10 +29,9 @@ func stream(events ...string) answer {
 	}
 }
 
-// first has one response for watches that begin with all objects, and another response for other watches.
+// first tells watches that begin with all objects from others.
 func first(initial, later answer) []lie { return []lie{{streaming, initial}, {watching, later}} }
 
-// watches are servers whose watches bring too much.
 func watches() []Script {
 	return []Script{
 		{
@@ -67,7 +65,6 @@ func watches() []Script {
 	}
 }
 
-// endings are servers whose watches begin or end at the wrong time.
 func endings() []Script {
 	closed := func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", jsonType)

@@ -13,17 +13,15 @@ import (
 	"strings"
 )
 
-// A test binary takes longer to compile than most tests run. So the mutants of a package share one as far as possible:
-// each mutant that changes the body of a function is a copy of that function, and the function calls the copy if the
-// environment chooses it. A mutant that changes something else, such as a constant, has a separate binary.
+// A test binary takes longer to compile than most tests run. So the mutants of a package share one: each that changes
+// the body of a function is a copy of it, which the function calls if the environment chooses it. Others, such as of a
+// constant, have a binary of their own.
 
-// choice is the environment variable that has the name of the chosen mutant.
+// choice has the name of the chosen mutant.
 const choice = "CLUSTERFX_MUTANT"
 
-// name is the name of the mutant in the environment.
 func (m *mutant) name() string { return fmt.Sprintf("mutant%d", m.number) }
 
-// join returns the texts of files with all mutants that can share a binary, and these mutants.
 func (r *runner) join(group []*mutant) (texts map[string][]byte, joined map[*mutant]bool, err error) {
 	texts, joined = map[string][]byte{}, map[*mutant]bool{}
 	for _, m := range group {
@@ -48,7 +46,6 @@ func (r *runner) join(group []*mutant) (texts map[string][]byte, joined map[*mut
 	return texts, joined, nil
 }
 
-// joinedFile is a file that gets copies of its functions.
 type joinedFile struct {
 	text    string
 	prefix  string // of names, and of no other file of the package
@@ -58,7 +55,7 @@ type joinedFile struct {
 	copies  []string
 }
 
-// insertion is text that comes at an offset of the file.
+// insertion comes at an offset of the file.
 type insertion struct {
 	at   int
 	text string
@@ -72,7 +69,7 @@ func (f *joinedFile) parse() (err error) {
 
 func (f *joinedFile) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// add adds a mutant, or reports that this is not possible.
+// add reports false if that is not possible.
 func (f *joinedFile) add(m *mutant) bool {
 	if m.Before == "" || strings.Count(f.text, m.Before) != 1 {
 		return false
@@ -98,7 +95,6 @@ func (f *joinedFile) add(m *mutant) bool {
 	return false
 }
 
-// joined returns the text of the file with all copies.
 func (f *joinedFile) joined() []byte {
 	if len(f.copies) == 0 {
 		return []byte(f.text)
@@ -116,8 +112,7 @@ func (f *joinedFile) joined() []byte {
 
 func copyOf(function *ast.FuncDecl, name string) string { return function.Name.Name + "_" + name }
 
-// callOf returns the statements with which a function calls its copy, if it can: it must name its arguments, and a call
-// of recover would find nothing one call deeper.
+// callOf: the function must name its arguments, and a call of recover would find nothing one call deeper.
 func callOf(function *ast.FuncDecl, name string) (statements string, ok bool) {
 	if recovers(function) {
 		return "", false
@@ -153,7 +148,7 @@ func callOf(function *ast.FuncDecl, name string) (statements string, ok bool) {
 	return statements + "; return", true
 }
 
-// recovers reports whether a function calls recover itself.
+// recovers: the function calls recover itself.
 func recovers(function *ast.FuncDecl) (found bool) {
 	ast.Inspect(function.Body, func(node ast.Node) bool {
 		if call, ok := node.(*ast.CallExpr); ok {

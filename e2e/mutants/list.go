@@ -14,20 +14,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mutant is one wrong version of the code.
 type mutant struct {
 	list   string // the file that it is in, without its ending
 	number int    // among the chosen mutants
 	binary string // which it shares with others, or ""
 
-	// Breaks describes the defect in one line.
 	Breaks string `json:"breaks"`
-	// File is the file that is changed, by its path in the module.
+	// File is a path in the module.
 	File string `json:"file"`
-	// Before is the text that After takes the place of. It occurs exactly once.
+	// Before occurs exactly once. After takes its place.
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Package has the tests that must fail, Run is the pattern of their names.
+	// Tests of Package with a name like Run must fail.
 	Package string `json:"package"`
 	Run     string `json:"run"`
 }
@@ -37,7 +35,6 @@ func (m *mutant) String() string { return m.list + ": " + m.Breaks }
 //go:embed lists/*.yaml
 var lists embed.FS
 
-// readLists returns the mutants of all lists.
 func readLists() ([]mutant, error) {
 	entries, err := lists.ReadDir("lists")
 	if err != nil {
@@ -61,7 +58,7 @@ func readLists() ([]mutant, error) {
 	return all, nil
 }
 
-// choose returns the mutants of the lists with these names, and the mutants with one of the words in Breaks.
+// choose goes by names of lists, and words in Breaks.
 func choose(all []mutant, words []string) []mutant {
 	if len(words) == 0 {
 		return all
@@ -73,7 +70,6 @@ func choose(all []mutant, words []string) []mutant {
 	})
 }
 
-// apply returns the changed text of the mutant's file.
 func (m *mutant) apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.File))
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// report prints the results: a line for each mutant, and a table of the lists at the end.
 type report struct {
 	out io.Writer
 
@@ -20,20 +19,18 @@ type report struct {
 	lists map[string]*tally
 }
 
-// tally counts mutants.
 type tally struct {
 	caught, survived, untried int
 	took                      time.Duration
 }
 
-// say writes a line.
 func (r *report) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.out, format, args...)
 }
 
-// add reports a mutant: the test that has caught it or "", and why it could not be tried.
+// add gets the test that has caught the mutant or "", and why it could not be tried.
 func (r *report) add(m *mutant, by string, err error, took time.Duration) {
 	took = took.Round(time.Second)
 	r.mu.Lock()
@@ -59,7 +56,6 @@ func (r *report) add(m *mutant, by string, err error, took time.Duration) {
 	}
 }
 
-// end writes the table, and returns an error unless all mutants were caught.
 func (r *report) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

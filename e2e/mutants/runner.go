@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// runner tries mutants.
 type runner struct {
 	root     string // of the module
 	dir      string // for its files
@@ -27,16 +26,14 @@ type runner struct {
 	report   report
 }
 
-// Bounds of one run of tests. A mutant that makes its tests hang is caught.
+// A mutant that makes its tests hang is caught.
 const (
 	testTimeout   = 5 * time.Minute
 	healthTimeout = 30 * time.Minute // of the tests of all mutants of a package
 )
 
-// errUnhealthy means that a mutant was not tried because its tests fail without it.
 var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 
-// runAll tries the mutants package by package, and returns an error unless all are caught.
 func (r *runner) runAll(ctx context.Context, all []mutant) error {
 	var trying errgroup.Group
 	trying.SetLimit(max(1, r.parallel))
@@ -62,7 +59,6 @@ func (r *runner) runAll(ctx context.Context, all []mutant) error {
 	return r.report.end()
 }
 
-// runOne tries a mutant and reports the result.
 func (r *runner) runOne(ctx context.Context, m *mutant, isHealthy bool) {
 	began, by, err := time.Now(), "", errUnhealthy
 	if isHealthy {
@@ -73,7 +69,6 @@ func (r *runner) runOne(ctx context.Context, m *mutant, isHealthy bool) {
 	}
 }
 
-// byPackage groups mutants by the package of their tests, in the order of the first of each.
 func byPackage(all []mutant) [][]*mutant {
 	var groups [][]*mutant
 	for i := range all {
@@ -87,7 +82,7 @@ func byPackage(all []mutant) [][]*mutant {
 	return groups
 }
 
-// prepare compiles a binary for the mutants of a group that can share one.
+// prepare is for mutants that can share a binary.
 func (r *runner) prepare(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
 	texts, joined, err := r.join(group)
@@ -116,8 +111,7 @@ func (r *runner) prepare(ctx context.Context, group []*mutant) (isHealthy func(*
 	return r.checkHealth(ctx, binary, group)
 }
 
-// checkHealth runs the tests of a group's mutants without any of them. It returns which mutants can be tried, and
-// an error if that is not all.
+// checkHealth runs the tests without mutants, and returns which can be tried, with an error if not all.
 func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
 	var runs []string
@@ -146,7 +140,7 @@ func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant
 	}, err
 }
 
-// run returns the name of the first test that fails with the mutant and its output, or "" if all pass.
+// run returns the first test that fails, or "".
 func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
 	binary := m.binary
 	if binary == "" {
@@ -172,7 +166,6 @@ func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
 	return by, nil
 }
 
-// compileAlone returns a test binary that is the mutant.
 func (r *runner) compileAlone(ctx context.Context, dir string, m *mutant) (binary string, err error) {
 	text, err := m.apply(r.root)
 	if err != nil {
@@ -185,7 +178,7 @@ func (r *runner) compileAlone(ctx context.Context, dir string, m *mutant) (binar
 	return r.compile(ctx, dir, m.Package, "-overlay", overlay)
 }
 
-// overlay writes the file that makes the compiler use other contents of files.
+// overlay is the file that makes the compiler use other contents.
 func (r *runner) overlay(dir string, texts map[string][]byte) (path string, err error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
@@ -208,7 +201,6 @@ func (r *runner) overlay(dir string, texts map[string][]byte) (path string, err 
 	return path, os.WriteFile(path, encoded, 0o600)
 }
 
-// compile returns the test binary of a package.
 func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, "package.test")
 	args := slices.Concat([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})
@@ -220,7 +212,6 @@ func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) 
 	return binary, nil
 }
 
-// test runs the tests of a mutant, with a binary in the folder of its package.
 func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
 	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.short", "-test.run", m.Run}, flags...)...)
 	command.Dir = filepath.Join(r.root, m.Package)
@@ -241,10 +232,9 @@ func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...st
 	return output, err == nil, nil
 }
 
-// failedLine is the line of a test that has failed.
 const failedLine = `(?m)^--- FAIL: (\S+)`
 
-// failedTest returns the name of the first test that has failed, or "".
+// failedTest may return "".
 func failedTest(output []byte) string {
 	for _, pattern := range []string{
 		failedLine,

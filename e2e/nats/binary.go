@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// serverModule is the program. The module has its version, since the command dev runs the same server.
+// The module has its version, since the command dev runs the same server.
 const serverModule = "github.com/nats-io/nats-server/v2"
 
-// binary returns the path of the program, and builds it if it is missing. Several processes may do so at once.
+// binary builds the program if it is missing. Several processes may do so at once.
 var binary = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // The program is built once.
 	ctx := context.Background() //nolint:forbidigo // The build is for all tests of the process.
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
@@ -40,7 +40,7 @@ var binary = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals 
 	return path, build(ctx, dir, path)
 })
 
-// build builds the program under another name, and renames it.
+// build renames at the end.
 func build(ctx context.Context, dir, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err

@@ -34,13 +34,13 @@ type Server struct {
 	life *os.File // the server ends when it is closed
 }
 
-// guardScript runs "$@", and kills it when the other end of descriptor 3 is closed without a line, as by the end of the test
-// process.
+// guardScript runs "$@", and kills it when the other end of descriptor 3 is closed without a line, as by the end of the
+// test.
 const guardScript = `(read -r line <&3 && exit; kill -KILL $$) >/dev/null 2>&1 & exec "$@" 3<&-`
 
 const startTimeout = 30 * time.Second
 
-// Start starts a server with a file store, and ends it at the end of the test.
+// Start starts a server with a file store, until the end of the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	s := New(tb)
@@ -48,7 +48,7 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// New returns a server that does not run yet, for Configure.
+// New returns a server that does not run, for Configure.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, dir: tb.TempDir(), port: freePort(tb)}
@@ -86,7 +86,7 @@ func StartCluster(tb testing.TB, n int) []*Server {
 	}
 }
 
-// Configure sets the configuration file with which Restart starts a server that does not run, such as its users.
+// Configure sets the configuration for Restart of a server that does not run, such as its users.
 func (s *Server) Configure(text string) {
 	s.tb.Helper()
 	path := filepath.Join(s.dir, "server.conf")
@@ -114,7 +114,7 @@ func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv
 // Dir returns the folder with the data of JetStream.
 func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
 
-// Restart starts the server, which does not run, with its data, and returns when it responds.
+// Restart starts a server that does not run, with its data, and returns when it responds.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	path, err := binary()
@@ -175,7 +175,7 @@ func (s *Server) remove() {
 	}
 }
 
-// Save returns a function that replaces the data of a server, which does not run, by a backup of now.
+// Save returns a function that restores the present data of a server that does not run.
 func (s *Server) Save() (restore func()) {
 	s.tb.Helper()
 	backup := filepath.Join(s.tb.TempDir(), "backup")
@@ -197,7 +197,7 @@ func (s *Server) Freeze() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
 // Thaw lets a frozen server run again.
 func (s *Server) Thaw() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Connect returns a connection as the hub has one: it comes back, and buffers no writes while it is away.
+// Connect returns a connection as the hub has: it comes back, and buffers no writes meanwhile.
 func Connect(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(100*time.Millisecond),

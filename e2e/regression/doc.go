@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package regression has the defects of other systems, and the tests which show that they do not occur in this one.
+Package regression has the defects of other systems, and the tests which show that they do not occur here. Beside the
+tests named below, churn_test.go has names that come and go fast, leaks_test.go a thousand remotes that end in every
+way while memory is measured, canary_test.go remotes that send the hub's token back. A bystander is a remote that must
+not be affected.
 
 # Where each defect is proven
 
-A test without a package is in this one. The tests of package faults check that all of them exist.
+A test without a package is in this one. The tests of package faults check that all exist.
 
 The defects of the system that the registry follows:
 
@@ -48,8 +51,8 @@ The defects of the system that the registry follows:
 	D18  the program runs inside an invoke of its own app:
 	     cmd/hub/app TestRun_HooksAroundTheManager, TestRun_EndsWhenAModuleAsksForIt
 
-The defects of the libraries that connect controllers with many clusters, of which L1, L2, L3, L6 and L7 were reproduced
-there and the causes of the others found in the source:
+The defects of the libraries that connect controllers with many clusters, of which L1, L2, L3, L6 and L7 were
+reproduced there and the causes of the others found in the source:
 
 	L1   a silent cluster keeps all others out:
 	     registry TestHostile; registry/watch TestRemotes_SilentOnes
@@ -71,14 +74,5 @@ there and the causes of the others found in the source:
 	     registry/kubeconfig TestTransport_Swap_makesNoReflectorList
 	L10  work for dead clusters fills the queue of all:
 	     registry TestRegistry_Leases; registry/watch TestQueue_RemotesTakeTurns
-
-# What else is here
-
-churn_test.go has names that come, go and come back faster than any user needs; leaks_test.go has a thousand remotes that
-end in every possible way, while the memory of the process is measured; canary_test.go has remotes that send the hub's
-token back.
-
-A bystander is a remote that must not be affected. Its client is lent out all the time, its app is never replaced, and
-its reconciler works at the end.
 */
 package regression

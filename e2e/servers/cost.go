@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// costs collects the processor time of a run.
 type costs struct {
 	file string
 
@@ -29,13 +28,12 @@ type costs struct {
 	borrowed map[string]time.Duration
 }
 
-// tests is the program in a line of the file that is a test binary with all processes that it has ended.
+// tests are, in a line of the file, a test binary with all processes that it has ended.
 const tests = "tests"
 
-// execName is the name of this program as the -exec of go test, which measures a test binary.
+// execName is the -exec of go test, which measures a test binary.
 const execName = "clusterfx-measure"
 
-// begin returns the variables with which go test measures each test binary.
 func (c *costs) begin(dir string) (env []string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,7 +45,6 @@ func (c *costs) begin(dir string) (env []string, err error) {
 	return env, errors.Join(os.WriteFile(c.file, nil, 0o600), os.Symlink(self, link))
 }
 
-// used adds the time of a server of the pool.
 func (c *costs) used(borrower string, cpu time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +53,6 @@ func (c *costs) used(borrower string, cpu time.Duration) {
 	}
 }
 
-// measure runs a test binary and appends its time to the file. It returns the exit code.
 func measure(args []string) int {
 	c := exec.Command(args[0], args[1:]...) //nolint:noctx // go test ends it
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -79,14 +75,12 @@ func measure(args []string) int {
 	return max(c.ProcessState.ExitCode(), -c.ProcessState.ExitCode()) // -1: ended by a signal.
 }
 
-// row is the processor time of a package.
 type row struct {
 	all, servers float64 // seconds; all with the servers
 	starts       int     // of servers of its own
 }
 
-// print writes the table, and the processor time of all processes that this one has started: also of the compiler, the
-// linker and etcd.
+// print includes all processes that this one has started: also the compiler, the linker and etcd.
 func (c *costs) print(w io.Writer) error {
 	rows, err := c.rows()
 	if err != nil {
@@ -116,7 +110,7 @@ func (c *costs) print(w io.Writer) error {
 
 func seconds(t syscall.Timeval) float64 { return time.Duration(t.Nano()).Seconds() }
 
-// rows returns the time of each package, by its folder below this one.
+// rows are by folders below this one.
 func (c *costs) rows() (map[string]*row, error) {
 	text, err := os.ReadFile(c.file)
 	if err != nil {

@@ -47,7 +47,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs the command, and returns its exit code.
 func run(ctx context.Context, cost bool, args []string) (code int, err error) {
 	if len(args) == 0 {
 		return 0, errors.New("name the command to run")
@@ -87,8 +86,8 @@ func run(ctx context.Context, cost bool, args []string) (code int, err error) {
 	return code, err
 }
 
-// claimDir returns an empty folder for the files of this run. It is the same for all runs in this folder, so that Go finds the
-// results of tests that have read its name again; if another run uses it, it is a new one.
+// claimDir returns an empty folder, the same for all runs here, so that Go finds the results of tests that have read
+// its name; a new one if another run uses it.
 func claimDir() (dir string, release func() error, err error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -109,7 +108,7 @@ func claimDir() (dir string, release func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, err
 }
 
-// command runs a command with further variables in its environment. When ctx ends, it is interrupted, and gets time to end.
+// command is interrupted when ctx ends, and gets time to end.
 func command(ctx context.Context, args, env []string) (code int, err error) {
 	const patience = 30 * time.Second
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -125,7 +124,6 @@ func command(ctx context.Context, args, env []string) (code int, err error) {
 	return 0, err
 }
 
-// lender is a pool with a fleet that starts when it is needed.
 type lender struct {
 	pool  *pool.Pool
 	close func() error

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package syncing holds the model-based test of reconcilers/syncer: pairs between real clusters, with faults. It does not run with
--short. CLUSTERFX_SEED repeats its random choices.
-
-# Where each promise is proven
+Package syncing holds the model-based test of reconcilers/syncer: pairs between real clusters, with faults. It does
+not run with -short. CLUSTERFX_SEED repeats its random choices.
 
 	promise                                                       test
 	the process ends before and after each of its writes          TestModel/every_write
@@ -12,10 +10,8 @@ Package syncing holds the model-based test of reconcilers/syncer: pairs between 
 	no write to an object without marks, from the audit log       TestModel
 	a chain of two pairs through two clusters                     TestModel/nested_tenants
 
-# How it works
-
-The process of a pair runs in the process of the test, with clients whose transport ends it: from then on each request fails.
-A witness watches the downstream namespace and has each state of each object. The audit log has each write of the pair with
-the resourceVersion that the write requires, so the test finds the very state that the write has changed, and its marks.
+A pair runs in the test's process, with clients whose transport ends it: each later request fails. A witness has each
+state of the objects in the downstream namespace, and the audit log each write with the resourceVersion that it
+requires, so the test finds the state that a write has changed, and its marks.
 */
 package syncing

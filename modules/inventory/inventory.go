@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
 // inventory has the counts of a remote, or of a single Node.
@@ -66,12 +65,11 @@ func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	})
 }
 
-// applied returns the inventory as an apply configuration.
-func (i inventory) applied() *hubac.InventoryStatusApplyConfiguration {
-	return hubac.InventoryStatus().
-		WithNodes(i.nodes).
-		WithReadyNodes(i.readyNodes).
-		WithAllocatable(hubac.AllocatableStatus().WithCPU(i.cpu).WithMemory(i.memory))
+// status returns the inventory in the form of the status of a Cluster.
+func (i inventory) status() hubv1.InventoryStatus {
+	return hubv1.InventoryStatus{
+		Nodes: &i.nodes, ReadyNodes: &i.readyNodes, Allocatable: hubv1.AllocatableStatus{CPU: &i.cpu, Memory: &i.memory},
+	}
 }
 
 // relevant drops updates of a Node that change nothing that is counted.

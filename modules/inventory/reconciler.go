@@ -8,14 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -41,8 +40,7 @@ type reconciler struct {
 	cluster client.ObjectKey // the Cluster on the hub
 	remote  client.Reader
 	hub     client.Client
-	writer  oldcrd.Writer // of the status
-	written time.Time     // when the inventory was last written; there is one request, so one at a time
+	written time.Time // when the inventory was last written; there is one request, so one at a time
 }
 
 // request is the request of every event.
@@ -75,8 +73,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 func (r *reconciler) write(ctx context.Context, counted inventory) error {
-	desired := hubac.Cluster(r.cluster.Name).WithStatus(hubac.ClusterStatus().WithInventory(counted.applied()))
-	_, err := r.writer.Apply(ctx, r.hub.Status(), desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	before := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.cluster.Name}}
+	after := before.DeepCopy()
+	after.Status.Inventory = counted.status()
+	err := r.hub.Status().Patch(ctx, after, client.MergeFrom(before), client.FieldOwner(FieldManager),
+		client.FieldValidation(metav1.FieldValidationIgnore)) // The CRD may be older than the hub.
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the inventory: %w", err)
 	}

@@ -78,16 +78,17 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 // is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
-	q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
+	q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
 	q.accepted = info.Reachable.Status == metav1.ConditionTrue
 	q.rejected = info.Reachable.Reason == hubv1.ReasonUnauthorized
-	known, later, ok := r.secretCache.recall(q)
+	s := r.memory.of(cluster.Name)
+	known, later, ok := s.recall(q)
 	if !ok {
 		var err error
 		if known, err = r.readSecret(ctx, key, q.from); err != nil {
 			return credentials{}, err
 		}
-		r.secretCache.remember(q, known)
+		r.memory.remember(s, q, known)
 	}
 	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }

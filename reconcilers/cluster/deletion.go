@@ -37,7 +37,7 @@ func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) e
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
-	r.written.note(cluster.DeepCopy())
+	r.memory.of(cluster.Name).written = cluster.DeepCopy()
 	return nil
 }
 
@@ -47,10 +47,11 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if !hasFinalizer(cluster) {
 		return ctrl.Result{}, nil
 	}
-	if r.removals.isStopping(cluster.Name) { // The Cluster had vanished. The end of the stop triggers the next reconcile.
+	s := r.memory.of(cluster.Name)
+	if r.removals.isStopping(s) { // The Cluster had vanished. The end of the stop triggers the next reconcile.
 		return ctrl.Result{}, nil
 	}
-	if !r.removals.has(cluster.Name) {
+	if s.removal == nil {
 		result, may, err := r.mayRemove(ctx, cluster)
 		if err != nil || !may {
 			return result, err
@@ -59,13 +60,13 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if err := r.takeUp(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
-	removing := r.removals.remove(ctx, cluster.Name)
+	removing := r.removals.remove(ctx, s)
 	if removing != nil && !removing.isDone() {
 		if wait := settleTime - time.Since(removing.began); wait > 0 { // Most removals are done by then.
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
-		again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info))
+		again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info), info)
 		return ctrl.Result{RequeueAfter: again}, err
 	}
 	end, err := endOf(removing)
@@ -73,7 +74,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		end = hubcontroller.Warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted))
 	}
 	if err != nil {
-		r.removals.forget(cluster.Name) // The retry is a new removal.
+		r.removals.forget(s) // The retry is a new removal.
 		return ctrl.Result{}, err
 	}
 	logAbandoned(ctx, removing)
@@ -88,7 +89,7 @@ const heldRetry = 15 * time.Second
 func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (result ctrl.Result, may bool, err error) {
 	err = r.place.OnPurpose(ctx, hubv1.GroupVersion.WithKind("Cluster"), cluster)
 	if errors.Is(err, evidence.ErrNone) {
-		if removing := r.removals.stop(ctx, cluster.Name); removing != nil {
+		if removing := r.removals.stop(ctx, r.memory.of(cluster.Name)); removing != nil {
 			return result, false, nil // Its end triggers the next reconcile.
 		}
 		log.FromContext(ctx).Info("A Cluster is deleted with the definition of its kind: no cleanup step runs", "reason", err.Error())
@@ -133,7 +134,7 @@ func (r *reconciler) keep(ctx context.Context, cluster *hubv1.Cluster, held erro
 	if errors.As(held, &refused) {
 		info.DeletesHeld.Reason = string(refused.Reason)
 	}
-	again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info))
+	again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info), info)
 	return ctrl.Result{RequeueAfter: sooner(again, wait.Jitter(heldRetry, 0.5))}, false, err
 }
 
@@ -157,7 +158,7 @@ func (r *reconciler) release(ctx context.Context, cluster *hubv1.Cluster, end hu
 // app, or if no app can start.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
-	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
+	if known || r.memory.of(cluster.Name).removal != nil || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
 		return nil
 	}
 	found, err := r.readCredentials(ctx, cluster, info)
@@ -173,29 +174,31 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 // removed our finalizer, if the earlier Cluster was deleted while the finalizer was being added, or if the hub's API
 // server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
-	if r.removals.isUnderWay(cluster.Name) {
+	s := r.memory.of(cluster.Name)
+	if s.removal != nil && !s.removal.isDone() {
 		return registry.Status{}, false
 	}
-	r.removals.forget(cluster.Name)
+	r.removals.forget(s)
 	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
 	if !known || isOf(info, cluster) {
 		return info, true
 	}
-	r.removals.stop(ctx, cluster.Name)
+	r.removals.stop(ctx, s)
 	return info, false
 }
 
 // clear forgets a Cluster that is gone. If its remote was not removed, it has vanished: another writer removed our
 // finalizer, or the hub's API server lost its data. The remote is stopped first, and keeps its objects.
 func (r *reconciler) clear(ctx context.Context, name string) {
-	if info, known := r.remotes.Status(registry.ClusterName(name)); known && info.Epoch > 0 && !r.removals.has(name) {
+	s := r.memory.of(name)
+	if info, known := r.remotes.Status(registry.ClusterName(name)); known && info.Epoch > 0 && s.removal == nil {
 		log.FromContext(ctx).Info("A Cluster has vanished without a deletion: its app stops, and no cleanup step runs")
 	}
-	if removing := r.removals.stop(ctx, name); removing == nil || removing.isDone() {
-		r.removals.forget(name)
-		r.secretCache.forget(name)
+	if removing := r.removals.stop(ctx, s); removing == nil || removing.isDone() {
+		r.removals.forget(s)
 		r.suspects.Forget(name)
 	}
+	r.memory.forget(s)
 }
 
 const (

@@ -43,7 +43,7 @@ func (r *reconciler) recordContact(ctx context.Context, cluster *hubv1.Cluster, 
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return false, fmt.Errorf("record the identity: %w", err)
 	}
-	r.written.note(cluster.DeepCopy())
+	r.memory.of(cluster.Name).written = cluster.DeepCopy()
 	return true, nil
 }
 

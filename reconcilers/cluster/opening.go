@@ -10,7 +10,7 @@ import (
 )
 
 // opening is what a hub that starts does with the Clusters that it finds, once, before the first reconcile: it notes
-// which of them come first (order) and which were Ready (firstTurns), and reads their Secrets together (readSecrets).
+// them (memory), and reads their Secrets together (readSecrets).
 type opening struct {
 	turn chan struct{} // capacity 1: held by the reconcile that does it, while the others wait
 	over atomic.Bool
@@ -34,8 +34,7 @@ func (r *reconciler) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the Clusters: %w", err)
 	}
-	r.order.begin(all)
-	r.firstTurns.begin(all, time.Now())
+	r.memory.begin(all, time.Now())
 	r.readSecrets(ctx, all)
 	r.opening.over.Store(true)
 	return nil

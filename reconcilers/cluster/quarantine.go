@@ -156,7 +156,7 @@ func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, 
 			return state.CrashRecord{}, err
 		}
 		r.suspects.Acquit(cluster.Name)
-		r.written.note(cluster.DeepCopy())
+		r.memory.of(cluster.Name).written = cluster.DeepCopy()
 	}
 	c := crashesOf(cluster)
 	return state.CrashRecord{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
-	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -52,16 +52,12 @@ type reconciler struct {
 	events        hubcontroller.Recorder
 	spans         spans
 	settings      Settings
-	secretCache   secretCache
+	memory        memory
 	removals      removals
 	opening       opening
-	order         order
 	rivals        *rivals // nil: this hub has all Clusters, or duplicates are allowed
-	firstTurns    firstTurns
-	users         hubcontroller.ClusterIndex // as of the last reconcile of each Cluster
-	writer        oldcrd.Writer              // of the status
-	outranked     outranked
-	written       written
+
+	hasToldMissing atomic.Bool // fields of the CRD
 }
 
 // Reconcile posts the desired state of a Cluster and reports the state of its remote.
@@ -75,29 +71,26 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	if err := r.open(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	defer r.order.looked(name)
+	s := r.memory.of(name)
+	defer r.memory.looked(s)
 	var cached hubv1.Cluster
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cached)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.users.Set(name, "")
-		r.written.forget(name)
-		r.firstTurns.forget(name)
-		r.outranked.forget(name)
 		r.share.Forget(registry.ClusterName(name))
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
 	}
-	cluster := r.written.latest(&cached)
+	cluster := s.latest(&cached)
 	if runs, result, err := r.actAs(ctx, cluster); !runs {
 		return result, err
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		return r.finish(ctx, cluster)
 	}
-	r.users.Set(name, cluster.Spec.KubeconfigSecretRef.Name)
+	r.memory.use(s, cluster.Spec.KubeconfigSecretRef.Name)
 	info, isClear := r.isClear(ctx, cluster)
 	if !isClear {
 		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
@@ -107,7 +100,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 			return ctrl.Result{}, err
 		}
 	}
-	if r.order.mustWait(cluster) {
+	if r.memory.mustWait(cluster) {
 		return ctrl.Result{RequeueAfter: orderRetry}, nil
 	}
 	return r.follow(ctx, cluster, info)
@@ -155,26 +148,13 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
 	info.Identity = recordedIdentity(cluster, info)
 	status := r.statusOf(cluster, inUse.Credentials, info)
-	now := time.Now()
-	if wait := max(r.firstTurns.wait(cluster, status, now), settles(status, info, now)); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	again := withoutControllers(&status, info, now)
-	outranked, err := r.reportAsRunner(ctx, cluster, status)
+	again, err := r.reportAsRunner(ctx, cluster, status, info)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	now := time.Now()
 	proven, err := r.weigh(ctx, cluster, runs, now)
-	again = sooner(sooner(again, proven), sooner(outranked, found.changesIn(now)))
-	return ctrl.Result{RequeueAfter: again}, err
-}
-
-// sooner returns the shorter of two durations. Zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
+	return ctrl.Result{RequeueAfter: sooner(sooner(again, proven), found.changesIn(now))}, err
 }
 
 // remote is the registry's state of a Cluster.
@@ -186,8 +166,8 @@ type remote struct {
 	suspicion state.CrashRecord
 }
 
-// ensure posts the desired state, for an app that works or for one that is kept warm, and returns the state of the remote. Without usable credentials the app stays as it is,
-// unless it is to be paused, which needs no credentials.
+// ensure posts the desired state, unless the registry has it, for an app that works or for one that is kept warm, and returns the state
+// of the remote. Without usable credentials the app stays as it is, unless it is to be paused, which needs no credentials.
 func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials, role Role) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
@@ -199,8 +179,8 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		return remote{}, err
 	}
 	config := configOf(cluster, found, suspicion)
-	contacted, _ := r.remotes.Status(name)
-	rival, isKnown, err := r.rivals.of(ctx, cluster, contacted)
+	info, _ := r.remotes.Status(name)
+	rival, isKnown, err := r.rivals.of(ctx, cluster, info)
 	switch {
 	case err != nil:
 		return remote{}, fmt.Errorf("look for older Clusters of the same cluster: %w", err)
@@ -213,14 +193,17 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	case !hasFinalizer(cluster), !isKnown:
 		config = identifying(config)
 	}
-	err = r.remotes.Ensure(name, config)
-	if errors.Is(err, registry.ErrClosed) {
-		return remote{}, nil // The hub is ending.
+	if s := r.memory.of(cluster.Name); !s.hasPosted(config, info) {
+		err := r.remotes.Ensure(name, config)
+		if errors.Is(err, registry.ErrClosed) {
+			return remote{}, nil // The hub is ending.
+		}
+		if err != nil {
+			return remote{}, fmt.Errorf("post the desired state: %w", err)
+		}
+		s.notePosted(config)
+		info, _ = r.remotes.Status(name)
 	}
-	if err != nil {
-		return remote{}, fmt.Errorf("post the desired state: %w", err)
-	}
-	info, _ := r.remotes.Status(name)
 	return remote{r.remarkOn(info, cluster), shows(info, config), suspicion}, nil
 }
 

@@ -29,9 +29,9 @@ import (
 type removals struct {
 	remotes ender
 	within  time.Duration // for one removal
+	memory  *memory
 
-	mu    sync.Mutex // protects the fields below; held for map operations only
-	known map[string]*removal
+	// With the lock of the memory:
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 	over  bool // the hub ends
 
@@ -72,12 +72,14 @@ func (r *removals) NeedLeaderElection() bool { return true }
 // Start waits for the end of ctx, cancels the removals in progress, and waits for their end.
 func (r *removals) Start(ctx context.Context) error {
 	<-ctx.Done()
-	r.mu.Lock()
+	r.memory.mu.Lock()
 	r.over = true
-	for _, one := range r.known {
-		one.cancel()
+	for _, s := range r.memory.clusters {
+		if s.removal != nil {
+			s.removal.cancel()
+		}
 	}
-	r.mu.Unlock()
+	r.memory.mu.Unlock()
 	r.work.Wait()
 	return nil
 }
@@ -85,94 +87,70 @@ func (r *removals) Start(ctx context.Context) error {
 // source returns a source of requests for the Clusters whose removal has ended.
 func (r *removals) source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		r.memory.mu.Lock()
+		defer r.memory.mu.Unlock()
 		r.queue = queue
 		return nil
 	})
 }
 
-// has reports whether there is a removal of the remote.
-func (r *removals) has(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[name] != nil
-}
-
-// isUnderWay reports whether there is a removal in progress.
-func (r *removals) isUnderWay(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one := r.known[name]
-	return one != nil && !one.isDone()
-}
-
 // isStopping reports whether a stop of the remote is in progress, and forgets one that has ended: it is no removal of a Cluster
 // that has returned.
-func (r *removals) isStopping(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one := r.known[name]
-	if one == nil || !one.isStop {
+func (r *removals) isStopping(s *seen) bool {
+	if s.removal == nil || !s.removal.isStop {
 		return false
 	}
-	if !one.isDone() {
+	if !s.removal.isDone() {
 		return true
 	}
-	delete(r.known, name)
+	r.forget(s)
 	return false
 }
 
 // remove returns the removal of a remote whose Cluster is being deleted. It begins the removal if there is none, and
 // returns nil if there is no remote. It does not wait.
-func (r *removals) remove(ctx context.Context, name string) *removal {
-	return r.begin(ctx, name, r.remotes.Remove, &removal{})
+func (r *removals) remove(ctx context.Context, s *seen) *removal {
+	return r.begin(ctx, s, r.remotes.Remove, false)
 }
 
 // stop is remove for a Cluster that has vanished: no cleanup step runs.
-func (r *removals) stop(ctx context.Context, name string) *removal {
-	return r.begin(ctx, name, r.remotes.Stop, &removal{isStop: true})
+func (r *removals) stop(ctx context.Context, s *seen) *removal {
+	return r.begin(ctx, s, r.remotes.Stop, true)
 }
 
 // letGo is stop for a Cluster that another hub runs, and ends a removal that has begun: that hub removes the Cluster.
-func (r *removals) letGo(ctx context.Context, name string) *removal {
-	r.mu.Lock()
-	if one := r.known[name]; one != nil && !one.isStop {
-		one.cancel()
-		delete(r.known, name)
+func (r *removals) letGo(ctx context.Context, s *seen) *removal {
+	if s.removal != nil && !s.removal.isStop {
+		s.removal.cancel()
+		r.forget(s)
 	}
-	r.mu.Unlock()
-	return r.stop(ctx, name)
+	return r.stop(ctx, s)
 }
 
 // ending ends a remote.
 type ending func(ctx context.Context, name registry.ClusterName) error
 
-// begin makes next the removal of a remote that has none, and returns the removal.
-func (r *removals) begin(ctx context.Context, name string, end ending, next *removal) *removal {
-	_, runs := r.remotes.Status(registry.ClusterName(name))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one := r.known[name]
-	if one != nil || !runs {
-		return one
+// begin begins the removal of a remote that has none, and returns the removal.
+func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) *removal {
+	name := registry.ClusterName(s.name)
+	if _, runs := r.remotes.Status(name); s.removal != nil || !runs {
+		return s.removal
 	}
-	one = next
-	one.began = time.Now()
+	s.posted = posted{}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It ends with the hub, not with the reconcile.
+	one := &removal{isStop: isStop, began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	r.memory.mu.Lock()
+	defer r.memory.mu.Unlock()
 	if r.over {
+		cancel()
 		return one // It is never done.
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It ends with the hub, not with the reconcile.
-	one.cancel, one.done = cancel, make(chan struct{})
-	if r.known == nil {
-		r.known = map[string]*removal{}
-	}
-	r.known[name] = one
+	s.removal = one
 	r.work.Go(func() {
 		defer cancel()
-		one.err = r.run(ctx, registry.ClusterName(name), end)
+		one.err = r.run(ctx, name, end)
 		close(one.done)
-		r.announce(name)
+		r.announce(s.name)
 	})
 	return one
 }
@@ -201,17 +179,17 @@ func runFor(ctx context.Context, name registry.ClusterName, d time.Duration, end
 }
 
 func (r *removals) announce(name string) {
-	r.mu.Lock()
+	r.memory.mu.Lock()
 	queue := r.queue
-	r.mu.Unlock()
+	r.memory.mu.Unlock()
 	if queue != nil {
 		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
 	}
 }
 
 // forget forgets the removal of a remote that has ended.
-func (r *removals) forget(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, name)
+func (r *removals) forget(s *seen) {
+	r.memory.mu.Lock()
+	defer r.memory.mu.Unlock()
+	s.removal = nil
 }

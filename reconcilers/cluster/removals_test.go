@@ -34,6 +34,12 @@ func (e *ended) Stop(context.Context, registry.ClusterName) error {
 	return nil
 }
 
+func reconcilerOf(r remotes, share Share) *reconciler {
+	one := &reconciler{share: share, remotes: r, suspects: noSuspects{}}
+	one.removals = removals{remotes: r, within: time.Minute, memory: &one.memory}
+	return one
+}
+
 // The remote of a Cluster that has vanished, or that has another UID since its hub was restored, is stopped and keeps its objects.
 func TestRemovals_OfVanishedClusters(t *testing.T) {
 	t.Parallel()
@@ -47,7 +53,7 @@ func TestRemovals_OfVanishedClusters(t *testing.T) {
 		}, "stopped"},
 	} {
 		e := &ended{slow: slow{info: registry.Status{Revision: "first/1"}}}
-		r := &reconciler{share: everything{}, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+		r := reconcilerOf(e, everything{})
 		tc.end(r)
 		r.removals.work.Wait()
 		if !slices.Equal(e.how, []string{tc.want}) {
@@ -83,9 +89,9 @@ func (r *returned) Status(registry.ClusterName) (registry.Status, bool) {
 func TestRemovals_OfAReturnedCluster(t *testing.T) {
 	t.Parallel()
 	e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{})}
-	r := &reconciler{share: everything{}, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+	r := reconcilerOf(e, everything{})
 	r.clear(t.Context(), "a")
-	if !r.removals.isStopping("a") {
+	if !r.removals.isStopping(r.memory.of("a")) {
 		t.Fatal("the remote is not being stopped")
 	}
 	now := metav1.Now()
@@ -98,7 +104,7 @@ func TestRemovals_OfAReturnedCluster(t *testing.T) {
 	}
 	close(e.stops)
 	r.removals.work.Wait()
-	if r.removals.isStopping("a") || r.removals.has("a") {
+	if r.removals.isStopping(r.memory.of("a")) || r.memory.of("a").removal != nil {
 		t.Error("the stop is taken for the removal of the Cluster that has returned")
 	}
 }
@@ -123,8 +129,8 @@ func (l *late) Remove(ctx context.Context, _ registry.ClusterName) error {
 func TestRemovals_EndBetweenTheCalls(t *testing.T) {
 	t.Parallel()
 	l := &late{left: &registry.AbandonedError{Steps: []string{"hanging/everything"}}}
-	r := &removals{remotes: l, within: time.Millisecond}
-	one := r.remove(t.Context(), "a")
+	r := &removals{remotes: l, within: time.Millisecond, memory: &memory{}}
+	one := r.remove(t.Context(), r.memory.of("a"))
 	<-one.done
 	event, err := endOf(one)
 	if err != nil || event.Reason != eventAbandoned || !strings.Contains(event.Note, "hanging/everything") {

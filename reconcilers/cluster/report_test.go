@@ -3,77 +3,120 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/state"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-func TestWithoutControllers(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for name, tc := range map[string]struct {
-		state  state.State
-		ready  metav1.ConditionStatus
-		since  time.Duration
-		reason string
-		itself hubv1.ModuleState // of the controller
-		want   time.Duration     // until the controllers are reported
-	}{
-		"an app that runs":              {state.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
-		"a remote that begins to start": {state.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
-		"a remote that starts slowly":   {state.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
-		"one with something in its way": {state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
-		"a remote that failed and starts again": {
-			state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			status := hubv1.ClusterStatus{
-				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.ready, Reason: tc.reason}},
-				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b", State: tc.itself}}}},
-			}
-			info := registry.Status{State: tc.state, Since: now.Add(-tc.since)}
-			if got := withoutControllers(&status, info, now); got != tc.want {
-				t.Errorf("got the next report in %s, want %s", got, tc.want)
-			}
-			if left := len(status.Modules[0].Controllers) == 0; left != (tc.want > 0) {
-				t.Errorf("the controllers are omitted: %t", left)
-			}
-		})
+func newDirect(t *testing.T) client.Client {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	fleettest.InstallCRDs(t, config)
+	scheme := runtime.NewScheme()
+	fatal(t, hubv1.AddToScheme(scheme))
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	fatal(t, err)
+	return direct
+}
+
+func recorderFor(c client.Client) hubcontroller.Recorder {
+	return hubcontroller.Recorder{EventRecorder: events.NewFakeRecorder(100), Scheme: c.Scheme()}
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-func TestSettles(t *testing.T) {
+// Of two hubs that report a Cluster one does. A report changes no more than what the hub is responsible for: the inventory and a condition of another writer that were written after
+// the Cluster was read survive, since the report conflicts, and a field that becomes empty vanishes.
+func TestReport(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	info := registry.Status{Since: now.Add(-settleTime / 4)}
-	for name, tc := range map[string]struct {
-		status metav1.ConditionStatus
-		reason string
-		want   time.Duration
+	direct := newDirect(t)
+	one := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{GenerateName: "report-"}}
+	one.Spec.KubeconfigSecretRef.Name = "a"
+	fatal(t, direct.Create(t.Context(), one))
+	r := &reconciler{Client: direct, events: recorderFor(direct)}
+	second := &reconciler{Client: direct, events: recorderFor(direct)}
+	fatal(t, second.report(t.Context(), one.DeepCopy(), whole()))
+	if err := r.report(t.Context(), one, whole()); !apierrors.IsConflict(err) {
+		t.Errorf("the report of a second hub ends with %v, want a conflict", err)
+	}
+	stale := second.memory.of(one.Name).latest(one)
+	others := stale.DeepCopy()
+	others.Status.Inventory = fullStatus().Inventory
+	others.Status.Conditions = slices.Insert(others.Status.Conditions, 0, but(whole().Conditions[0], func(c *metav1.Condition) { c.Type = "Other" }))
+	fatal(t, direct.Status().Patch(t.Context(), others, client.MergeFrom(stale)))
+
+	less := whole()
+	less.Version, less.Modules, less.Runner, less.Credentials = "", nil, hubv1.RunnerStatus{}, hubv1.CredentialsStatus{}
+	result, err := hubcontroller.RetryIfStale(ctrl.Result{}, r.report(t.Context(), stale, less))
+	if err != nil || result.RequeueAfter != hubcontroller.StaleRetry {
+		t.Errorf("a conflict ends with %+v and the error %v, want another try without an error", result, err)
+	}
+	fatal(t, r.report(t.Context(), others, less))
+	var got hubv1.Cluster
+	fatal(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), &got))
+	if got.Status.Inventory.Nodes == nil || got.Status.Inventory.Allocatable.CPU == nil {
+		t.Errorf("the inventory is lost: %+v", got.Status.Inventory)
+	}
+	if len(got.Status.Conditions) != 2 || got.Status.Conditions[1].Type != "Other" {
+		t.Errorf("got the conditions %+v, want Ready and then that of the other writer", got.Status.Conditions)
+	}
+	if s := got.Status; s.Version != "" || s.Modules != nil || s.Runner.Name != "" || s.Credentials.Type != "" || s.ID == "" {
+		t.Errorf("fields that are empty now remain: %+v", s)
+	}
+	fatal(t, direct.Delete(t.Context(), one))
+}
+
+// A hub that loses a Cluster between the beginning of a reconcile and its report does not report it, nor does it report in place
+// of a runner with a higher epoch.
+func TestReportAsRunner(t *testing.T) {
+	t.Parallel()
+	direct := newDirect(t)
+	for what, tc := range map[string]struct {
+		now     fixedRole
+		before  hubv1.RunnerStatus
+		reports bool
+		waits   bool
 	}{
-		"a start is not reported at once": {metav1.ConditionUnknown, hubv1.ReasonStarting, settleTime * 3 / 4},
-		"a pause is":                      {metav1.ConditionUnknown, hubv1.ReasonPaused, 0},
-		"a failure is":                    {metav1.ConditionFalse, hubv1.ReasonUnreachable, 0},
-		"success is":                      {metav1.ConditionTrue, hubv1.ReasonReady, 0},
+		"it is the runner":        {now: fixedRole{role: RoleRunner, runner: runnerAt("a", 7)}, before: runnerAt("b", 6), reports: true},
+		"it is the runner again":  {now: fixedRole{role: RoleRunner, runner: runnerAt("a", 9)}, before: runnerAt("b", 6)},
+		"it has lost the Cluster": {now: fixedRole{role: RoleNone}, before: runnerAt("b", 6)},
+		"it keeps it warm":        {now: fixedRole{role: RoleWarm}, before: runnerAt("b", 6)},
+		"another one has it":      {now: fixedRole{role: RoleRunner, runner: runnerAt("a", 7)}, before: runnerAt("b", 8), waits: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			status := hubv1.ClusterStatus{Conditions: []metav1.Condition{
-				{Type: hubv1.ConditionReady, Status: tc.status, Reason: tc.reason},
-			}}
-			if got := settles(status, info, now); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
-			if got := settles(status, info, now.Add(time.Hour)); got != 0 {
-				t.Errorf("after an hour: got %s, want 0", got)
-			}
-		})
+		one := &hubv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "report-"},
+			Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "a"}},
+		}
+		fatal(t, direct.Create(t.Context(), one))
+		one.Status = whole()
+		one.Status.Runner = tc.before
+		fatal(t, direct.Status().Update(t.Context(), one))
+		version := one.ResourceVersion
+		r := &reconciler{Client: direct, share: &tc.now, events: recorderFor(direct)}
+		status := whole()
+		status.Runner = runnerAt("a", 7)
+		if again, err := r.reportAsRunner(t.Context(), one, status, allWell); err != nil || (again > 0) != tc.waits {
+			t.Errorf("%s: got %s and error %v", what, again, err)
+		}
+		fatal(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
+		if hasReported := one.ResourceVersion != version; hasReported != tc.reports || hasReported != (one.Status.Runner.Name == "a") {
+			t.Errorf("%s: it has reported: %t, and the runner is %+v", what, hasReported, one.Status.Runner)
+		}
+		fatal(t, direct.Delete(t.Context(), one))
 	}
 }

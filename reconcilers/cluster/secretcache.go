@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,17 +16,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// secretCache keeps the last reading of each Cluster's Secret. Most reconciles are not about the Secret, and need not read it
+// remembered is the last reading of a Cluster's Secret, with its times. Most reconciles are not about the Secret, and need not read it
 // again: its metadata, which is watched, show whether it has changed. The registry holds the same credentials, so that
-// the cache takes no extra space.
-//
-// It also decides when a Secret that changes continuously is read.
-type secretCache struct {
-	mu       sync.Mutex // protects clusters; held for map operations only
-	clusters map[string]remembered
-}
-
-// remembered is a reading with its times.
+// this takes no extra space.
 type remembered struct {
 	origin
 	reading
@@ -70,7 +61,6 @@ const readAtMostEvery = 2 * time.Second
 
 // question is the request of a reconcile for the current content of a Secret.
 type question struct {
-	cluster string
 	from    origin
 	version string // resourceVersion of the Secret in the cache; empty if it has none
 	now     time.Time
@@ -81,17 +71,12 @@ type question struct {
 
 // recall returns the last reading, or ok as false if the Secret must be read now. A time other than zero means that the
 // Secret has changed and is to be read then.
-func (m *secretCache) recall(q question) (known reading, later time.Time, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, ok := m.clusters[q.cluster]
-	if !ok || last.origin != q.from {
+func (s *seen) recall(q question) (known reading, later time.Time, ok bool) {
+	last := s.secret
+	if last == nil || last.origin != q.from {
 		return reading{}, time.Time{}, false
 	}
-	if q.accepted && last.answered {
-		last.answered = false
-		m.clusters[q.cluster] = last
-	}
+	last.answered = last.answered && !q.accepted
 	if q.rejected && !last.answered {
 		return reading{}, time.Time{}, false // The watch may not have delivered newer credentials yet.
 	}
@@ -115,35 +100,19 @@ func isOlder(a, b string) bool {
 }
 
 // remember keeps the reading that answers a question.
-func (m *secretCache) remember(q question, answer reading) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.clusters == nil {
-		m.clusters = map[string]remembered{}
-	}
-	last, known := m.clusters[q.cluster]
-	next := remembered{origin: q.from, reading: answer, read: q.now, answered: q.rejected}
-	if known && last.origin == q.from {
+func (m *memory) remember(s *seen, q question, answer reading) {
+	next := &remembered{origin: q.from, reading: answer, read: q.now, answered: q.rejected}
+	if last := s.secret; last != nil && last.origin == q.from {
 		next.changed, next.answered = last.changed, last.answered || q.rejected
 		seen := last.version != q.version && !isOlder(q.version, last.version)
 		if seen || last.version != answer.version {
 			next.changed = q.now
 		}
 	}
-	m.clusters[q.cluster] = next
-}
-
-// quiet returns for how long a change of the Cluster's Secret is ignored.
-func (m *secretCache) quiet(cluster string, now time.Time) time.Duration {
+	s.secret = next
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return max(0, m.clusters[cluster].changed.Add(readAtMostEvery).Sub(now))
-}
-
-func (m *secretCache) forget(cluster string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.clusters, cluster)
+	s.quiet = next.changed.Add(readAtMostEvery)
 }
 
 // cachedVersion returns the resourceVersion that the cache has of a Secret, or an empty string if

@@ -10,9 +10,10 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// asked is a Cluster whose Secret is read whenever the cache requires it. It counts the reads.
+// asked is a Cluster whose Secret is read whenever it is not remembered. It counts the reads.
 type asked struct {
-	secretCache
+	memory
+	seen
 	from     origin
 	accepted bool
 	rejected bool
@@ -31,12 +32,12 @@ func newAsked() *asked {
 
 // reconcile returns the version in use, and the time of the next read.
 func (a *asked) reconcile(at time.Duration) (version string, later time.Duration) {
-	q := question{cluster: "a", from: a.from, version: a.cached, now: a.began.Add(at), accepted: a.accepted, rejected: a.rejected}
+	q := question{from: a.from, version: a.cached, now: a.began.Add(at), accepted: a.accepted, rejected: a.rejected}
 	known, due, ok := a.recall(q)
 	if !ok {
 		a.readings++
 		known = reading{version: a.secret}
-		a.remember(q, known)
+		a.remember(&a.seen, q, known)
 	}
 	if due.IsZero() {
 		return known.version, 0
@@ -63,7 +64,7 @@ func TestMemory(t *testing.T) {
 		a := newAsked()
 		for _, version := range []string{"1", ""} { // or does not exist
 			a.secret, a.cached = version, version
-			a.forget("a")
+			a.seen.secret = nil
 			a.readings = 0
 			a.expect(t, 0, version, 1)
 			a.expect(t, time.Hour, version, 1)
@@ -85,8 +86,8 @@ func TestMemory(t *testing.T) {
 		}
 		a.expect(t, wait, "101", 7) // 1 at first, then after 0, 2, 4, 6, 8 and 10 s
 		a.expect(t, wait+ms, "101", 7)
-		if a.quiet("a", a.began.Add(wait+ms)) != 2*time.Second-ms || a.quiet("a", a.began.Add(time.Hour)) != 0 {
-			t.Errorf("quiet returns %s", a.quiet("a", a.began.Add(wait+ms)))
+		if got := a.quiet.Sub(a.began); got != wait+2*time.Second {
+			t.Errorf("changes wait until %s", got)
 		}
 		a.change(200)
 		a.expect(t, time.Hour, "200", 8)

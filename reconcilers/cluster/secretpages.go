@@ -88,7 +88,7 @@ func (r *reconciler) countSecrets(ctx context.Context) int {
 func (r *reconciler) rememberSecret(ctx context.Context, secret *corev1.Secret, users []*hubv1.Cluster) {
 	key := client.ObjectKeyFromObject(secret)
 	for _, cluster := range users {
-		q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
-		r.secretCache.remember(q, r.parse(secret, q.from))
+		q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
+		r.memory.remember(r.memory.of(cluster.Name), q, r.parse(secret, q.from))
 	}
 }

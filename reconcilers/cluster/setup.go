@@ -45,6 +45,7 @@ func setup(p Params, remotes remotes) error {
 		removals: removals{remotes: remotes, within: settings.RemoveWithin},
 		opening:  opening{turn: make(chan struct{}, 1)},
 	}
+	r.removals.memory = &r.memory
 	if p.Journal != nil {
 		r.suspects = p.Journal
 	}
@@ -103,9 +104,8 @@ func requestFor(e registry.Event) []ctrl.Request {
 // since it names the Secret reads it then.
 func (r *reconciler) secretChanged() handler.EventHandler {
 	add := func(secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-		now := time.Now()
-		for _, cluster := range r.users.Of(secret.GetName()) {
-			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, r.secretCache.quiet(cluster, now))
+		for cluster, quiet := range r.memory.usersOf(secret.GetName(), time.Now()) {
+			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, quiet)
 		}
 	}
 	return handler.Funcs{

@@ -75,7 +75,7 @@ func (everything) Source() source.Source       { return nil }
 // actAs does what the role of this hub for a Cluster requires, unless the hub runs the Cluster; it reports whether it does.
 func (r *reconciler) actAs(ctx context.Context, cluster *hubv1.Cluster) (runs bool, result ctrl.Result, err error) {
 	role, runner := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
-	r.firstTurns.noteRole(cluster, role, runner, time.Now())
+	r.memory.of(cluster.Name).noteRole(cluster, role, runner, time.Now())
 	switch {
 	case role == RoleRunner:
 		return true, ctrl.Result{}, nil
@@ -106,42 +106,49 @@ func (r *reconciler) statusOf(cluster *hubv1.Cluster, found clusterstatus.Creden
 }
 
 // reportAsRunner reports the status of a Cluster, unless this hub no longer runs it in the epoch of the status: the role may have
-// changed since the reconcile began. That change triggers another reconcile. It returns when to try again if another runner with a
-// higher epoch has reported the Cluster.
-func (r *reconciler) reportAsRunner(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) (again time.Duration, err error) {
+// changed since the reconcile began. That change triggers another reconcile. It returns when to report again: see timing.
+func (r *reconciler) reportAsRunner(
+	ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus, info registry.Status,
+) (again time.Duration, err error) {
 	role, now := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
 	if role != RoleRunner || now.Name != status.Runner.Name || now.Epoch != status.Runner.Epoch {
 		return 0, nil
 	}
-	if wait := r.outranked.wait(cluster, now, time.Now()); wait > 0 {
-		log.FromContext(ctx).Info("Another runner with a higher epoch has reported the Cluster; this hub reports it when that runner does not remain",
-			"runner", cluster.Status.Runner.Name, "epoch", cluster.Status.Runner.Epoch, "own", now.Epoch)
+	s := r.memory.of(cluster.Name)
+	wait, brief := s.timing.report(cluster, &status, info, time.Now())
+	if wait > 0 {
+		if !s.outranked.IsZero() {
+			log.FromContext(ctx).Info("Another runner with a higher epoch has reported the Cluster; this hub reports it when that runner does not remain",
+				"runner", cluster.Status.Runner.Name, "epoch", cluster.Status.Runner.Epoch, "own", now.Epoch)
+		}
 		return wait, nil
 	}
-	return 0, r.report(ctx, cluster, status)
+	if brief > 0 {
+		for i := range status.Modules {
+			status.Modules[i].Controllers = nil
+		}
+	}
+	return brief, r.report(ctx, cluster, status)
 }
 
 // letGo stops the remote of a Cluster that another hub runs. Its objects stay, and the Cluster is not written. The crashes of
 // a Cluster that this process has not worked on remain recorded: a hub that restarts has no Cluster at first, and may get those
 // back with which its last process has crashed.
 func (r *reconciler) letGo(ctx context.Context, name string) {
-	r.users.Set(name, "")
-	r.written.forget(name)
-	r.outranked.forget(name)
-	removing := r.removals.letGo(ctx, name)
-	if removing != nil && !removing.isDone() {
+	s := r.memory.of(name)
+	r.memory.use(s, "")
+	s.written, s.outranked, s.secret = nil, time.Time{}, nil
+	removing := r.removals.letGo(ctx, s)
+	if removing == nil || !removing.isDone() {
 		return // The end of the stop triggers the next reconcile.
 	}
-	r.secretCache.forget(name)
-	if removing != nil {
-		r.removals.forget(name)
-		r.suspects.Forget(name)
-	}
+	r.removals.forget(s)
+	r.suspects.Forget(name)
 }
 
 // keepWarm posts the desired state of a Cluster that this hub may run next.
 func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
-	r.users.Set(cluster.Name, cluster.Spec.KubeconfigSecretRef.Name)
+	r.memory.use(r.memory.of(cluster.Name), cluster.Spec.KubeconfigSecretRef.Name)
 	last, isClear := r.isClear(ctx, cluster)
 	if !isClear {
 		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +40,8 @@ func TestLetGo_KeepsTheCrashesOfTheLastProcess(t *testing.T) {
 	t.Parallel()
 	e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{}), gone: true}
 	known := &forgotten{}
-	r := &reconciler{share: everything{}, remotes: e, suspects: known, removals: removals{remotes: e, within: time.Minute}}
+	r := reconcilerOf(e, everything{})
+	r.suspects = known
 	r.letGo(t.Context(), "a")
 	if known.n != 0 {
 		t.Error("the crashes of the last process are forgotten")
@@ -54,7 +54,7 @@ func TestLetGo_KeepsTheCrashesOfTheLastProcess(t *testing.T) {
 	close(e.stops)
 	r.removals.work.Wait()
 	r.letGo(t.Context(), "a")
-	if known.n != 1 || r.removals.has("a") {
+	if known.n != 1 || r.memory.of("a").removal != nil {
 		t.Errorf("the crashes were forgotten %d times after the end of the remote, want once", known.n)
 	}
 }
@@ -74,7 +74,7 @@ func TestActAs_Prepared(t *testing.T) {
 	} {
 		e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{})}
 		share := &fixedRole{role: tc.role}
-		r := &reconciler{share: share, remotes: e, suspects: noSuspects{}, removals: removals{remotes: e, within: time.Minute}}
+		r := reconcilerOf(e, share)
 		runs, _, err := r.actAs(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "second", DeletionTimestamp: tc.deleted}})
 		if runs || err != nil || share.prepared != tc.want {
 			t.Errorf("%s: runs %t, error %v, prepared %d times, want %d", what, runs, err, share.prepared, tc.want)

@@ -31,7 +31,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -103,7 +102,7 @@ func newIdleHub(t testing.TB, change func(*hubOptions)) *hub {
 	h.cluster = fleettest.Cluster(t, cmp.Or(h.options.role, "hub"))
 	h.WithWatch = clientFor(t, h.cluster)
 	var err error
-	h.config, err = prepare(t.Context(), h.cluster)
+	h.config, err = prepare(t, h.cluster)
 	h.must(err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}}
 	h.must(h.Create(t.Context(), namespace))
@@ -332,19 +331,15 @@ var prepared struct {
 }
 
 // prepare prepares a hub's API server once, as an administrator does. The tests share it.
-func prepare(ctx context.Context, c *fleet.Cluster) (*rest.Config, error) {
+func prepare(t testing.TB, c *fleet.Cluster) (*rest.Config, error) {
+	t.Helper()
 	prepared.mu.Lock()
 	defer prepared.mu.Unlock()
 	if known := prepared.configs[c]; known != nil {
 		return known, nil
 	}
-	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
-		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: time.Minute,
-	})
-	if err != nil {
-		return nil, err
-	}
-	user, err := c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights()})
+	fleettest.InstallCRDs(t, c.Config())
+	user, err := c.MintCertificate(context.WithoutCancel(t.Context()), fleet.User{Name: "hub", Rules: rights()})
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ an informer cannot list and watch, and False with Stale if that continues. Recon
 
 # Ownership
 
-The hub applies the conditions and fields that Of sets with its field manager. Ours returns them from a
-status that was read, so that it can be compared with the result of Of; ApplyConfiguration returns them in the form of
-server-side apply. status.inventory and conditions of other types belong to other writers.
+The hub writes the conditions and fields that Of sets. Ours returns them from a status that was read, so that it can be
+compared with the result of Of, and Merged puts them into it. status.inventory and conditions of other types belong to
+other writers.
 */
 package clusterstatus

@@ -111,6 +111,14 @@ func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	return status
 }
 
+// Merged returns a status with the part for which Of is responsible replaced: status.inventory and the conditions of other writers stay.
+func Merged(all, ours hubv1.ClusterStatus) hubv1.ClusterStatus {
+	ours.Inventory = all.Inventory
+	others := slices.DeleteFunc(slices.Clone(all.Conditions), func(c metav1.Condition) bool { return slices.Contains(ourTypes(), c.Type) })
+	ours.Conditions = slices.Concat(ours.Conditions, others)
+	return ours
+}
+
 // cut shortens a text to a number of characters, as the API server counts them.
 func cut(text string, limit int) string {
 	if len(text) <= limit {

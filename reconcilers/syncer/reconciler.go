@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -38,7 +37,7 @@ type reconciler[T client.Object] struct {
 	finalizer  string
 	up, down   side.View
 	memory     *memory.Memory
-	fights     *contention.Detector[types.NamespacedName]
+	fights     *memory.Detector[types.NamespacedName]
 	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that wait for somebody else
 	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
 	log        logr.Logger

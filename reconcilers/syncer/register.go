@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -115,7 +114,7 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
 		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory: memory.New(), fights: contention.New[types.NamespacedName](contention.Options{}),
+		memory: memory.New(), fights: memory.NewDetector[types.NamespacedName](memory.DetectorOptions{}),
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),

@@ -15,15 +15,14 @@ import (
 	"github.com/clusterfx/clusterfx/internal/errtree"
 )
 
-// ErrHeld is the error of a delete that the hub holds. Errors that wrap it are *HeldError.
+// ErrHeld is the error of a held delete. Errors that wrap it are *HeldError.
 var ErrHeld = errors.New("the delete is held")
 
 // HeldError is an ErrHeld with its reason.
 type HeldError struct {
 	Reason Reason
-	// ID is the id of the hold, for an operator who allows the deletes; empty for other reasons than LimitExceeded.
-	ID string
-	// Err is the text of the error.
+	// ID is for an operator who allows the deletes; set for LimitExceeded only.
+	ID  string
 	Err error
 }
 
@@ -33,8 +32,7 @@ func (e *HeldError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrHeld and Err.
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// IsHeld reports whether an error says that deletes are held and nothing else: each of the errors that it joins is an
-// ErrHeld.
+// IsHeld reports whether an error says that deletes are held and nothing else: each error that it joins is an ErrHeld.
 func IsHeld(err error) bool {
 	return errtree.All(err, func(err error) bool {
 		_, held := err.(*HeldError) //nolint:errorlint // All unwraps.
@@ -46,43 +44,40 @@ func IsHeld(err error) bool {
 type Reason string
 
 const (
-	// LimitExceeded is the reason of a delete beyond a limit.
+	// LimitExceeded: the delete is beyond a limit.
 	LimitExceeded Reason = "LimitExceeded"
-	// SourceStale is the reason while an informer of the module has no current objects: the module does not see its
-	// source.
+	// SourceStale: an informer of the module has no current objects, so that the module does not see its source.
 	SourceStale Reason = "SourceStale"
-	// NoEvidence is the reason of a declared delete whose evidence does not hold.
+	// NoEvidence: the evidence of a declared delete does not hold.
 	NoEvidence Reason = "NoEvidence"
-	// StoreUnavailable is the reason while the hub cannot read or write its holds.
+	// StoreUnavailable: the hub cannot read or write its holds.
 	StoreUnavailable Reason = "StoreUnavailable"
 )
 
-// Limits are the limits of the deletes of one module. The zero Limits are the limits of every module.
+// Limits are the limits of one module. The zero Limits are those of every module.
 type Limits struct {
-	// PerTarget is how many objects of a kind the module may delete in one cluster within ten minutes, less the objects
-	// that it has created there, and PerFleet how many in all clusters together. Default: 20 and 100; 3 and 10 for
-	// Namespaces, CustomResourceDefinitions, PersistentVolumes and PersistentVolumeClaims.
+	// PerTarget is how many objects of a kind the module may delete in one cluster within ten minutes, less those that
+	// it has created there; PerFleet, in all clusters. Default: 20 and 100; 3 and 10 for Namespaces,
+	// CustomResourceDefinitions, PersistentVolumes and PersistentVolumeClaims.
 	PerTarget, PerFleet int
-	// Exempt are resources whose deletes are not limited, such as objects that the module could make again at any time.
-	// Default: none.
+	// Exempt resources are not limited, such as objects that the module could make again at any time. Default: none.
 	Exempt []schema.GroupResource
 }
 
-// Evidence is a reason for a delete that does not depend on what a source lacks. Make one with Terminating, Tombstone or
-// Confirmed.
+// Evidence is a reason for a delete that does not depend on what a source lacks. Make one with Terminating, Tombstone
+// or Confirmed.
 type Evidence struct {
-	// Kind is the kind of the evidence, for metrics.
 	Kind EvidenceKind
 	// Err says why the evidence does not hold; nil if it does.
 	Err error
-	// Parent is the parent of Terminating; nil for others.
+	// Parent is for Terminating; nil for others.
 	Parent client.Object
 }
 
-// EvidenceKind is a kind of evidence.
+// EvidenceKind is a kind of evidence, for metrics.
 type EvidenceKind string
 
-// The kinds of evidence. Cleanup is the evidence of cleanup steps, which the hub adds itself.
+// The kinds of evidence. The hub itself adds Cleanup for cleanup steps.
 const (
 	KindTerminating EvidenceKind = "terminating"
 	KindTombstone   EvidenceKind = "tombstone"
@@ -97,10 +92,9 @@ var (
 	errNoID        = errors.New("a confirmation has an id")
 )
 
-// Terminating is the evidence of an object that exists for a parent which is being deleted: parent, as it was read, has a
-// deletionTimestamp. The hub reads the parent again, in the cluster of the delete or in its own, with its
-// CustomResourceDefinition and its Namespace: the parent of a definition or Namespace that is being deleted is no evidence, and the
-// deletes count towards the limits.
+// Terminating is the evidence of an object that exists for a parent which is being deleted: parent, as it was read, has
+// a deletionTimestamp. The hub reads the parent again, in the cluster of the delete or in its own. If its definition or
+// Namespace is being deleted, too, it is no evidence, and the deletes count towards the limits.
 func Terminating(parent client.Object) Evidence {
 	e := Evidence{Kind: KindTerminating, Parent: parent}
 	switch {
@@ -112,8 +106,8 @@ func Terminating(parent client.Object) Evidence {
 	return e
 }
 
-// Tombstone is the evidence of a delete that the module has seen in its source: the event of a deleted object, or an entry
-// that says so. revision is the revision of the source at which the object was deleted.
+// Tombstone is the evidence of a delete that the module has seen in its source, as an event or an entry. revision is
+// the source's, at the delete.
 func Tombstone(object, revision string) Evidence {
 	e := Evidence{Kind: KindTombstone}
 	if object == "" || revision == "" {
@@ -122,7 +116,7 @@ func Tombstone(object, revision string) Evidence {
 	return e
 }
 
-// Confirmed is the evidence of a person or system that has confirmed the delete, with the id of the confirmation.
+// Confirmed is the evidence of a person or system that has confirmed the delete, by the id of the confirmation.
 func Confirmed(id string) Evidence {
 	e := Evidence{Kind: KindConfirmed}
 	if id == "" {
@@ -133,7 +127,7 @@ func Confirmed(id string) Evidence {
 
 type evidenceKey struct{}
 
-// OnPurpose returns a context whose deletes are declared: they are not limited. If the evidence does not hold, they are
+// OnPurpose returns a context whose deletes are declared, and so not limited. If the evidence does not hold, they are
 // refused with a HeldError.
 func OnPurpose(ctx context.Context, e Evidence) context.Context {
 	return context.WithValue(ctx, evidenceKey{}, e)
@@ -147,7 +141,7 @@ func EvidenceOf(ctx context.Context) (Evidence, bool) {
 
 type owningKey struct{}
 
-// Owning returns a context for the deletes of a module that owns so many objects of a kind in a cluster, counted before one
+// Owning returns a context for deletes of a module that owns so many objects of a kind in a cluster, counted before one
 // delete or before many. At most half of them are deleted within ten minutes, and at least one.
 func Owning(ctx context.Context, objects int) context.Context {
 	return context.WithValue(ctx, owningKey{}, objects)
@@ -164,11 +158,11 @@ type causeKey struct{}
 // maxCause is the length of a cause in bytes. Causes that begin with the same bytes count together.
 const maxCause = 128
 
-// CausedBy returns a context for the deletes and creates that one of many things asks for, such as an entity, a rule or a Cluster. Each
-// cause has the limits for itself, and a hold of one holds no other; all causes together have five times the limits. The cause must
-// exist and have been read: an entity whose revision no longer wants the object, a rule that no longer selects its source. A delete that
-// is decided from an absence has no cause, or else a source that looks empty would have as many limits as it had things. A cause is
-// shown to operators, so it has no texts of a remote. An empty cause is none.
+// CausedBy returns a context for the deletes and creates that one of many things asks for, such as an entity, a rule or
+// a Cluster. Each cause has the limits for itself, and a hold of one holds no other; all together have five times the
+// limits. The cause must exist and have been read, such as a rule that no longer selects its source: a delete that is
+// decided from an absence must have none, or a source that looks empty would have as many limits as it had things.
+// Operators see the cause, so it must have no texts of a remote. An empty cause is none.
 func CausedBy(ctx context.Context, cause string) context.Context {
 	return context.WithValue(ctx, causeKey{}, strings.ToValidUTF8(cause[:min(len(cause), maxCause)], ""))
 }

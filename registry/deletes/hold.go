@@ -10,20 +10,21 @@ import (
 
 // Hold holds the deletes of one module and resource.
 type Hold struct {
-	// ID identifies the hold in the hub, such as quota-configmaps-7f3a. It is never used again.
+	// ID is unique in the hub, such as quota-configmaps-7f3a, and never used again.
 	ID       string
 	Module   string
 	Resource schema.GroupResource
-	// Cluster is the cluster in which the limit was exceeded; empty for the hub. Fleet says that the limit of all clusters
-	// was exceeded, so that the deletes are held in all of them.
+	// Cluster is where the limit was exceeded; empty for the hub. Fleet says that it was that of all clusters, so that
+	// deletes are held in all.
 	Cluster string
 	Fleet   bool
-	// Cause is what CausedBy names; empty for deletes without a cause, and "all causes" for those with any. Others are not held.
+	// Cause is what CausedBy names; empty for deletes without one, and "all causes" for those with any.
 	Cause string
 	Since time.Time
-	// Deleted is how many objects were deleted within ten minutes before the hold, More how many refused deletes are known.
+	// Deleted is how many objects were deleted within ten minutes before the hold, More how many refused deletes are
+	// known.
 	Deleted, More int
-	// Names are up to ten of the objects whose deletes are refused, sorted. They are texts of the cluster.
+	// Names are up to ten objects of refused deletes, sorted. They are texts of the cluster.
 	Names []string
 	// Allowed is how many deletes an operator has allowed.
 	Allowed int

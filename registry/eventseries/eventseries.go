@@ -18,7 +18,7 @@ import (
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// ByNote returns a recorder that makes one series of the events which say the same about an object, and another event
+// ByNote returns a recorder that makes one series of the events with the same note about an object, and another event
 // of each other note. A Recorder is returned as it is.
 func ByNote(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
 	if already, ok := recorder.(*Recorder); ok {
@@ -28,12 +28,12 @@ func ByNote(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
 }
 
 const (
-	// maxNote is how long the note of an event may be, in bytes. The API server refuses the event otherwise.
+	// maxNote bytes are what the API server accepts.
 	maxNote = 1024
-	// maxNotes is how many notes about one topic are events of their own within noteMemory.
+	// maxNotes about one topic are events of their own within noteMemory.
 	maxNotes   = 10
 	noteMemory = 10 * time.Minute
-	// maxTopics bounds what a recorder remembers. Beyond it the topic is forgotten that was silent for longest.
+	// maxTopics are remembered; the topic that was silent for longest goes first.
 	maxTopics = 1024
 	// combined begins the note of the series of all further notes, as in Kubernetes.
 	combined = "(combined from similar events): "
@@ -49,19 +49,17 @@ type Recorder struct {
 	topics map[topic]memory
 }
 
-// topic is what client-go makes a series of, without the version of the object.
+// topic is what client-go makes a series of, without the object's version.
 type topic struct {
 	regarding, related        corev1.ObjectReference
 	eventType, reason, action string
 }
 
-// memory is what a recorder remembers of a topic: the notes that are events of their own, and when it was last recorded.
 type memory struct {
 	notes []spoken
 	last  time.Time
 }
 
-// spoken is a note of a topic, and when it was last recorded.
 type spoken struct {
 	digest string
 	last   time.Time
@@ -92,8 +90,7 @@ func (d *Recorder) AnnotatedEventf( //nolint:revive // argument-limit: client-go
 	inner.AnnotatedEventf(to, related, annotations, eventType, reason, action, "%s", text)
 }
 
-// distinguish returns the object and the note that an event is to have. What an object without a kind is recorded
-// as is left to the inner recorder.
+// distinguish leaves an object without a kind to the inner recorder.
 func (d *Recorder) distinguish(about topic, regarding, related runtime.Object, note string) (runtime.Object, string) {
 	note = fitNote(note)
 	to, err := reference.GetReference(d.scheme, regarding)
@@ -112,7 +109,6 @@ func (d *Recorder) distinguish(about topic, regarding, related runtime.Object, n
 	return to, note
 }
 
-// mark returns what tells the events of a note from those of other notes about a topic, and the note to record.
 func (d *Recorder) mark(about topic, note string) (mark, text string) {
 	if strings.HasPrefix(note, combined) { // another recorder of this kind is in front
 		return digestOf(combined), note
@@ -138,8 +134,7 @@ func (d *Recorder) mark(about topic, note string) (mark, text string) {
 	return digest, note
 }
 
-// forget makes room for a topic: it forgets the topics of which no note counts any longer, and if there are none, the
-// topic that was silent for longest. The caller holds the lock.
+// forget forgets topics of which no note counts, or else the one that was silent for longest. It needs the lock.
 func (d *Recorder) forget(now time.Time) {
 	var silent topic
 	since := now
@@ -156,14 +151,13 @@ func (d *Recorder) forget(now time.Time) {
 	}
 }
 
-// digestOf returns a number, which is what versions look like.
+// digestOf is a number, as versions are.
 func digestOf(note string) string {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(note)) // It never fails.
 	return strconv.FormatUint(hash.Sum64(), 10)
 }
 
-// fitNote cuts a note to what an event may hold.
 func fitNote(note string) string {
 	const more = " ..."
 	if len(note) > maxNote {

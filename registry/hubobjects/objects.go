@@ -13,8 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
-// Objects are the objects of the hub that belong to an app. They end with the app. All methods may be called from any
-// goroutine.
+// Objects are the objects of the hub that belong to an app, and end with it. They are safe for use by many goroutines.
 type Objects struct {
 	inner   *hubwatch.Subscription
 	binding *Binding
@@ -23,8 +22,8 @@ type Objects struct {
 
 var _ client.Reader = (*Objects)(nil)
 
-// Get copies an object into obj, which has the type of the selection's Object. An object that does not belong to the app is
-// not found. Get waits for the initial objects for ten seconds at most.
+// Get copies an object into obj, which must have the type of the selection's Object. An object that does not belong to
+// the app is not found. Get waits for the initial objects, ten seconds at most.
 func (o *Objects) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	if o.binding.Context.Err() != nil {
 		return context.Cause(o.binding.Context)
@@ -33,7 +32,7 @@ func (o *Objects) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 }
 
 // List copies the objects of the app into a list. It accepts a namespace and labels, and no field selector, limit or
-// continue token. List waits for the initial objects for ten seconds at most.
+// continue token. It waits for the initial objects, ten seconds at most.
 func (o *Objects) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if o.binding.Context.Err() != nil {
 		return context.Cause(o.binding.Context)
@@ -41,7 +40,6 @@ func (o *Objects) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return o.ofApp(o.inner.List(ctx, list, opts...))
 }
 
-// ofApp returns the reason for the end of the app in place of the end of the objects.
 func (o *Objects) ofApp(err error) error {
 	if errors.Is(err, hubwatch.ErrEnded) && o.binding.Context.Err() != nil {
 		return context.Cause(o.binding.Context)
@@ -49,8 +47,8 @@ func (o *Objects) ofApp(err error) error {
 	return err
 }
 
-// Deleted returns the tombstone of an object that belonged to the app and no longer does. Tombstones are kept for an hour,
-// and no longer than the app.
+// Deleted returns the tombstone of an object that no longer belongs to the app, for an hour, and no longer than the
+// app.
 func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
 	t, ok := o.inner.Deleted(key)
 	if !ok {
@@ -59,23 +57,22 @@ func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
 	return Tombstone{Object: o.inner.CopyOf(t.Object), Seen: t.Seen, of: o}, true
 }
 
-// Tombstone is the last known state of an object that has gone.
 type Tombstone struct {
-	// Object is the last known state. Of a Secret it has the name, the UID, the revision, the labels and the times alone.
+	// Object is the last known state. Of a Secret it has only the name, the UID, the revision, the labels and the
+	// times.
 	Object client.Object
-	// Seen says that a watch has reported the object as deleted, as it does for an object that was deleted, for one whose
-	// kind was removed from the hub, and for one that has lost the labels of the selection: Declare asks which. It is false
-	// if the object is missing from a list, which may be that of a hub without its data, and if the object exists with another
-	// key.
+	// Seen says that a watch has reported the object as deleted. The object, or its kind, may have been deleted, or it
+	// has lost the selected labels: Declare asks which. It is false for an object that a list lacks, since the hub may
+	// have lost its data, and for one that exists with another key.
 	Seen bool
 
 	of *Objects
 }
 
-// Declare returns the context for the deletes that follow from the tombstone. They are declared if the object was reported as
-// deleted, or was being deleted when it was last seen, and if the hub's API server confirms that the object was deleted; the
-// package documentation says how. Otherwise Declare returns ctx, and the deletes count towards the limits. An error means that
-// the API server does not tell: return it, so that the reconcile is tried again.
+// Declare returns the context for the deletes that follow from the tombstone. They are declared if the object was
+// reported as deleted, or was being deleted when last seen, and if the hub's API server confirms it (see the package).
+// Otherwise Declare returns ctx, and the deletes count towards the limits. An error means that the API server does not
+// tell: return it, so that the reconcile is tried again.
 func (t Tombstone) Declare(ctx context.Context) (context.Context, error) {
 	if t.of == nil {
 		return ctx, nil

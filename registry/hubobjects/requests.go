@@ -17,18 +17,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
-// Requests returns a source for one controller, as WatchesRawSource accepts: it requests each object of the hub by its key,
-// when it is new, has changed, or has gone. Call it again for another controller.
+// Requests returns a source for one controller, for WatchesRawSource: the key of each object that is new, has changed,
+// or has gone. Call it again for another controller.
 func (o *Objects) Requests() source.SyncingSource {
 	return newSource(o, func(_ context.Context, c hubwatch.Change, add func(reconcile.Request)) {
 		add(reconcile.Request{NamespacedName: c.Key})
 	})
 }
 
-// Map returns a source for one controller with the requests that f returns for an object of the hub: for the state of now, and
-// for the state before, so that a request is also made when an object stops leading to it. f gets copies. It is
-// called in a goroutine of the app, where it delays no other app; a panic fails the module, as does a call that takes
-// longer than a reconcile may.
+// Map returns a source for one controller with the requests of f for an object of the hub: for its state now, and for
+// that before, so that an object which stops leading to a request makes it, too. f gets copies. It delays no other app;
+// a panic, or a call longer than a reconcile may take, fails the module.
 func Map[request comparable](o *Objects, f handler.TypedMapFunc[client.Object, request]) source.TypedSyncingSource[request] {
 	return newSource(o, func(ctx context.Context, c hubwatch.Change, add func(request)) {
 		known := map[request]struct{}{}
@@ -46,7 +45,6 @@ func Map[request comparable](o *Objects, f handler.TypedMapFunc[client.Object, r
 	})
 }
 
-// requests is a source of requests of the objects.
 type requests[request comparable] struct {
 	of      *Objects
 	deliver func(ctx context.Context, c hubwatch.Change, add func(request))
@@ -63,7 +61,6 @@ func newSource[request comparable](
 
 var errStarted = errors.New("a source of hub objects is for one controller; call Requests or Map for each of them")
 
-// Start begins to add requests to the queue, until ctx or the app ends.
 func (r *requests[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	err := errStarted
 	r.start.Do(func() {
@@ -76,7 +73,6 @@ func (r *requests[request]) Start(ctx context.Context, queue workqueue.TypedRate
 	return err
 }
 
-// WaitForSync waits until the initial objects were requested.
 func (r *requests[request]) WaitForSync(ctx context.Context) error {
 	select {
 	case <-r.ready:
@@ -86,7 +82,6 @@ func (r *requests[request]) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// run adds requests to the queue.
 func (r *requests[request]) run(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) {
 	o := r.of
 	listener := o.inner.Listen()
@@ -115,7 +110,6 @@ func (r *requests[request]) run(ctx context.Context, queue workqueue.TypedRateLi
 	}
 }
 
-// add adds the requests of one change.
 func (r *requests[request]) add(ctx context.Context, c hubwatch.Change, queue workqueue.TypedRateLimitingInterface[request]) {
 	guard := r.of.binding.Guard
 	if guard.IsBroken() {

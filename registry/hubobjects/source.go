@@ -26,21 +26,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
-// Selection selects the objects of a kind in the hub that all apps of a module share, and says which app each belongs to.
+// Selection selects objects of a kind in the hub, the same in all apps, and says which app each belongs to.
 type Selection struct {
-	// Object is an empty object of the kind: a typed one, an unstructured one, or a *metav1.PartialObjectMetadata with the
-	// kind in its TypeMeta, for the metadata alone. Required.
+	// Object is an empty object of the kind: typed, unstructured, or a *metav1.PartialObjectMetadata with its kind, for
+	// the metadata alone. Required.
 	Object client.Object
-	// Labels select objects. Default: all objects; Secrets require a selector that asks for a label.
+	// Labels select objects. Default: all; Secrets require a selector that asks for a label.
 	Labels labels.Selector
-	// Namespaces are the namespaces whose objects are selected. Default: those in which the HubRules of the module, and the
-	// permissions that follow from its configuration, allow it to watch the kind.
+	// Namespaces select objects. Default: those in which the HubRules, and the permissions that follow from the
+	// configuration, allow the module to watch the kind.
 	Namespaces []string
-	// Route tells the key of each object. Required.
-	Route Route
+	Route      Route
 }
 
-// Route tells the key of an object, which decides the apps that get the object. Make one with ByNamespace, ByLabel, ByName or
+// Route tells the key of an object, which decides the apps that get it. Make one with ByNamespace, ByLabel, ByName or
 // All.
 type Route struct{ inner hubwatch.Route }
 
@@ -55,13 +54,13 @@ func ByLabel(label string) Route {
 // ByName routes an object by its name.
 func ByName() Route { return Route{hubwatch.Route{By: hubwatch.ByName}} }
 
-// All routes every selected object to every app that watches the selection: Watch is called without keys.
+// All routes every selected object to every app that watches the selection. Watch is called without keys.
 func All() Route { return Route{hubwatch.Route{By: hubwatch.All}} }
 
-// Has reports whether the route delivers an object to an app that watches with these keys.
+// Has reports whether the route delivers an object to an app with these keys.
 func (r Route) Has(obj client.Object, keys ...string) bool { return r.inner.Has(obj, keys) }
 
-// Source gives a module of one app objects of the hub to watch. Remote.HubObjects of package registry is one.
+// Source gives a module of one app objects of the hub to watch; see Remote.HubObjects.
 type Source struct {
 	binding Binding
 
@@ -69,29 +68,27 @@ type Source struct {
 	made map[string]*Objects // by selection, route and keys
 }
 
-// Binding connects a Source with the app and the module that it is for. Only the registry can make one.
+// Binding connects a Source with its app and module. Only the registry can make one.
 type Binding struct {
-	Pool *hubwatch.Pool
-	// Context is the life of the app.
+	Pool    *hubwatch.Pool
 	Context context.Context //nolint:containedctx // Subscriptions outlive the calls that make them.
 	Module  string
 	Guard   *contain.Guard
 	Scheme  *runtime.Scheme
 	Mapper  meta.RESTMapper
-	// Lacks returns the permission to watch a resource in a namespace of the hub that the module does not declare;
-	// nothing if it declares it. Namespaces are those that it limits its permissions to.
+	// Lacks returns the undeclared permission to watch a resource in a namespace of the hub, or "". Namespaces limit
+	// the module's permissions.
 	Lacks      func(resource schema.GroupResource, namespace string) string
 	Namespaces []string
-	// Hidden is the namespace of the credentials; empty if it is not known.
+	// Hidden is the namespace of the credentials; may be empty.
 	Hidden string
-	// AddSource adds a source to those of the module that have to be current before it deletes. Go runs a function in a
-	// goroutine of the app, if the app has not ended. Blocked receives why objects cannot be listed.
+	// AddSource adds a source that must be current before the module deletes. Go runs a function in a goroutine of the
+	// app, if that has not ended. Blocked receives why objects cannot be listed.
 	AddSource func(blind func(now time.Time) string)
 	Go        func(func()) bool
 	Blocked   func(what string, why boundcache.Block)
 }
 
-// New returns the Source of a module in an app.
 func New(b Binding) *Source { return &Source{binding: b, made: map[string]*Objects{}} }
 
 var (
@@ -109,13 +106,14 @@ var (
 	errNamespace = errors.New("the kind has no namespaces; leave Namespaces out, and do not route by namespace")
 )
 
-// Watch returns the objects of some keys; with the Route All, which has none, all selected objects. Call it while the app is built, as in an invoke of the module: the informer, if
-// it does not run already, starts at once and ends after the last app that watches the same selection. Another call with an
-// equal selection and equal keys returns the same Objects. Watch returns an error for a selection that the module may not watch.
+// Watch returns the objects of some keys; with the Route All all selected objects, without keys. Call it while the app
+// is built, as in an invoke: the informer starts at once unless it runs, and ends after the last app with the same
+// selection. An equal selection with equal keys returns the same Objects. It is an error if the module may not watch
+// the selection.
 //
-// Watch finds out whether the kind has namespaces, so it asks the hub's API server for the kinds of the group if the process
-// does not know them yet. It returns an error if the API server does not respond, and one that meta.IsNoMatchError recognizes if
-// it does not serve the kind. A module that returns the error fails its app, which the hub builds again later.
+// Watch may ask the hub's API server for the kinds of the group. It fails if that does not respond, and with an error
+// that meta.IsNoMatchError recognizes if it does not serve the kind. A module that returns the error fails its app,
+// which is built again later.
 func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
 	if s.binding.Pool == nil {
 		return nil, errNoApp
@@ -147,7 +145,7 @@ func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
 	return made, nil
 }
 
-// IsHidden reports whether a namespace of the hub has the credentials of remotes: no module reads or writes there for a remote.
+// IsHidden reports whether a namespace has the credentials of remotes, where no module reads or writes for a remote.
 func (s *Source) IsHidden(namespace string) bool {
 	return s.binding.Hidden != "" && namespace == s.binding.Hidden
 }
@@ -158,7 +156,6 @@ func (s *Source) known(name string) *Objects {
 	return s.made[name]
 }
 
-// keep keeps the Objects of a name, and returns those that are kept already.
 func (s *Source) keep(name string, made *Objects) *Objects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +165,6 @@ func (s *Source) keep(name string, made *Objects) *Objects {
 	return s.made[name]
 }
 
-// resolve checks a selection, and returns it with its kind and namespaces.
 func (s *Source) resolve(of Selection, keys []string) (hubwatch.Selection, error) {
 	if err := check(of, keys); err != nil {
 		return hubwatch.Selection{}, err
@@ -203,7 +199,7 @@ func (s *Source) resolve(of Selection, keys []string) (hubwatch.Selection, error
 	}, nil
 }
 
-// check reports an error in a selection and its keys that shows without the hub.
+// check reports what shows without the hub.
 func check(of Selection, keys []string) error {
 	switch {
 	case of.Object == nil, reflect.ValueOf(of.Object).Kind() != reflect.Pointer, reflect.ValueOf(of.Object).IsNil():
@@ -219,7 +215,7 @@ func check(of Selection, keys []string) error {
 	case slices.Contains(of.Namespaces, ""):
 		return errUnnamed
 	case of.Labels != nil:
-		// A selector that selects nothing has no text, so an API server that is sent this text selects everything.
+		// Such a selector has no text, and an API server that is sent no text selects everything.
 		if _, selectable := of.Labels.Requirements(); !selectable {
 			return errNothing
 		}
@@ -227,7 +223,6 @@ func check(of Selection, keys []string) error {
 	return nil
 }
 
-// asksForLabel reports whether a selector leaves out the objects without some label.
 func asksForLabel(s labels.Selector) bool {
 	if s == nil {
 		return false
@@ -242,8 +237,7 @@ func asksForLabel(s labels.Selector) bool {
 	})
 }
 
-// namespaces returns the namespaces in which the module watches a resource, none for all, or an error that says which
-// permission it does not declare.
+// namespaces returns none for all, or an error that names the undeclared permission.
 func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, wanted []string) ([]string, error) {
 	b := &s.binding
 	everywhere := b.Lacks(resource, "")
@@ -266,8 +260,8 @@ func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, want
 	return slices.Compact(slices.Sorted(slices.Values(wanted))), nil
 }
 
-// namespacesOf returns the namespaces in which the module may watch a resource, but for the hidden one. If there are none, it
-// returns all namespaces of the module: the permission is missing there.
+// namespacesOf leaves out the hidden namespace. If the module may watch nowhere, it returns all of the module's: the
+// permission is missing there.
 func (b *Binding) namespacesOf(resource schema.GroupResource) []string {
 	all := slices.DeleteFunc(slices.Clone(b.Namespaces), func(one string) bool { return one == b.Hidden })
 	allowed := slices.DeleteFunc(slices.Clone(all), func(one string) bool { return b.Lacks(resource, one) != "" })
@@ -277,7 +271,6 @@ func (b *Binding) namespacesOf(resource schema.GroupResource) []string {
 	return allowed
 }
 
-// missing returns an error for a permission that the module does not declare.
 func (b *Binding) missing(permission string) error {
 	if permission == "" {
 		return nil
@@ -285,7 +278,6 @@ func (b *Binding) missing(permission string) error {
 	return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules, or to those of RulesOf", b.Module, permission)
 }
 
-// emptyOf returns an empty object of a kind in the form of obj.
 func emptyOf(obj client.Object, kind schema.GroupVersionKind) client.Object {
 	var empty client.Object
 	switch obj.(type) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// argoConfig is the value of the key config in a cluster Secret of Argo CD. Its names are Argo
-// CD's.
+// argoConfig is the value of the key config in a cluster Secret of Argo CD, with its names.
 type argoConfig struct {
 	Username           string          `json:"username"`
 	Password           string          `json:"password"`
@@ -28,7 +27,6 @@ type argoTLS struct {
 	CAData     []byte `json:"caData"`
 }
 
-// readArgoCD reads the keys of a cluster Secret of Argo CD.
 func (d *draft) readArgoCD() error {
 	values, err := d.take(keyConfig, keyServer)
 	if err != nil {
@@ -62,7 +60,7 @@ func (d *draft) readArgoCD() error {
 	return d.endpoint.normalize(d.from, d.policy)
 }
 
-// check refuses the ways of authenticating that act on the hub.
+// check refuses authentication that acts on the hub.
 func (c *argoConfig) check(at place) error {
 	switch {
 	case isSet(c.ExecProviderConfig):

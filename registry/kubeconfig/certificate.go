@@ -14,14 +14,14 @@ import (
 // maxCertificates is how many certificates a CA bundle or a chain may have.
 const maxCertificates = 32
 
-// maxKey bounds a private key in bytes of DER. The time that it takes to check an RSA key grows
-// with the cube of its size; 8192 bits, which is the most that TLS in Go accepts, fit.
+// maxKey bounds a private key in bytes of DER. Checking an RSA key takes the cube of its size; 8192 bits, the most of
+// TLS in Go, fit.
 const maxKey = 5 << 10
 
 const typeCertificate = "CERTIFICATE"
 
-// parseCertificates reads certificates in PEM. Unlike x509.CertPool it refuses input that it cannot parse, because a
-// certificate that is silently left out surfaces as an outage.
+// parseCertificates, unlike x509.CertPool, refuses what it cannot parse: a certificate that is silently left out
+// surfaces as an outage.
 func parseCertificates(data []byte, at place) ([]*x509.Certificate, error) {
 	blocks, complete := pemBlocks(data)
 	if len(blocks) == 0 || !complete {
@@ -45,8 +45,7 @@ func parseCertificates(data []byte, at place) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// pemBlocks returns the PEM blocks, and whether that is all that there is: pem.Decode skips damaged
-// blocks.
+// pemBlocks also returns whether that is all: pem.Decode skips damaged blocks.
 func pemBlocks(data []byte) (blocks []*pem.Block, complete bool) {
 	begins := bytes.Count(data, []byte("-----BEGIN"))
 	for {
@@ -58,7 +57,7 @@ func pemBlocks(data []byte) (blocks []*pem.Block, complete bool) {
 	}
 }
 
-// encodeCertificates writes certificates in PEM, without the text between them.
+// encodeCertificates leaves out the text between them.
 func encodeCertificates(chain []*x509.Certificate) []byte {
 	var out []byte
 	for _, certificate := range chain {
@@ -67,7 +66,7 @@ func encodeCertificates(chain []*x509.Certificate) []byte {
 	return out
 }
 
-// parseKey reads one private key in PEM and returns it with its normalized PEM.
+// parseKey also returns the key's normalized PEM.
 func parseKey(data []byte, at place) (crypto.Signer, []byte, error) {
 	blocks, complete := pemBlocks(data)
 	if len(blocks) == 2 && blocks[0].Type == "EC PARAMETERS" { // openssl ecparam writes these first
@@ -108,7 +107,6 @@ func parsePrivateKey(der []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// matches reports whether the key belongs to the certificate.
 func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	public, ok := certificate.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(key.Public())

@@ -21,16 +21,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
-// ErrNotKubernetes means that the response does not come from a Kubernetes API server.
+// ErrNotKubernetes: the response is not from a Kubernetes API server.
 var ErrNotKubernetes = servertext.ErrNotKubernetes
 
-// ErrNotForwarded means that the response says that something does not exist, and does not come from an API server, as that of a proxy
-// whose agent is away. It wraps ErrNotKubernetes.
+// ErrNotForwarded: the response, which is not from an API server, says that something does not exist, as that of a
+// proxy whose agent is away. It wraps ErrNotKubernetes.
 var ErrNotForwarded = fmt.Errorf("a server on the way responds with 404 in place of the API server: %w", ErrNotKubernetes)
 
-// StatusError is a response with an unexpected status. It has nothing of the body, which the server controls.
+// StatusError is a response with an unexpected status, without its body, which the server controls.
 type StatusError struct {
-	// Code is the HTTP status code.
 	Code int
 }
 
@@ -51,16 +50,15 @@ const (
 	throttled    = "Throttled"
 )
 
-// NotHealthyError is an error of a request with its own message: the server responds, but not as the hub requires.
-// Classify returns the reason NotHealthy for it.
+// NotHealthyError has its own message: the server responds, but not as the hub requires. Classify returns NotHealthy
+// for it.
 type NotHealthyError interface {
 	error
-	// NotHealthy returns the message, which describes the problem and the solution. It must not contain any text of the
-	// server.
+	// NotHealthy describes the problem and the solution, without any text of the server.
 	NotHealthy() string
 }
 
-// NewNotHealthyError returns a NotHealthyError. text is the text of the error, and message names the solution.
+// NewNotHealthyError returns one. text is the error's, and message names the solution.
 func NewNotHealthyError(text, message string) error { return &notHealthyError{text, message} }
 
 type notHealthyError struct{ text, message string }
@@ -68,11 +66,11 @@ type notHealthyError struct{ text, message string }
 func (e *notHealthyError) Error() string      { return e.text }
 func (e *notHealthyError) NotHealthy() string { return e.message }
 
-// Classify returns why a request to a remote failed: one of a fixed set of reasons, and a message that names the
-// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, NotForwarded, Throttled, or the Reason of an
-// *Error, of which a dial returns AddressNotAllowed. The message has at most 512 bytes and stays the same while the
-// problem is the same. Nothing in it comes from the server, so that users who register remotes learn little about the
-// network around the hub. Both results are empty for a nil error. Unknown errors are Unreachable.
+// Classify returns why a request to a remote failed: a reason of a fixed set, and a message that names the solution.
+// The reasons are Unreachable (also for unknown errors), TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy,
+// NotForwarded, Throttled, or the Reason of an *Error, such as AddressNotAllowed of a dial. The message has at most 512
+// bytes, is stable while the problem is the same, and has nothing from the server, so that users who register remotes
+// learn little about the hub's network. Both are empty for nil.
 func Classify(err error) (reason, message string) {
 	var refused *Error
 	var unhealthy NotHealthyError
@@ -98,8 +96,8 @@ func Classify(err error) (reason, message string) {
 	return classifyNetwork(err)
 }
 
-// IsRefusal reports whether a request failed because of the credential: the API server does not accept it, it lacks
-// a permission, or the server broke off the TLS handshake.
+// IsRefusal reports whether the credential is at fault: it is not accepted, lacks a permission, or the server broke off
+// the TLS handshake.
 func IsRefusal(err error) bool {
 	switch statusCode(err) {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -109,10 +107,10 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &remote) && remote.Op == remoteError
 }
 
-// remoteError is the Op of an alert that the server has sent, as crypto/tls sets it.
+// remoteError is the Op that crypto/tls sets for an alert of the server.
 const remoteError = "remote error"
 
-// statusCode returns the HTTP status in an error of this package or of client-go, or 0.
+// statusCode returns 0 for other errors.
 func statusCode(err error) int {
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -145,7 +143,7 @@ func classifyStatus(code int) (reason, message string) {
 		"; check that the server's URL and its path lead to the Kubernetes API."
 }
 
-// verifyError is a certificate that could not be verified, with the name of the value that it was verified with.
+// verifyError names the value that a certificate was verified with.
 type verifyError struct {
 	error
 	caKey string
@@ -153,7 +151,7 @@ type verifyError struct {
 
 func (e *verifyError) Unwrap() error { return e.error }
 
-// blame adds the details to an error of a request that its message needs.
+// blame adds what the error's message needs.
 func (w *wiring) blame(err error) error {
 	var verify *tls.CertificateVerificationError
 	if errors.As(err, &verify) {
@@ -162,7 +160,6 @@ func (w *wiring) blame(err error) error {
 	return err
 }
 
-// caKeyIn returns the name of the value that a certificate was verified with.
 func caKeyIn(err error) string {
 	var verify *verifyError
 	if errors.As(err, &verify) && verify.caKey != "" {
@@ -171,7 +168,7 @@ func caKeyIn(err error) string {
 	return "certificate-authority-data"
 }
 
-// tlsMessage returns the message for a failure of TLS, or "" for another failure.
+// tlsMessage returns "" for another failure.
 func tlsMessage(err error) string {
 	var (
 		unknownCA x509.UnknownAuthorityError
@@ -218,7 +215,7 @@ func classifyNetwork(err error) (reason, message string) {
 	return unreachable, "There is no connection to the server: " + cause(err)
 }
 
-// cause returns a fixed text that explains why there is no connection.
+// cause returns a fixed text.
 func cause(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):

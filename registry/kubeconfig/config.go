@@ -8,7 +8,6 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// readKubeconfig reads the value of one key as a kubeconfig.
 func (d *draft) readKubeconfig(at place) error {
 	values, err := d.take(at.key)
 	if err != nil {
@@ -70,7 +69,6 @@ func checkHeader(config *clientcmdv1.Config, at place) error {
 	return nil
 }
 
-// placedEndpoint is an endpoint with the places that it was read from.
 type placedEndpoint struct {
 	Endpoint
 	source
@@ -114,7 +112,6 @@ func (d *draft) readCluster(c clientcmdv1.Cluster, at place) (placedEndpoint, er
 	return e, nil
 }
 
-// placedCredential is a credential with the place that it was read from.
 type placedCredential struct {
 	Credential
 	place
@@ -143,7 +140,7 @@ func readUsers(users []clientcmdv1.NamedAuthInfo, at place) (map[string]placedCr
 	return credentials, nil
 }
 
-// checkUser refuses the ways of authenticating that act on the hub or hide who acts.
+// checkUser refuses authentication that acts on the hub or hides who acts.
 func checkUser(u *clientcmdv1.AuthInfo, at place) error {
 	const (
 		exec     = "runs a command, which the hub does not allow; use a token or a client certificate, for example of a ServiceAccount"
@@ -188,13 +185,11 @@ func checkName[T any](name string, taken map[string]T, at place) error {
 	return nil
 }
 
-// placedContext is a context with the place that it was read from.
 type placedContext struct {
 	clientcmdv1.Context
 	place
 }
 
-// choose returns the context to use.
 func (d *draft) choose(config *clientcmdv1.Config, at place) (placedContext, error) {
 	name, inName := config.CurrentContext, at.at("current-context")
 	if d.options.Context != "" {

@@ -23,7 +23,7 @@ import (
 // CredentialType is the kind of a Credential.
 type CredentialType string
 
-// The kinds of credentials. The zero Credential has no kind.
+// The zero Credential has no kind.
 const (
 	// Token is a bearer token.
 	Token CredentialType = "Token"
@@ -35,21 +35,20 @@ const (
 // Transport extracts the secret. Printing, logging and encoding show only its type. Copies share the secret, which
 // never changes. The zero value is no credential.
 type Credential struct {
-	// hidden is two pointers away because fmt cannot call the methods of a value in an unexported field of a struct. It
-	// prints an address there instead, but follows one pointer if the verb is wrong, such as %s.
+	// hidden is two pointers away: fmt cannot call methods of a value in an unexported field, and follows one pointer
+	// if the verb is wrong, such as %s.
 	hidden **secret
 }
 
-// secret is the hidden content of a Credential. It never changes.
 type secret struct {
 	kind  CredentialType
 	token string
 	chain []byte // client certificate and intermediates, PEM
 	key   []byte // PEM
-	// pair is the chain and the key, parsed, of a ClientCertificate.
+	// pair is the parsed chain and key of a ClientCertificate.
 	pair  tls.Certificate
 	parts []string // see texts
-	// issued and expires are its life; each is zero if it is not known.
+	// Zero if unknown.
 	issued, expires time.Time
 }
 
@@ -58,7 +57,6 @@ func newCredential(s *secret) Credential {
 	return Credential{hidden: &s}
 }
 
-// secret returns the hidden content; for the zero value a secret without a kind.
 func (c Credential) secret() *secret {
 	if c.hidden == nil {
 		return &secret{}
@@ -69,12 +67,10 @@ func (c Credential) secret() *secret {
 // Type returns the kind of credential, or an empty string for the zero value.
 func (c Credential) Type() CredentialType { return c.secret().kind }
 
-// Expires returns when the certificate expires, or the token if it is a JWT with an expiry. The zero time means that
-// the expiry is not known.
+// Expires returns when the certificate expires, or the token if it is a JWT; zero if unknown.
 func (c Credential) Expires() time.Time { return c.secret().expires }
 
-// Issued returns when the life of the credential began, according to the certificate, or to a token that is a JWT. The
-// zero time means that it is not known.
+// Issued returns when the certificate, or a token that is a JWT, says that it was issued; zero if unknown.
 func (c Credential) Issued() time.Time { return c.secret().issued }
 
 // Equal reports whether two credentials are the same.
@@ -85,9 +81,8 @@ func (c Credential) Equal(other Credential) bool {
 		subtle.ConstantTimeCompare(a.key, b.key) == 1
 }
 
-// Fingerprint returns a short text that differs for different credentials. It is keyed, so that a reader of the
-// fingerprint cannot check a guess of the credential; key should be 32 random bytes that only the hub knows. The
-// fingerprint of the zero value is empty.
+// Fingerprint returns a short text that differs for different credentials, empty for the zero value. It is keyed, so
+// that its readers cannot check a guess; key should be 32 random bytes that only the hub knows.
 func (c Credential) Fingerprint(key []byte) string {
 	s := c.secret()
 	if s.kind == "" {
@@ -98,7 +93,7 @@ func (c Credential) Fingerprint(key []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:fingerprintLen])
 }
 
-// String returns the type of the credential and nothing of its value.
+// String returns the type and nothing of the value, as do the next methods.
 func (c Credential) String() string {
 	if c.Type() == "" {
 		return "no credential"
@@ -126,7 +121,7 @@ var (
 	_ json.Marshaler = Credential{}
 )
 
-// identity has the values of a user entry of any form, and their places.
+// identity is a user entry of any form, with places.
 type identity struct {
 	token      string
 	chain, key []byte
@@ -134,7 +129,7 @@ type identity struct {
 	inUser, inToken, inChain, inKey place
 }
 
-// credential checks an identity and returns its Credential, which is zero for an empty identity.
+// credential is zero for an empty identity.
 func (i identity) credential() (Credential, error) {
 	hasCertificate := len(i.chain) > 0 || len(i.key) > 0
 	switch {
@@ -183,7 +178,7 @@ func (i identity) certificateCredential() (Credential, error) {
 	}), nil
 }
 
-// pairOf returns a certificate, with the certificates that follow it in a chain, and its key, as TLS uses them.
+// pairOf is a chain and its key, as TLS uses them.
 func pairOf(chain []*x509.Certificate, key crypto.Signer) tls.Certificate {
 	pair := tls.Certificate{PrivateKey: key, Leaf: chain[0]}
 	for _, certificate := range chain {
@@ -192,7 +187,6 @@ func pairOf(chain []*x509.Certificate, key crypto.Signer) tls.Certificate {
 	return pair
 }
 
-// check refuses a credential that cannot be used now.
 func (c Credential) check(at place, now time.Time) error {
 	what := map[CredentialType]string{Token: "token", ClientCertificate: "client certificate"}[c.Type()]
 	if what == "" {
@@ -205,11 +199,11 @@ func (c Credential) check(at place, now time.Time) error {
 		"; issue a new one and store it in the Secret")
 }
 
-// maxExpiry bounds the expiry times that are accepted: the year 9999 is the last year of RFC 3339.
+// maxExpiry is the year 9999, the last of RFC 3339.
 const maxExpiry = 253402300799
 
-// TokenLife returns when a token that is a JWT was issued and when it expires, and the zero time for a value that is
-// missing or impossible. Nothing is verified: the server does that, and a wrong time harms only its author.
+// TokenLife returns when a JWT was issued and expires; zero for what is missing or impossible. It verifies nothing: the
+// server does, and a wrong time harms only its author.
 func TokenLife(token string) (issued, expires time.Time) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

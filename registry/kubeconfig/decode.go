@@ -17,9 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decodeYAML decodes one YAML document strictly. The shape is judged first, on the syntax tree,
-// where nothing has been expanded or dropped yet. The meaning then comes from the decoder that
-// kubectl uses, so that the two cannot read the same bytes differently.
+// decodeYAML decodes one YAML document strictly. It judges the shape on the syntax tree, where nothing is expanded or
+// dropped yet, and then uses kubectl's decoder, so that the two cannot read the same bytes differently.
 func decodeYAML(raw []byte, at place, into any) error {
 	if err := checkShape(raw, at); err != nil {
 		return err
@@ -31,8 +30,7 @@ func decodeYAML(raw []byte, at place, into any) error {
 	return decodeJSON(asJSON, at, into)
 }
 
-// decodeJSON decodes a JSON document strictly. The errors of the decoder are not passed on: they
-// quote values.
+// decodeJSON drops the decoder's errors, which quote values.
 func decodeJSON(raw []byte, at place, into any) error {
 	strict, err := json.UnmarshalStrict(raw, into)
 	var mistyped *stdjson.UnmarshalTypeError
@@ -59,12 +57,10 @@ func decodeJSON(raw []byte, at place, into any) error {
 		"and could mean something to others; correct its name or remove it")
 }
 
-// howToMake ends messages about something that is not a kubeconfig.
 const howToMake = ", as kubectl config view --raw --flatten --minify prints it"
 
-// countValues returns how many separators there are, line breaks of Unicode included, and so an
-// upper bound of the values. Parsing YAML takes microseconds for each, so that 64 KiB of the worst
-// take far longer than of the best.
+// countValues is an upper bound: the separators, with Unicode's line breaks. YAML takes microseconds for each, so 64
+// KiB of the worst take far longer than of the best.
 func countValues(raw []byte) int {
 	total := 0
 	for _, separator := range []byte("\n\r\xc2\xe2,:?[{") {
@@ -73,7 +69,7 @@ func countValues(raw []byte) int {
 	return total
 }
 
-// line returns the position of a YAML error in the text, such as " near line 7", if the error has one.
+// line returns such as " near line 7", or "".
 func line(err error) string {
 	found := regexp.MustCompile(`\bline (\d{1,6})\b`).FindStringSubmatch(err.Error())
 	if found == nil {
@@ -82,8 +78,7 @@ func line(err error) string {
 	return " near line " + found[1]
 }
 
-// checkShape accepts one document of mappings, sequences and scalars, and nothing else that YAML
-// has.
+// checkShape accepts one document of mappings, sequences and scalars.
 func checkShape(raw []byte, at place) error {
 	if countValues(raw) > maxValues {
 		return at.refuse(ReasonTooLarge, "has more than 4096 lines and values; keep only the cluster, the user and the context that are needed")
@@ -145,8 +140,7 @@ func checkMapping(node *yamlnode.Node, at place, depth int) error {
 	return nil
 }
 
-// findCorrupt returns the path of the first value that should be base64 and is not. The decoder reports only that such
-// a value exists.
+// findCorrupt returns the path of the first value that is not base64. The decoder says only that there is one.
 func findCorrupt(raw []byte) string {
 	var document any
 	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &document); err != nil {

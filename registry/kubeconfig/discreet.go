@@ -13,20 +13,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
-// CauseUndeclared is the type of the cause of an error about a field that the schema of the kind lacks. API servers have no reason of
-// their own for it, and Discreet removes their message.
+// CauseUndeclared is the cause of an error about a field that the schema lacks, for which API servers have no reason,
+// and whose message Discreet removes.
 const CauseUndeclared = servertext.Undeclared
 
 // Discreet returns a RoundTripper that keeps the text of a server out of errors, and so out of logs, events and status.
-// It replaces the body of a response that refuses a request (400 and above) by a Status with only checked tokens of the
-// server: the HTTP code, the reason, fields and types of causes, a cause for errors that only the message tells (such as CauseUndeclared), the name of a webhook, and how long to wait. The
-// functions of package apierrors work as before. Errors of the connection also get a fixed text, because the error of a
-// certificate names its subjects, and the error of a malformed response quotes the response. They still match the
-// errors that they wrap. In a response that accepts a request, an unknown media type is replaced, and a Status of
-// failure or a kind that is not a valid name is an error. The Status of an ERROR event of a watch is replaced like the
-// Status of a refusal. A response with code 404 that is of no API server is an error, too: it says nothing about an object. Three exceptions remain: a decoder quotes a value that it cannot decode, YAML is not judged if
-// the request asks for it, and the response of a server behind a proxy of the remote is data. credentials are the
-// credentials that the server may echo, in addition to the token of the request. A Transport includes Discreet.
+//
+// A refusal (400 and above) gets a Status with only checked tokens of the server: the code, the reason, fields and
+// types of causes, a cause for what only the message tells (such as CauseUndeclared), the name of a webhook, and how
+// long to wait. Package apierrors works as before. Errors of the connection get a fixed text and still match what they
+// wrap. In a response that accepts a request an unknown media type is replaced, and a Status of failure, or a kind that
+// is no valid name, is an error. The Status of an ERROR event of a watch is replaced like a refusal's. A 404 that is of
+// no API server is an error: it says nothing about an object.
+//
+// Three exceptions remain: a decoder quotes a value that it cannot decode, YAML is not judged if the request asks for
+// it, and the response behind a proxy of the remote is data. credentials may be echoed by the server, beside the token
+// of the request. A Transport includes Discreet.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
 	return discreet{next, credentials}
 }
@@ -36,7 +38,6 @@ type discreet struct {
 	credentials []Credential
 }
 
-// RoundTrip sends the request.
 func (d discreet) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := d.next.RoundTrip(r)
 	if err != nil {
@@ -49,7 +50,7 @@ func (d discreet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return withoutText(r, response, credentials...)
 }
 
-// withoutText replaces the text of a response, or refuses one with code 404 that is of no API server. credentials are the credentials that its body may have echoed.
+// withoutText refuses a 404 that is of no API server. credentials may be echoed in the body.
 func withoutText(r *http.Request, response *http.Response, credentials ...Credential) (*http.Response, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols || response.Body == nil { // The body is a connection.
 		return response, nil
@@ -62,7 +63,6 @@ func withoutText(r *http.Request, response *http.Response, credentials ...Creden
 	return servertext.Replace(r, response, func(text string) string { return Redact(text, credentials...) }), nil
 }
 
-// wordedError is an error of a connection with a text of our own.
 type wordedError struct {
 	text string
 	err  error
@@ -77,8 +77,7 @@ func (e *wordedError) Timeout() bool {
 	return errors.As(e.err, &timeout) && timeout.Timeout()
 }
 
-// worded returns an error with a fixed text that explains why there is no response. Errors of the hub itself keep their
-// text.
+// worded explains why there is no response. Errors of the hub itself keep their text.
 func worded(err error) error {
 	var own *Error
 	var done *wordedError
@@ -100,7 +99,6 @@ func worded(err error) error {
 	return &wordedError{text, err}
 }
 
-// wordedBody is the body of a response whose errors have fixed texts.
 type wordedBody struct{ io.ReadCloser }
 
 func (b *wordedBody) Read(p []byte) (int, error) {

@@ -15,44 +15,41 @@ import (
 	"strings"
 )
 
-// Connection is everything that is needed to talk to a remote: where it is, and who we are there.
+// Connection is where a remote is, and who we are there.
 type Connection struct {
 	Endpoint   Endpoint
 	Credential Credential
 }
 
-// Endpoint is the address of an API server and the parameters of its verification. It holds no secrets.
+// Endpoint is the address of an API server and how to verify it, without secrets.
 type Endpoint struct {
-	// Server is an https URL without credentials, query and fragment. Parse returns it in lower
-	// case up to the path and without a slash at the end.
+	// Server is an https URL without credentials, query and fragment; from Parse in lower case up to the path and
+	// without a slash at the end.
 	Server string
-	// TLSServerName is the name that the server's certificate must have. Empty means the host of
-	// Server.
+	// TLSServerName must be in the server's certificate. Empty means the host of Server.
 	TLSServerName string
-	// ProxyURL is an http or socks5 proxy. Empty means no proxy, or the proxy of the environment if the Policy allows
-	// that.
+	// ProxyURL is an http or socks5 proxy. Empty means none, or that of the environment if the Policy allows it.
 	ProxyURL string
-	// CAData are the CA certificates that verify the server, in PEM. Empty means the CAs of the system.
+	// CAData are CA certificates in PEM. Empty means the system's.
 	CAData []byte
-	// CAKey names where CAData is from, or should be, for messages: a key of the Secret, or of the kubeconfig in it.
-	// It is not part of the fingerprint.
+	// CAKey says in messages where CAData is from, or should be: a key of the Secret, or of the kubeconfig in it. It is
+	// not in the fingerprint.
 	CAKey string
-	// Insecure turns off the verification of the server's certificate.
+	// Insecure turns off the verification of the server.
 	Insecure bool
 }
 
-// fingerprintLen is the length of a fingerprint in bytes, before it is written as hexadecimals.
+// fingerprintLen is in bytes, before hexadecimals.
 const fingerprintLen = 16
 
-// Fingerprint returns a short text that differs for different endpoints and stays the same for the
-// same one, also in other processes.
+// Fingerprint returns a short text that differs for different endpoints and is the same in other processes.
 func (e Endpoint) Fingerprint() string {
 	h := sha256.New()
 	writeParts(h, e.Server, e.TLSServerName, e.ProxyURL, string(e.CAData), strconv.FormatBool(e.Insecure))
 	return hex.EncodeToString(h.Sum(nil)[:fingerprintLen])
 }
 
-// writeParts hashes texts so that moving bytes from one to the next changes the sum.
+// writeParts: moving bytes from one text to the next changes the sum.
 func writeParts(h hash.Hash, parts ...string) {
 	for _, part := range parts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
@@ -60,17 +57,14 @@ func writeParts(h hash.Hash, parts ...string) {
 	}
 }
 
-// source has the places of the parts of an endpoint.
 type source struct{ server, serverName, proxy, ca, insecure place }
 
-// normalize checks everything about an endpoint except its addresses, and writes it in the one form
-// that is compared and hashed.
+// normalize checks everything but addresses, and writes the endpoint in the form that is compared and hashed.
 func (e *Endpoint) normalize(from source, p Policy) error {
 	_, err := e.authorities(from, p)
 	return err
 }
 
-// authorities is normalize, and returns the certificates of CAData.
 func (e *Endpoint) authorities(from source, p Policy) ([]*x509.Certificate, error) {
 	server, err := parseServer(e.Server, from.server)
 	if err != nil {
@@ -104,7 +98,7 @@ func (e *Endpoint) authorities(from source, p Policy) ([]*x509.Certificate, erro
 	return chain, nil
 }
 
-// checkAddresses judges the hosts that are IP addresses. Names are judged when they are dialled.
+// checkAddresses judges IP addresses. Names are judged when they are dialled.
 func (e *Endpoint) checkAddresses(from source, p Policy) error {
 	if err := checkHost(e.Server, from.server, p); err != nil || e.ProxyURL == "" {
 		return err

@@ -8,58 +8,54 @@ import (
 	"unicode/utf8"
 )
 
-// Reason is the reason why credentials are not accepted, in one word. The values are the reasons of the condition
-// CredentialsValid of a Cluster, so that they can be copied.
+// Reason is why credentials are not accepted. The values are the reasons of a Cluster's condition CredentialsValid.
 type Reason string
 
-// Reasons of an Error. Every rejected input has exactly one.
+// Every rejected input has exactly one Reason.
 const (
-	// ReasonKeyNotFound means that the data has no key that could be read.
+	// ReasonKeyNotFound: the data has no key that could be read.
 	ReasonKeyNotFound Reason = "KeyNotFound"
-	// ReasonInvalidKubeconfig means that the data cannot be parsed, is incomplete, contradicts
-	// itself or holds something that is not understood.
+	// ReasonInvalidKubeconfig: the data cannot be parsed, is incomplete, contradicts itself or is not understood.
 	ReasonInvalidKubeconfig Reason = "InvalidKubeconfig"
-	// ReasonExecNotAllowed means that a command would have to run to get the credential.
+	// ReasonExecNotAllowed: a command would have to run to get the credential.
 	ReasonExecNotAllowed Reason = "ExecNotAllowed"
-	// ReasonInsecureTLSNotAllowed means that the server's certificate would not be verified.
+	// ReasonInsecureTLSNotAllowed: the server's certificate would not be verified.
 	ReasonInsecureTLSNotAllowed Reason = "InsecureTLSNotAllowed"
-	// ReasonFilePathNotAllowed means that a file is named where its content is needed.
+	// ReasonFilePathNotAllowed: a file is named in place of its content.
 	ReasonFilePathNotAllowed Reason = "FilePathNotAllowed"
-	// ReasonAuthProviderNotAllowed means that the kubeconfig uses an authentication plugin of a vendor.
+	// ReasonAuthProviderNotAllowed: a vendor's authentication plugin is used.
 	ReasonAuthProviderNotAllowed Reason = "AuthProviderNotAllowed"
-	// ReasonImpersonationNotAllowed means that requests would be made as another user.
+	// ReasonImpersonationNotAllowed: requests would be made as another user.
 	ReasonImpersonationNotAllowed Reason = "ImpersonationNotAllowed"
-	// ReasonBasicAuthNotAllowed means that there is a user name or a password.
+	// ReasonBasicAuthNotAllowed: there is a user name or a password.
 	ReasonBasicAuthNotAllowed Reason = "BasicAuthNotAllowed"
-	// ReasonSchemeNotAllowed means that the server's URL is not an https URL.
+	// ReasonSchemeNotAllowed: the server's URL is no https URL.
 	ReasonSchemeNotAllowed Reason = "SchemeNotAllowed"
-	// ReasonProxyNotAllowed means that there is a proxy, and the Policy does not allow it.
+	// ReasonProxyNotAllowed: there is a proxy, and the Policy does not allow it.
 	ReasonProxyNotAllowed Reason = "ProxyNotAllowed"
-	// ReasonAddressNotAllowed means that the Policy forbids to dial the address.
+	// ReasonAddressNotAllowed: the Policy forbids to dial the address.
 	ReasonAddressNotAllowed Reason = "AddressNotAllowed"
-	// ReasonTooLarge means that the data exceeds a limit in bytes or in entries.
+	// ReasonTooLarge: the data exceeds a limit in bytes or entries.
 	ReasonTooLarge Reason = "TooLarge"
-	// ReasonExpired means that the client certificate or the token is past its end.
+	// ReasonExpired: the client certificate or token is past its end.
 	ReasonExpired Reason = "Expired"
 )
 
-// Error explains why credentials are not accepted, or why an address was not dialled. It never wraps another error,
-// because parser errors quote their input, which is secret.
+// Error explains why credentials are not accepted, or an address was not dialled. It never wraps another error, because
+// errors of parsers quote their input.
 type Error struct {
-	// Reason is the kind of problem.
 	Reason Reason
-	// Key is the key of the Secret's data that has the problem. It is empty if the problem is
-	// elsewhere, or if no key was found.
+	// Key is the key of the Secret's data; empty if the problem is elsewhere, or no key was found.
 	Key string
-	// Field is where the problem is: a path in the value of Key, such as "users[0].user.exec", or a
-	// path in the Cluster, such as "spec.server". It is empty if it is the value as a whole.
+	// Field is a path in the value of Key, such as "users[0].user.exec", or in the Cluster, such as "spec.server";
+	// empty for the value as a whole.
 	Field string
 
 	text string // the problem and the solution
 }
 
-// Error returns the place, the problem and the solution: at most 512 bytes of printable text on one line, without any
-// part of a credential.
+// Error returns the place, the problem and the solution: at most 512 printable bytes on one line, without any part of a
+// credential.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	for _, part := range []string{e.Key, e.Field, e.text} {
@@ -70,10 +66,9 @@ func (e *Error) Error() string {
 	return clean(strings.Join(parts, ": "))
 }
 
-// place is where a value was found. Errors are made from it.
+// place is where a value was found.
 type place struct{ key, field string }
 
-// at returns the place of a part of the value.
 func (p place) at(part string) place {
 	if p.field != "" && part != "" {
 		part = p.field + "." + part
@@ -81,7 +76,7 @@ func (p place) at(part string) place {
 	return place{key: p.key, field: part}
 }
 
-// name returns the name of the value at this place, without its parents.
+// name is without the parents.
 func (p place) name() string {
 	if p.field == "" {
 		return p.key
@@ -89,18 +84,16 @@ func (p place) name() string {
 	return p.field[strings.LastIndex(p.field, ".")+1:]
 }
 
-// refuse returns an Error about the value at this place.
 func (p place) refuse(reason Reason, text string) error {
 	return &Error{Reason: reason, Key: p.key, Field: p.field, text: text}
 }
 
-// invalid returns an Error of the most common reason.
 func (p place) invalid(text string) error { return p.refuse(ReasonInvalidKubeconfig, text) }
 
 // maxMessage bounds every text that leaves the package, in bytes.
 const maxMessage = 512
 
-// clean makes a text of any origin fit for a status: one line, printable, bounded.
+// clean makes a text fit for a status: one line, printable, bounded.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -121,8 +114,7 @@ func clean(text string) string {
 // maxNameLen is the maximum length of an unknown field name in messages.
 const maxNameLen = 32
 
-// quotable returns the path of a field for a message. Names that do not look like the name of a field are replaced by a
-// question mark: a forgotten colon turns a token into a key.
+// quotable replaces what does not look like a field by a question mark: a forgotten colon turns a token into a key.
 func quotable(path string) string {
 	segments := strings.Split(path, ".")
 	if len(segments) > 2*maxDepth {

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of a connection. The hub probes its remotes, and these bounds make sure that a connection of a failed probe
-// does not linger.
+// These bounds make sure that a connection of a failed probe does not linger.
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 5 * time.Second
@@ -26,15 +25,14 @@ const (
 	maxIdle          = 8 // connections, for servers without HTTP/2
 )
 
-// generation is the connections that were made with one client certificate, or without one. TLS
-// shows a certificate once for each connection, so that another certificate needs other
-// connections.
+// generation has the connections of one client certificate, or of none: TLS shows a certificate once for each
+// connection.
 type generation struct {
 	http *http.Transport
 	lost func() // see Transport.Lost
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// mu protects the fields below. It is held for map operations only.
+	// mu protects the fields below, and is held for map operations only.
 	mu     sync.Mutex
 	open   map[int]func() // ends a dial or a connection
 	next   int            // key in open
@@ -69,7 +67,7 @@ func newGeneration(w wiring, c Credential, lost func()) *generation {
 	return g
 }
 
-// proxyFunc returns a function that returns the only proxy, or nil: net/http then uses no proxy.
+// proxyFunc may return nil: net/http then uses no proxy.
 func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
 	if w.proxy != nil {
 		return http.ProxyURL(w.proxy)
@@ -86,7 +84,6 @@ func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
 	}
 }
 
-// connect dials, and remembers the connection until it is closed.
 func (g *generation) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,8 +104,7 @@ func (g *generation) connect(ctx context.Context, network, address string) (net.
 	return &heldConn{Conn: conn, release: release, lost: g.lost, began: time.Now()}, nil
 }
 
-// hold has end called when the generation is closed, unless it is released before. It returns false
-// if the generation is closed already.
+// hold has end called with the end of the generation, unless it is released before. It returns false if that has ended.
 func (g *generation) hold(end func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,7 +121,7 @@ func (g *generation) hold(end func()) (release func(), ok bool) {
 	}, true
 }
 
-// close ends every dial and every connection, in use or not. New ones are refused.
+// close ends every dial and connection, in use or not, and refuses new ones.
 func (g *generation) close() {
 	g.mu.Lock()
 	open := g.open
@@ -137,7 +133,7 @@ func (g *generation) close() {
 	g.http.CloseIdleConnections()
 }
 
-// heldConn notifies its generation when it is closed, and its Transport when the server has ended it.
+// heldConn tells its generation when it is closed, and its Transport when the server has ended it.
 type heldConn struct {
 	net.Conn
 	release func()
@@ -147,7 +143,6 @@ type heldConn struct {
 	read    atomic.Int64 // when it last received bytes, as a duration since began
 }
 
-// Read reads the next bytes, which are encrypted.
 func (c *heldConn) Read(p []byte) (int, error) {
 	c.reading.Store(true)
 	n, err := c.Conn.Read(p)
@@ -158,8 +153,8 @@ func (c *heldConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. A Transport reads from a connection until it closes the connection itself. So if there is no
-// Read in progress, the server has ended the TLS connection, or the TLS handshake or HTTP has failed.
+// Close: a Transport reads from a connection until it closes it itself. So without a Read in progress, the server has
+// ended TLS, or the handshake or HTTP has failed.
 func (c *heldConn) Close() error {
 	if !c.reading.Load() {
 		c.lost()
@@ -168,10 +163,10 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// LastRead returns when a TCP connection of a Transport last received bytes, and the zero time for any other connection.
-// The connection may be the TLS connection above it. The bytes may come from a load balancer. Over HTTP/2 the Transport
-// sends a ping when nothing has come for ten seconds, and closes the connection if nothing has come eight seconds later: TCP alone
-// sends what a remote has missed in growing intervals, so that the return of a remote would be noticed late.
+// LastRead returns when a TCP connection of a Transport (or the TLS connection above it) last received bytes, perhaps
+// from a load balancer; zero for any other connection. Over HTTP/2 the Transport pings after ten silent seconds and
+// closes the connection eight later: TCP alone repeats in growing intervals, and would notice the return of a remote
+// late.
 func LastRead(c net.Conn) time.Time {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// Options select the part of the data to read, and override values in it. They come from the Cluster. The zero value
-// reads the first key that is known, and its current context.
+// Options select what to read, and override values, from the Cluster. The zero value reads the first known key, and its
+// current context.
 type Options struct {
-	// Key is the key of the data to read. Empty means the first that is there of kubeconfig, value,
-	// value.yaml, config and token.
+	// Key to read. Empty means the first of kubeconfig, value, value.yaml, config and token.
 	Key string
-	// Context is the context of the kubeconfig to use. Empty means its current context.
+	// Context of the kubeconfig. Empty means the current one.
 	Context string
-	// Server, TLSServerName and ProxyURL replace values of the data. Empty keeps the value.
+	// These replace values of the data. Empty keeps the value.
 	Server, TLSServerName, ProxyURL string
-	// Now is the clock to judge expiry with. Nil means time.Now.
+	// Now judges expiry. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Limits of the input. Real kubeconfigs are below a tenth of each limit.
+// Real kubeconfigs are below a tenth of each limit.
 const (
 	maxData    = 64 << 10 // bytes
 	maxEntries = 8        // clusters, users, contexts
@@ -29,7 +28,7 @@ const (
 	maxValues  = 4 << 10  // lines and values of YAML
 )
 
-// Keys of the data, as the tools that write such Secrets name them.
+// As the tools that write such Secrets name them.
 const (
 	keyKubeconfig = "kubeconfig" // multicluster-runtime, and ours
 	keyValue      = "value"      // Cluster API, Flux
@@ -50,9 +49,9 @@ const (
 	fieldProxyURL      = "spec.proxyURL"
 )
 
-// Parse returns a Connection for the data of a Secret. It judges its whole input, including the entries that are not
-// used, opens no file, runs no command and contacts no server. For data that is not accepted it returns an *Error with
-// exactly one Reason, always the same Reason for the same data. Parse keeps no reference to the data.
+// Parse returns a Connection for the data of a Secret. It judges the whole input, also unused entries, opens no file,
+// runs no command and contacts no server. It refuses data with an *Error, always with the same Reason, and keeps no
+// reference to the data.
 func Parse(data map[string][]byte, o Options, p Policy) (Connection, error) {
 	key, err := chooseKey(data, o)
 	if err != nil {
@@ -65,7 +64,6 @@ func Parse(data map[string][]byte, o Options, p Policy) (Connection, error) {
 	return d.finish()
 }
 
-// read reads the value of a key in the form that the key implies.
 func (d *draft) read(key string) error {
 	_, hasServer := d.data[keyServer]
 	isArgo := key == keyConfig && hasServer
@@ -81,7 +79,6 @@ func (d *draft) read(key string) error {
 	return d.readToken()
 }
 
-// chooseKey returns the key to read.
 func chooseKey(data map[string][]byte, o Options) (string, error) {
 	if o.Key != "" {
 		if _, found := data[o.Key]; !found {
@@ -108,7 +105,6 @@ func chooseKey(data map[string][]byte, o Options) (string, error) {
 		"the Secret has none of the keys kubeconfig, value, value.yaml, config or token; add one, or name another in "+fieldKey)
 }
 
-// draft is a Connection in the making.
 type draft struct {
 	data    map[string][]byte
 	options Options
@@ -120,7 +116,7 @@ type draft struct {
 	inUser     place
 }
 
-// take returns the values of the keys if they are not too large, together.
+// take fails if the values are too large together.
 func (d *draft) take(keys ...string) (map[string][]byte, error) {
 	values := make(map[string][]byte, len(keys))
 	total := 0
@@ -134,7 +130,6 @@ func (d *draft) take(keys ...string) (map[string][]byte, error) {
 	return values, nil
 }
 
-// readToken reads the keys of a ServiceAccount token.
 func (d *draft) readToken() error {
 	ca := keyCA
 	if _, found := d.data[keyCA]; !found {
@@ -165,7 +160,6 @@ func (d *draft) readToken() error {
 	return d.endpoint.normalize(d.from, d.policy)
 }
 
-// finish applies the overrides of the Cluster, and judges the result.
 func (d *draft) finish() (Connection, error) {
 	if err := d.override(); err != nil {
 		return Connection{}, err

@@ -10,29 +10,27 @@ import (
 	"syscall"
 )
 
-// Policy has the permissions of the operator beyond the safe default, which is the zero value. It is not for tenants:
-// nothing in a Secret or in an object widens it. A Policy does not change while it is in use.
+// Policy is what the operator permits beyond the safe zero value. It is not for tenants: no Secret or object widens it.
+// It must not change while it is in use.
 type Policy struct {
-	// AllowInsecureTLS accepts credentials that turn off the verification of the server's certificate. An attacker on
-	// the network can then read the token.
+	// AllowInsecureTLS accepts credentials that turn off the server's verification. An attacker on the network can then
+	// read the token.
 	AllowInsecureTLS bool
 	// AllowProxyURL accepts credentials that name a proxy.
 	AllowProxyURL bool
-	// ProxyFromEnvironment uses the proxy of HTTPS_PROXY and NO_PROXY if the credentials name no proxy. By default the
-	// environment is ignored.
+	// ProxyFromEnvironment uses HTTPS_PROXY and NO_PROXY if the credentials name no proxy. Default: the environment is
+	// ignored.
 	ProxyFromEnvironment bool
-	// AllowCIDRs are addresses to dial although they are special, such as 127.0.0.0/8 for a
-	// development fleet.
+	// AllowCIDRs may be dialled although special, such as 127.0.0.0/8 for a development fleet.
 	AllowCIDRs []netip.Prefix
-	// DenyCIDRs are addresses never to dial, also if AllowCIDRs has them.
+	// DenyCIDRs are never dialled, even if AllowCIDRs has them.
 	DenyCIDRs []netip.Prefix
 }
 
-// CheckAddr returns nil if the address may be dialled, and otherwise an *Error with
-// ReasonAddressNotAllowed. Denied are the addresses of this machine, of its link and of the cloud's
-// metadata services, multicast, broadcast, the ranges that the IANA reserves for purposes other than
-// hosts, and the ranges that the operator denies. An IPv6 address that contains an IPv4 address (mapped,
-// translated, compatible, NAT64, 6to4, Teredo, ISATAP) is checked as both.
+// CheckAddr returns an *Error with ReasonAddressNotAllowed unless the address may be dialled. Denied are this machine,
+// its link, the cloud's metadata services, multicast, broadcast, the IANA's ranges for purposes other than hosts, and
+// what the operator denies. An IPv6 address that contains an IPv4 address (mapped, translated, compatible, NAT64, 6to4,
+// Teredo, ISATAP) is checked as both.
 func (p Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(addr, place{})
 }
@@ -61,8 +59,8 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 		", which the hub does not dial; use another address of the API server (--cluster-server of hub register, spec.server of the Cluster), or ask the operator of the hub for --allow-cidr")
 }
 
-// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for each address
-// separately, so that a name cannot resolve to one address for the check and to another address for the connection.
+// guard is the ControlContext of a net.Dialer. It checks each address after name resolution, so that a name cannot
+// resolve to one address for the check and another for the connection.
 func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -72,7 +70,7 @@ func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) e
 	return p.CheckAddr(target.Addr())
 }
 
-// contain reports whether one of the prefixes has the address. Prefixes may be IPv4-mapped.
+// contain accepts IPv4-mapped prefixes.
 func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
 	for _, prefix := range prefixes {
 		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
@@ -85,8 +83,8 @@ func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return false
 }
 
-// special describes an address that is denied by default, and returns "" for other addresses. Private addresses are not
-// special: most API servers have a private address.
+// special describes an address that is denied by default, or returns "". Private addresses are not: most API servers
+// have one.
 func special(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():
@@ -112,14 +110,13 @@ func special(addr netip.Addr) string {
 	return ""
 }
 
-// reserved returns the ranges that no host has an address from: this network, protocol assignments, benchmarks,
-// the former class E with the broadcast address, the discard prefix, and the deprecated site-local addresses.
+// reserved has ranges without hosts: this network, protocol assignments, benchmarks, the former class E with broadcast,
+// the discard prefix, and deprecated site-local addresses.
 func reserved() []string {
 	return []string{"0.0.0.0/8", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "100::/64", "fec0::/10"}
 }
 
-// isMetadata reports whether an address outside the link-local range belongs to a metadata service: of AWS, GCP,
-// Scaleway, Alibaba Cloud, Oracle Cloud or Azure.
+// isMetadata: outside the link-local range, of AWS, GCP, Scaleway, Alibaba Cloud, Oracle Cloud or Azure.
 func isMetadata(addr string) bool {
 	switch addr {
 	case "169.254.169.254", "fd20:ce::254", "fd00:42::42", "100.100.100.200", "192.0.0.192", "168.63.129.16":
@@ -128,8 +125,7 @@ func isMetadata(addr string) bool {
 	return strings.HasPrefix(addr, "fd00:ec2::")
 }
 
-// embedded returns the IPv4 addresses that an IPv6 address contains. There may be two: the interface identifier of
-// ISATAP is valid with any prefix, including the prefix of 6to4.
+// embedded may return two: the interface identifier of ISATAP is valid with any prefix, such as 6to4's.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MaxQuote is the size of the longest text that Quote returns, in bytes.
+// MaxQuote bounds what Quote returns, in bytes.
 const MaxQuote = 256
 
-// Quote makes foreign text, such as the reason that a remote gives for a refusal, fit for the status of an object that
-// a user owns: one line of printable characters, without characters that change the direction of text or have no width,
-// at most MaxQuote bytes of valid UTF-8. redact replaces the credentials of the remote and of the hub before the text
-// is cut: it is Redact with these credentials. The method Quote of a Registry has them.
+// Quote makes foreign text, such as a remote's reason for a refusal, fit for the status of a user's object: one line of
+// printable characters, none that change the direction of text or have no width, at most MaxQuote bytes of valid UTF-8.
+// redact must be Redact with the credentials of the remote and the hub, as Registry.Quote has them; it is called before
+// the text is cut.
 func Quote(text string, redact func(text string) string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -42,18 +42,15 @@ func Quote(text string, redact func(text string) string) string {
 }
 
 const (
-	// redacted replaces a credential.
 	redacted = "[redacted]"
-	// leastPart is the length of the shortest part of a longer credential that Redact finds. A shorter part may be a
-	// word, and is of no use to an attacker.
+	// leastPart of a longer credential is found. Less may be a word, and is of no use to an attacker.
 	leastPart = 12
-	// leastCredential is the length of the shortest credential that Redact looks for: a shorter one is a word.
+	// leastCredential: a shorter one is a word.
 	leastCredential = 8
 )
 
-// Redact replaces each part of one of the credentials in a text by "[redacted]". A part has 12 characters at least, or
-// is all of a shorter credential of 8 characters at least. The rest of the text does not change, except that a text of
-// more than 64 KiB is cut; Quote does more.
+// Redact replaces each part of the credentials in a text by "[redacted]". A part has 12 characters, or is all of a
+// shorter credential of 8 or more. A text of more than 64 KiB is cut; Quote does more.
 func Redact(text string, credentials ...Credential) string {
 	text = bounded(text)
 	for _, c := range credentials {
@@ -64,10 +61,9 @@ func Redact(text string, credentials ...Credential) string {
 	return text
 }
 
-// texts returns the secrets that may be part of a foreign text, in lower case.
 func (s *secret) texts() []string { return s.parts }
 
-// partsOf returns the token, and the bytes of the key as PEM has them, in lower case.
+// partsOf has the token and the key's bytes in PEM, in lower case.
 func partsOf(s *secret) []string {
 	var all []string
 	if s.token != "" {
@@ -84,15 +80,14 @@ func partsOf(s *secret) []string {
 	return all
 }
 
-// SignatureIn reports whether a text has the last part of the credential's token in it, the signature of a JWT.
+// SignatureIn reports whether a text has the signature of the token, a JWT.
 func (c Credential) SignatureIn(text string) bool {
 	token := c.secret().token
 	signature := token[strings.LastIndexByte(token, '.')+1:]
 	return len(signature) >= leastCredential && strings.Contains(text, signature)
 }
 
-// redact replaces parts of one secret, which is in lower case. Neither has a space in it that counts: most texts are
-// words that are too short.
+// redact gets hidden in lower case. Neither has spaces that count: most texts are words that are too short.
 func redact(text, hidden string) string {
 	least := min(leastPart, len(hidden))
 	if least < leastCredential || len(text) < least {
@@ -124,7 +119,7 @@ func redact(text, hidden string) string {
 	return kept.String() + text[from:]
 }
 
-// lower returns a text with ASCII letters in lower case, and of the same length.
+// lower keeps the length.
 func lower(text string) string {
 	return string(asciiLower([]byte(text)))
 }
@@ -138,8 +133,8 @@ func asciiLower(text []byte) []byte {
 	return text
 }
 
-// CredentialOf returns the credential of a client, for Quote and Redact. It reads the file that the configuration names,
-// if any, as it is now: tokens of Pods are rotated.
+// CredentialOf returns the credential of a client, for Quote and Redact. It reads the configuration's file now: tokens
+// of Pods are rotated.
 func CredentialOf(config *rest.Config) Credential {
 	if config == nil {
 		return Credential{}
@@ -153,6 +148,5 @@ func CredentialOf(config *rest.Config) Credential {
 	return newCredential(s)
 }
 
-// Quoter makes a text that a remote wrote fit for the status of an object that a user owns, as Quote does, with the
-// credentials of that remote and of the hub replaced.
+// Quoter is Quote for one remote: with the credentials of that remote and of the hub replaced.
 type Quoter func(text string) string

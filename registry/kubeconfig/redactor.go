@@ -12,12 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// Redactor replaces the credentials of many remotes in a text, in a time that does not depend on the number of remotes.
-// It is for texts that may concern any of them. The zero value has no credentials. All methods may be called from any
-// goroutine.
-//
-// A part that more than 16 different credentials have in common stays if the text has nothing else of them: it is
-// public, such as the header of a JWT and the beginning of a key.
+// Redactor replaces the credentials of many remotes in a text that may concern any of them, in a time that does not
+// depend on their number. The zero value has none. It is safe for many goroutines. A part that more than 16 credentials
+// have in common stays if the text has nothing else of them: it is public, such as a JWT's header.
 type Redactor struct {
 	refresh atomic.Pointer[func()]
 
@@ -25,33 +22,33 @@ type Redactor struct {
 	owners map[string]known
 	texts  map[string]*hidden // by their text
 	short  int                // how many of the texts are shorter than leastPart
-	// blocks are the parts of the other texts that begin at a multiple of blockSize, and the last part of each, by
-	// their bytes. Each part that Redact replaces contains a block.
+	// blocks are the parts that begin at a multiple of blockSize, and the last of each text, by their bytes. Each part
+	// that Redact replaces contains one.
 	blocks map[uint64][]*hidden
 }
 
-// known has the texts of an owner's credentials, and of its previous credentials, which may stay valid for some time.
+// Previous credentials may stay valid for some time.
 type known struct{ now, before []*hidden }
 
-// hidden is a text in lower case.
+// hidden is in lower case.
 type hidden struct {
 	text string
 	uses int // in the fields of known
 }
 
 const (
-	// blockSize is chosen so that each part of leastPart bytes has a block in it, and that a block fits into a number.
+	// blockSize: each part of leastPart bytes has a block in it, and a block fits into a number.
 	blockSize = 6
-	// maxShared is how many texts may have a block that is a secret.
+	// maxShared texts may have a block that is a secret.
 	maxShared = 16
 )
 
-// Refresh has f called before each text is read. It is for credentials that change without notice, such as a token in a
-// file: f sets them. f returns soon, and does not call Redact. The last call wins.
+// Refresh has f called before each text is read, to set credentials that change without notice, such as a token in a
+// file. f must return soon, and not call Redact. The last call wins.
 func (r *Redactor) Refresh(f func()) { r.refresh.Store(&f) }
 
-// Set replaces the credentials of an owner. Its previous credentials stay redacted until the next Set. Without
-// credentials the owner is removed.
+// Set replaces the credentials of an owner; the previous ones stay redacted until the next Set. Without credentials the
+// owner is removed.
 func (r *Redactor) Set(owner string, credentials ...Credential) {
 	var texts []string
 	for _, c := range credentials {
@@ -86,7 +83,6 @@ func (r *Redactor) Set(owner string, credentials ...Credential) {
 	r.drop(before)
 }
 
-// use returns the entry of a text, and counts one more use.
 func (r *Redactor) use(text string) *hidden {
 	h := r.texts[text]
 	if h == nil {
@@ -98,7 +94,6 @@ func (r *Redactor) use(text string) *hidden {
 	return h
 }
 
-// drop forgets the texts of an owner that no other owner uses.
 func (r *Redactor) drop(k known) {
 	for _, h := range slices.Concat(k.now, k.before) {
 		if h.uses--; h.uses == 0 {
@@ -133,8 +128,7 @@ func (r *Redactor) remove(h *hidden) {
 	}
 }
 
-// blocksOf returns the different blocks of a text: the blocks that begin at a multiple of their size, and the last
-// block.
+// blocksOf includes the last block.
 func blocksOf(text string) []uint64 {
 	all := []uint64{blockAt(text[len(text)-blockSize:])}
 	for ; len(text) >= blockSize; text = text[blockSize:] {
@@ -162,7 +156,7 @@ func (r *Redactor) Redact(text string) string {
 	return text
 }
 
-// candidates returns the credentials of which a part may be in a text in lower case, the longest first.
+// candidates are the longest first.
 func (r *Redactor) candidates(text string) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -187,10 +181,9 @@ func (r *Redactor) candidates(text string) []string {
 	})
 }
 
-// maxRedacted is how much of a text Redact reads. The rest is cut off, because it may contain a credential.
+// maxRedacted: the rest of a text is cut, because it may contain a credential.
 const maxRedacted = 64 << 10
 
-// bounded returns a text, or its beginning if it is longer than maxRedacted.
 func bounded(text string) string {
 	if len(text) <= maxRedacted {
 		return text

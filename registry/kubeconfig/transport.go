@@ -27,17 +27,16 @@ var (
 	errProxy = errors.New("the proxy in the hub's environment is not an http:// or socks5:// URL; correct HTTPS_PROXY of the hub")
 )
 
-// Transport sends requests to one endpoint as one credential, which can be replaced while requests are in progress. It
-// is an http.RoundTripper that speaks HTTP/2 if the server does, returns redirects and status codes unchanged, and
-// sends nothing to any other host. NewTransport makes it, and its owner ends it with Close. All methods may be called
-// at any time, from any goroutine. Errors of a Transport contain no text of the server: see Discreet.
+// Transport sends requests to one endpoint with one credential, which can be replaced meanwhile. It is an
+// http.RoundTripper that speaks HTTP/2 if the server does, returns redirects and status codes unchanged, and sends
+// nothing to another host. It is safe for many goroutines. Its errors contain no text of the server: see Discreet. The
+// caller must call Close.
 type Transport struct {
-	// Drain is how long after Swap requests and watches may continue with a client certificate that was replaced. After
-	// that their connections are closed, so that watches resume with the new certificate. Set it before the first Swap.
-	// Default 10 s.
+	// Drain is how long requests and watches may continue with a replaced client certificate, before their connections
+	// are closed and watches resume with the new one. Set it before the first Swap. Default 10 s.
 	Drain time.Duration
-	// Lost is called when a server ends a TCP connection, or the network does, and not when the Transport closes it. It is
-	// called from a goroutine of the connection and must return at once. Set it before the first request.
+	// Lost is called when the server or the network ends a TCP connection, not when the Transport does. It must return
+	// at once. Set it before the first request.
 	Lost func()
 
 	origin string // scheme, host and port of the only server
@@ -50,16 +49,14 @@ type Transport struct {
 	draining map[*generation]*time.Timer
 }
 
-// session is a credential with the connections that requests use with it.
 type session struct {
 	credential    Credential
 	authorization string // header, empty for a client certificate
 	generation    *generation
 }
 
-// NewTransport returns a Transport for the connection. It checks the endpoint against the Policy again, because neither
-// needs to come from Parse. It contacts no server: the first request does, and then each address is checked after name
-// resolution. An *Error names the value that is not accepted.
+// NewTransport checks the endpoint against the Policy, also if it is from Parse, and contacts no server. An *Error
+// names the value that is not accepted. Each address is checked after name resolution.
 func NewTransport(c Connection, p Policy) (*Transport, error) {
 	w, err := newWiring(c.Endpoint, p)
 	if err != nil {
@@ -74,9 +71,9 @@ func NewTransport(c Connection, p Policy) (*Transport, error) {
 	return t, nil
 }
 
-// RoundTrip sends a request to the endpoint, authenticated. A header Authorization of the caller's
-// is replaced, and a request for another host is refused. It returns when the server's headers have
-// come, which it waits 30 s for once the request is sent, or when the request's context ends.
+// RoundTrip sends an authenticated request to the endpoint. It replaces a header Authorization, and refuses another
+// host. It returns with the server's headers, for which it waits 30 s once the request is sent, or with the end of the
+// request's context.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := t.active.Load()
 	if s == nil {
@@ -102,7 +99,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return withoutText(r, response, s.credential)
 }
 
-// Redact replaces each part of the credential in a text, as the function Redact does.
+// Redact is the function Redact with the credential.
 func (t *Transport) Redact(text string) string {
 	if s := t.active.Load(); s != nil {
 		return Redact(text, s.credential)
@@ -110,9 +107,8 @@ func (t *Transport) Redact(text string) string {
 	return text
 }
 
-// Swap replaces the credential; every request from now on uses the new one. Between two tokens,
-// connections are kept. Otherwise new connections are made and the old ones are closed: idle ones
-// at once, the others after Drain. It does not block. The error is an *Error if there is no
+// Swap replaces the credential for every later request, and does not block. Two tokens share connections. Otherwise the
+// old connections are closed: idle ones at once, the others after Drain. The error is an *Error if there is no
 // credential, and matches net.ErrClosed after Close.
 func (t *Transport) Swap(c Credential) error {
 	t.mu.Lock()
@@ -148,8 +144,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// Close closes every connection; requests and watches on them fail, later ones are refused. It does
-// not wait for their callers. Calling it again does nothing.
+// Close closes every connection; requests and watches on them fail, later ones are refused. It does not wait for their
+// callers, and may be called again.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	all := t.generations()
@@ -164,7 +160,7 @@ func (t *Transport) Close() {
 	}
 }
 
-// generations returns the active generation and the draining generations. mu is held.
+// generations needs mu.
 func (t *Transport) generations() []*generation {
 	all := slices.Collect(maps.Keys(t.draining))
 	if s := t.active.Load(); s != nil {
@@ -173,7 +169,7 @@ func (t *Transport) generations() []*generation {
 	return all
 }
 
-// newSession returns a session for the credential, on the connections of the old one where it can.
+// newSession keeps the old connections where it can.
 func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 	next := &session{credential: c}
 	switch c.Type() {
@@ -191,7 +187,7 @@ func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 	return next, nil
 }
 
-// retire ends a generation after Drain. mu is held.
+// retire ends a generation after Drain. It needs mu.
 func (t *Transport) retire(g *generation) {
 	drain := t.Drain
 	if drain <= 0 {
@@ -205,14 +201,13 @@ func (t *Transport) retire(g *generation) {
 	})
 }
 
-// lost calls Lost.
 func (t *Transport) lost() {
 	if t.Lost != nil {
 		t.Lost()
 	}
 }
 
-// wiring has the parts that all generations of a Transport share.
+// wiring is shared by all generations.
 type wiring struct {
 	endpoint Endpoint
 	policy   Policy
@@ -251,7 +246,6 @@ func newWiring(e Endpoint, p Policy) (wiring, error) {
 	return w, nil
 }
 
-// origin returns where a request for the URL goes: scheme, host and port.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -260,7 +254,6 @@ func origin(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// refuseRequest ends a request that is not sent, as http.RoundTripper requires.
 func refuseRequest(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close()

@@ -37,8 +37,8 @@ func parseServer(raw string, at place) (*url.URL, error) {
 	return u, nil
 }
 
-// parseProxy accepts http://host:port and socks5://host:port. An https proxy is refused because
-// net/http would offer it the client certificate that is meant for the API server.
+// parseProxy accepts http://host:port and socks5://host:port. net/http would offer an https proxy the client
+// certificate for the API server.
 func parseProxy(raw string, at place, p Policy) (*url.URL, error) {
 	if !p.AllowProxyURL {
 		return nil, at.refuse(ReasonProxyNotAllowed,
@@ -57,7 +57,6 @@ func parseProxy(raw string, at place, p Policy) (*url.URL, error) {
 	return u, nil
 }
 
-// parseURL checks the common parts of the URLs of servers and proxies.
 func parseURL(raw string, at place) (*url.URL, error) {
 	const remedy = "; write it as https://host:port, and a proxy as http://host:port"
 	if len(raw) > maxURL {
@@ -79,8 +78,8 @@ func parseURL(raw string, at place) (*url.URL, error) {
 	return u, nil
 }
 
-// isHost accepts DNS names in ASCII and IP addresses without a zone. A name that ends in a number
-// is not accepted: some resolvers take 127.1 and 0x7f000001 for addresses.
+// isHost accepts ASCII DNS names and IP addresses without a zone, but no name that ends in a number: some resolvers
+// take 127.1 and 0x7f000001 for addresses.
 func isHost(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Zone() == ""
@@ -111,7 +110,7 @@ func isPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// isPlainPath accepts paths that no server, proxy or client rewrites on the way.
+// isPlainPath: no server, proxy or client rewrites it.
 func isPlainPath(u *url.URL) bool {
 	path := strings.TrimSuffix(u.Path, "/")
 	if path == "" {

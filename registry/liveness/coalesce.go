@@ -11,21 +11,20 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// coalescedCall calls a function, possibly a module's, that the monitor must not wait for: in its own goroutine, one
-// call at a time. A call that is requested while the function runs follows it; several such requests become one call.
+// coalescedCall calls a function that the monitor must not wait for, possibly a module's, in its own goroutine.
+// Requests during a call become one more call.
 type coalescedCall struct {
 	f     func()
 	state atomic.Int32
 }
 
-// States of a coalescedCall.
 const (
 	callIdle int32 = iota
 	callRunning
 	callPending
 )
 
-// start has the function called. It returns at once; owner waits for the goroutine.
+// start returns at once; owner waits for the goroutine.
 func (c *coalescedCall) start(owner *sync.WaitGroup, log logr.Logger) {
 	for {
 		if c.state.CompareAndSwap(callIdle, callRunning) {
@@ -48,7 +47,7 @@ func (c *coalescedCall) run(log logr.Logger) {
 	}
 }
 
-// call calls the function. A panic is logged; the heartbeat is missed then.
+// A panic is logged, and the heartbeat is missed.
 func (c *coalescedCall) call(log logr.Logger) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -17,41 +17,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Defaults of Options, and the deadline that fits them.
 const (
 	defaultInterval = 10 * time.Second
 	defaultMisses   = 3
-	// ReconcileTimeout bounds a call of the hub's own reconcilers, so that workers that all wait for a slow API server
-	// are free again before three heartbeats are missed.
+	// ReconcileTimeout bounds the hub's own reconciles, so that workers that wait for a slow API server are free before
+	// three heartbeats are missed.
 	ReconcileTimeout = 2 * defaultInterval
 )
 
-// checksPerInterval is how often the monitor checks each heart within an interval.
 const checksPerInterval = 20
 
 // Options configure a Monitor. The zero value is a good one.
 type Options struct {
-	// Interval is the time between heartbeats, and the time that a heartbeat has. Default: 10 s.
+	// Interval is between heartbeats, and what each has. Default: 10 s.
 	Interval time.Duration
-	// Misses is how many heartbeats in a row a subject may miss before it counts as stuck. Default: 3.
+	// Misses in a row make a subject stuck. Default: 3.
 	Misses int
-	// Log gets a line when a subject is stuck, and one when it has recovered. Default: discards.
+	// Log gets a line when a subject is stuck or has recovered. Default: discards.
 	Log logr.Logger
 }
 
-// Subject names a part of the hub that is watched. A subject with a Module is only reported; any other subject is
-// vital.
+// Subject is a watched part of the hub. One with a Module is only reported; any other is vital.
 type Subject struct {
-	// Module is the module whose hub part the subject belongs to. Default: none, the subject is the hub's own.
+	// Module owns the hub part. Default: none, the subject is the hub's own.
 	Module string
-	// Controller is the name of a controller. Cluster is the remote that the subject works for.
+	// Cluster is the remote that the subject works for.
 	Controller, Cluster string
 }
 
-// vital reports whether the hub cannot do its work without the subject.
 func (s Subject) vital() bool { return s.Module == "" }
 
-// String returns the subject as an error message names it.
 func (s Subject) String() string {
 	var parts []string
 	for _, part := range []struct{ kind, name string }{
@@ -64,8 +59,7 @@ func (s Subject) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Monitor sends heartbeats and notes which of them are missed. Its methods may be called from any goroutine, and the
-// methods that start a watch may be called on nil, which watches nothing.
+// Monitor sends heartbeats and notes missed ones. It is safe for many goroutines, and a nil Monitor watches nothing.
 type Monitor struct {
 	interval time.Duration
 	misses   int
@@ -83,7 +77,7 @@ type Monitor struct {
 	checked time.Duration // when the last check was finished, by the monitor's clock; of the beginning before the first
 }
 
-// self is the subject that represents the monitor's own goroutine.
+// self is the monitor's own goroutine.
 func self() Subject { return Subject{Controller: "liveness"} }
 
 // New returns a monitor that sends nothing before Run is called.
@@ -98,8 +92,8 @@ func New(o Options) *Monitor {
 	return m
 }
 
-// Notify has f called when a subject counts as stuck and when it has recovered, in a goroutine of the subject's: f may
-// take its time. Changes that follow each other while f runs become one call. It may be called on nil.
+// Notify has f called when a subject is stuck or has recovered, in a goroutine: f may take its time, and changes
+// meanwhile become one call. The Monitor may be nil.
 func (m *Monitor) Notify(f func(Subject)) {
 	if m == nil {
 		return
@@ -117,15 +111,15 @@ type Heart struct {
 	report  coalescedCall
 	beaten  atomic.Bool // since the monitor looked last
 
-	// The monitor's mutex protects the fields below. Times are of the monitor's clock.
+	// The monitor's mutex protects these. Times are of its clock.
 	due     time.Duration // when the next heartbeat is due
 	asked   bool          // a heartbeat was sent and has not arrived
 	askedAt time.Duration
 	missed  int
 }
 
-// Watch watches a subject until Stop is called. Each heartbeat calls ask in a separate goroutine, one call at a time:
-// ask makes the subject call Beat. An ask that does not return delays the heartbeats of this subject only.
+// Watch watches a subject until Stop. Each heartbeat calls ask in a goroutine, one call at a time: ask makes the
+// subject call Beat. One that does not return delays this subject only.
 func (m *Monitor) Watch(s Subject, ask func(*Heart)) *Heart {
 	if m == nil {
 		return nil
@@ -161,8 +155,8 @@ func (h *Heart) Stop() {
 // leaveAfter is how long Run waits at its end for calls of ask that have not returned.
 const leaveAfter = time.Second
 
-// Run sends heartbeats until ctx ends. Run leaves behind a call of ask, or of a function of Notify, that does not
-// return within a second after that: the function may be a module's.
+// Run sends heartbeats until ctx ends. It leaves behind calls that do not return within a second after that: they may
+// be a module's.
 func (m *Monitor) Run(ctx context.Context) {
 	var pulse sync.WaitGroup
 	pulse.Go(func() { m.pulse.Run(ctx) })
@@ -182,14 +176,12 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// run notes that the monitor's goroutine begins or ends.
 func (m *Monitor) run(running bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.checked = running, m.awake()
 }
 
-// leave waits for calls that have not returned, and leaves them behind when they take too long.
 func (m *Monitor) leave() {
 	ended := make(chan struct{})
 	go func() { // It ends with the last call.
@@ -205,7 +197,7 @@ func (m *Monitor) leave() {
 	}
 }
 
-// Pulse returns the pulse of the process, which beats while Run does. It is nil for a nil monitor.
+// Pulse beats while Run does. It is nil for a nil monitor.
 func (m *Monitor) Pulse() *Pulse {
 	if m == nil {
 		return nil
@@ -213,17 +205,16 @@ func (m *Monitor) Pulse() *Pulse {
 	return m.pulse
 }
 
-// awake is the monitor's clock: the time since its beginning in which the process was not starved.
+// awake is the monitor's clock, without time in which the process was starved.
 func (m *Monitor) awake() time.Duration { return time.Since(m.born) - m.pulse.Starved() }
 
-// turn is a subject that counts as stuck from now on, or has recovered.
+// turn: a subject is stuck from now on, or has recovered.
 type turn struct {
 	heart  *Heart
 	missed int
 	stuck  bool
 }
 
-// check looks at every heart, and sends the heartbeats that are due.
 func (m *Monitor) check() {
 	var due []*Heart
 	var turns []turn
@@ -253,7 +244,6 @@ func (m *Monitor) check() {
 
 func (m *Monitor) start(c *coalescedCall) { c.start(&m.calls, m.log) }
 
-// tell calls the functions that were registered with Notify.
 func (m *Monitor) tell(s Subject) {
 	m.mu.Lock()
 	told := slices.Clone(m.told)
@@ -263,7 +253,6 @@ func (m *Monitor) tell(s Subject) {
 	}
 }
 
-// look records the beats of the heart, and reports whether a heartbeat is due.
 func (h *Heart) look(now time.Duration) (ask bool) {
 	if h.beaten.Swap(false) {
 		h.asked, h.missed = false, 0
@@ -279,7 +268,6 @@ func (h *Heart) look(now time.Duration) (ask bool) {
 	return true
 }
 
-// report writes to the log that a subject is stuck or has recovered.
 func (m *Monitor) report(t turn) {
 	s, after := t.heart.subject, time.Duration(t.missed)*m.interval
 	log := m.log.WithValues("controller", s.Controller, "cluster", s.Cluster, "module", s.Module)
@@ -296,9 +284,9 @@ func (m *Monitor) report(t turn) {
 // Missed is a subject that has missed heartbeats.
 type Missed struct {
 	Subject
-	// Beats is how many it has missed in a row.
+	// Beats is how many in a row.
 	Beats int
-	// Stuck is true if Beats has reached the limit at which the subject counts as stuck.
+	// Stuck: Beats has reached the limit.
 	Stuck bool
 }
 
@@ -324,8 +312,7 @@ func (m *Monitor) Missed() []Missed {
 
 func (m *Monitor) missing(s Subject, beats int) Missed { return Missed{s, beats, beats >= m.misses} }
 
-// lag returns how many heartbeats the monitor itself has missed: for how many intervals no check was finished. The
-// caller holds the lock.
+// lag is for how many intervals no check was finished. It needs the lock.
 func (m *Monitor) lag() int {
 	if !m.running {
 		return 0
@@ -333,8 +320,7 @@ func (m *Monitor) lag() int {
 	return int((m.awake() - m.checked) / m.interval)
 }
 
-// Err returns an error that names the stuck subjects while a vital subject is stuck. The monitor's own goroutine is
-// vital, too.
+// Err names the stuck subjects while a vital one is stuck. The monitor's own goroutine is vital.
 func (m *Monitor) Err() error {
 	var stuck []string
 	for _, one := range m.Missed() {

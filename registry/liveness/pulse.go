@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// Pulse detects that the process is starved: that it was frozen, or does not get the processor in time.
+// Pulse finds out that the process is starved: frozen, or without the processor in time. It beats in its own goroutine
+// and measures how late each beat is. Working goroutines have to run several times to finish, so a beat that is late by
+// a fraction of their deadline excuses a missed deadline.
 //
-// It beats in its own goroutine and measures how late each beat is. Working goroutines have to run several times to
-// finish, so a beat that is late by a fraction of their deadline makes a missed deadline meaningless.
-//
-// Starved adds up the lateness of all beats, so that many short pauses count as much as a long one. Lateness below
-// tolerance, which any busy process has, does not count. Neither do pauses in step with the beats, such as the pauses
-// of a CPU quota with a period of a tenth of a second: with these every goroutine runs ten times a second, which is
-// enough for a heartbeat.
+// Starved adds up all lateness, so that short pauses count as a long one. Not counted are lateness below tolerance, and
+// pauses in step with the beats, as of a CPU quota with a period of a tenth of a second: every goroutine then runs ten
+// times a second, enough for a heartbeat.
 type Pulse struct {
 	mu         sync.Mutex    // protects the fields
 	lastBeat   time.Time     // zero before the first one
@@ -60,7 +58,7 @@ func (p *Pulse) beat(now time.Time) {
 	p.lastBeat = now
 }
 
-// lateness returns by how much the next beat is late; 0 while it is in time.
+// lateness is 0 while the next beat is in time.
 func (p *Pulse) lateness(now time.Time) time.Duration {
 	since := now.Sub(p.lastBeat)
 	if p.lastBeat.IsZero() || since <= beatEvery+tolerance {
@@ -76,7 +74,7 @@ func (p *Pulse) StarvedSince(then time.Time) bool {
 	return p.lateness(time.Now()) >= frozenFor || !p.lastFrozen.IsZero() && !p.lastFrozen.Before(then)
 }
 
-// Starved returns for how long the process was starved altogether since the pulse began to beat.
+// Starved returns for how long in all, since the first beat.
 func (p *Pulse) Starved() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // NewQueue makes the queue of a controller, as in controller.TypedOptions.
 type NewQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 
-// heartbeatName is a name that no object can have, because of the slash.
+// heartbeatName: no object can have the slash.
 const heartbeatName = "clusterfx.dev/heartbeat"
 
 // Request returns the heartbeat of a controller of objects.
@@ -25,8 +25,8 @@ func Request() reconcile.Request {
 	return r
 }
 
-// Queue returns a function that makes the queue of a controller whose progress the monitor watches. heartbeat is a
-// request that no source makes; the reconciler does not see it.
+// Queue makes the queue of a controller whose progress the monitor watches. heartbeat must be a request that no source
+// makes; the reconciler does not see it.
 func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueue[request] {
 	return Wrap(m, s, heartbeat, func(
 		name string, limiter workqueue.TypedRateLimiter[request],
@@ -35,9 +35,9 @@ func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueu
 	})
 }
 
-// Attach applies Queue to a controller that is already built, and reports whether that was possible: whether this is a
-// controller of controller-runtime for requests of the type of heartbeat. Call it before the controller starts.
-// controller-runtime keeps the constructor of the queue in a field of an unexported type, and has no method for it.
+// Attach applies Queue to a built controller before its start, and reports whether it could: whether this is a
+// controller of controller-runtime for requests of heartbeat's type. It sets a field of an unexported type, since there
+// is no method.
 func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable, heartbeat request) bool {
 	v := reflect.Indirect(reflect.ValueOf(controller))
 	if v.Kind() != reflect.Struct {
@@ -72,10 +72,8 @@ func Wrap[request comparable](m *Monitor, s Subject, heartbeat request, inner Ne
 	}
 }
 
-// heartbeatPriority is above the priorities that controllers use.
 const heartbeatPriority = 1000
 
-// workers are the goroutines that take work from a queue.
 type workers struct {
 	monitor *Monitor
 	subject Subject
@@ -86,7 +84,6 @@ type workers struct {
 	over  bool
 }
 
-// came records that a worker asks for work.
 func (w *workers) came() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +93,6 @@ func (w *workers) came() {
 	w.heart.Beat()
 }
 
-// leave records that the queue has no more work.
 func (w *workers) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,14 +100,13 @@ func (w *workers) leave() {
 	w.heart.Stop()
 }
 
-// priorityQueue is a priority queue that keeps heartbeats to itself.
+// priorityQueue keeps heartbeats to itself, as does plainQueue.
 type priorityQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
 	workers   *workers
 	heartbeat request
 }
 
-// GetWithPriority returns the next request, in a worker's goroutine.
 func (q *priorityQueue[request]) GetWithPriority() (item request, priority int, shutdown bool) {
 	for {
 		q.workers.came()
@@ -123,32 +118,27 @@ func (q *priorityQueue[request]) GetWithPriority() (item request, priority int, 
 	}
 }
 
-// Get returns the next request, in a worker's goroutine.
 func (q *priorityQueue[request]) Get() (item request, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
-// ShutDown ends the queue and the watch.
 func (q *priorityQueue[request]) ShutDown() {
 	q.workers.leave()
 	q.PriorityQueue.ShutDown()
 }
 
-// ShutDownWithDrain ends the queue and the watch.
 func (q *priorityQueue[request]) ShutDownWithDrain() {
 	q.workers.leave()
 	q.PriorityQueue.ShutDownWithDrain()
 }
 
-// plainQueue is a queue without priorities that keeps heartbeats to itself.
 type plainQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
 	workers   *workers
 	heartbeat request
 }
 
-// Get returns the next request, in a worker's goroutine.
 func (q *plainQueue[request]) Get() (item request, shutdown bool) {
 	for {
 		q.workers.came()
@@ -160,13 +150,11 @@ func (q *plainQueue[request]) Get() (item request, shutdown bool) {
 	}
 }
 
-// ShutDown ends the queue and the watch.
 func (q *plainQueue[request]) ShutDown() {
 	q.workers.leave()
 	q.TypedRateLimitingInterface.ShutDown()
 }
 
-// ShutDownWithDrain ends the queue and the watch.
 func (q *plainQueue[request]) ShutDownWithDrain() {
 	q.workers.leave()
 	q.TypedRateLimitingInterface.ShutDownWithDrain()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package moduleconfig has the operator's configuration of modules, as the configuration file of the hub has it. It has
-// types only; registry.New checks a configuration against the modules of the hub.
+// Package moduleconfig has the operator's configuration of modules, as in the configuration file of the hub: types
+// only, which registry.New checks.
 package moduleconfig
 
 import (
@@ -12,18 +12,15 @@ import (
 
 // Config is the operator's configuration of one module.
 type Config struct {
-	// Name is the module's.
 	Name string `json:"name"`
-	// Clusters selects the remotes that run the module by the labels of their Clusters, in place of the labels and the
-	// OnRequest of the module's Selector; {} selects all remotes. A Cluster with spec.modules runs the modules that it names.
-	// Default: as the module's author has decided.
+	// Clusters selects remotes by the labels of their Clusters, in place of the labels and OnRequest of the module's
+	// Selector; {} selects all. A Cluster with spec.modules runs those. Default: as the module's author has decided.
 	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
-	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
+	// Config overrides the module's defaults, as JSON: missing fields keep their defaults.
 	Config json.RawMessage `json:"config,omitempty"`
 	// Deletes overrides the module's limits of deletes.
 	Deletes Deletes `json:"deletes,omitzero"`
-	// Overrides override Config and Deletes in their order, each for the remotes whose Cluster has the labels that its Selector
-	// matches.
+	// Overrides override Config and Deletes in their order, for remotes whose Cluster's labels match.
 	Overrides []Override `json:"overrides,omitempty"`
 }
 
@@ -34,22 +31,20 @@ type Override struct {
 	Deletes  Deletes              `json:"deletes,omitzero"`
 }
 
-// Deletes are limits of deletes. Zero fields change nothing. See package registry/deletes.
+// Deletes are limits; zero fields change nothing. See package registry/deletes.
 type Deletes struct {
-	// PerTarget is how many objects of a kind the module may delete in one cluster within ten minutes, and PerFleet how
-	// many in all clusters together.
+	// PerTarget objects of a kind in one cluster within ten minutes, PerFleet in all clusters.
 	PerTarget int `json:"perTarget,omitempty"`
 	PerFleet  int `json:"perFleet,omitempty"`
 }
 
 // Error is one error in the configuration of a module.
 type Error struct {
-	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
+	// Config is the index of the configuration, Override that in its Overrides, or -1.
 	Config, Override int
-	// Field is the field of the configuration or the override that is wrong. Empty means the field config.
+	// Field is wrong, in the configuration or the override. Empty means config.
 	Field string
-	// Err names the module and the mistake.
-	Err error
+	Err   error
 }
 
 // Error names the module and the mistake.

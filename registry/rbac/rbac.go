@@ -17,13 +17,12 @@ type Module interface {
 	Rules() []rbacv1.PolicyRule
 	HubRules() []rbacv1.PolicyRule
 	HubNamespaces() []string
-	// ConfigHubRules are the permissions in the hub that follow from the configuration of the module. HubNamespaces do not
-	// limit them.
+	// ConfigHubRules follow from the configuration. HubNamespaces do not limit them.
 	ConfigHubRules() []NamespacedRules
 }
 
-// HubUser returns who the app of a remote is at the hub's API server where registry.Options.Impersonate is set: the
-// ServiceAccount in Options.AppsNamespace that has the remote's name.
+// HubUser returns who the app of a remote is in the hub with registry.Options.Impersonate: the ServiceAccount in
+// AppsNamespace with the remote's name.
 func HubUser(appsNamespace, remote string) string {
 	return "system:serviceaccount:" + appsNamespace + ":" + remote
 }
@@ -31,16 +30,15 @@ func HubUser(appsNamespace, remote string) string {
 // HubGroup returns the group of these ServiceAccounts.
 func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + appsNamespace }
 
-// RemoteRules returns the permissions that the hub's user needs in a remote for some modules: the permissions that
-// they declare, and those of the registry itself. Kubernetes grants the rest (reading health, version, APIs and its
-// own permissions) to every authenticated user, by the roles system:discovery, system:public-info-viewer and
-// system:basic-user.
+// RemoteRules returns what the hub's user needs in a remote for some modules and for the registry itself. Kubernetes
+// grants the rest (health, version, APIs, its own permissions) to every authenticated user, by the roles
+// system:discovery, system:public-info-viewer and system:basic-user.
 func RemoteRules[M Module](modules ...M) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
-		// The id of the cluster, and whether the parent of an object that is to be deleted goes with its Namespace or definition.
+		// For the id of the cluster, and to see whether a parent goes with its Namespace or definition.
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get"}},
-		// The events that the modules record with Remote.EventRecorder.
+		// For Remote.EventRecorder.
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	for _, m := range modules {
@@ -55,8 +53,8 @@ type NamespacedRules struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// HubRules returns the permissions that modules need in the hub: first the rules for the whole cluster, if there are
-// any, then the rules for each of their namespaces, sorted by name. Rules on Clusters and on paths are for the whole cluster.
+// HubRules returns what modules need in the hub: first for the whole cluster, with rules on Clusters and on paths, then
+// for each namespace, sorted by name.
 func HubRules[M Module](modules ...M) []NamespacedRules {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	add := func(rules []rbacv1.PolicyRule, namespaces ...string) {
@@ -87,14 +85,13 @@ func HubRules[M Module](modules ...M) []NamespacedRules {
 	return all
 }
 
-// The cluster-scoped resource of this API group.
 const (
 	clustersGroup    = "clusterfx.dev"
 	clustersResource = "clusters"
 )
 
-// splitRules separates the rules on Clusters and on paths, which no Role can grant, from the others. A rule on all groups
-// or on all resources is about Clusters, too.
+// splitRules separates rules on Clusters and on paths, which no Role can grant. A rule on all groups or resources is
+// about Clusters, too.
 func splitRules(rules []rbacv1.PolicyRule) (everywhere, namespaced []rbacv1.PolicyRule) {
 	for _, r := range rules {
 		if len(r.NonResourceURLs) > 0 {
@@ -124,7 +121,6 @@ func appendRule(to []rbacv1.PolicyRule, like rbacv1.PolicyRule, groups, resource
 	return append(to, like)
 }
 
-// partition separates the strings of which a condition holds from the others.
 func partition(all []string, holds func(string) bool) (yes, no []string) {
 	for _, one := range all {
 		if holds(one) {

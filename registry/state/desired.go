@@ -13,117 +13,111 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// ClusterName names a remote. It is the name of its Cluster object: a DNS label, unique within
-// the hub.
+// ClusterName is the name of a remote's Cluster: a DNS label, unique within the hub.
 type ClusterName string
 
-// Desired is the desired state of one remote. It holds credentials and no reference to a Secret: the caller of
-// Ensure has read the Secret, so that the registry can stop a remote without credentials.
+// Desired is the desired state of one remote. It has credentials in place of a reference to a Secret, so that the
+// registry can stop a remote without reading one.
 type Desired struct {
-	// Endpoint is the address of the API server and how its certificate is verified. A new endpoint replaces the
-	// connection and the app.
+	// Endpoint is the API server's address and how its certificate is verified. A new one replaces the connection and
+	// the app.
 	Endpoint kubeconfig.Endpoint
-	// Credential authenticates the hub to the remote. The registry tries a new credential on a connection of its
-	// own, and the running app uses it as soon as the remote has accepted it.
+	// Credential authenticates the hub. A new one is tried on a connection of its own, and used by the running app once
+	// the remote has accepted it.
 	Credential kubeconfig.Credential
-	// CredentialName is the caller's name for the credential. Status.CredentialName is the name of the credential
-	// in use.
+	// CredentialName is the caller's; Status.CredentialName has that of the credential in use.
 	CredentialName string
-	// AcceptCredential makes the registry use the credential even if the remote refuses it or it cannot be tried.
-	// The app is stopped for that.
+	// AcceptCredential makes the registry use the credential even if the remote refuses it or it cannot be tried. The
+	// app is stopped for that.
 	AcceptCredential bool
 
-	// Labels and Annotations are the Cluster object's. Modules see them. A change restarts the app only if it
-	// selects another module or another configuration of a module.
+	// Labels and Annotations are the Cluster's. A change restarts the app only if it selects other modules or another
+	// configuration.
 	Labels, Annotations map[string]string
 
-	// Owner refers to the object on the hub that represents the remote. Modules make it the owner of the objects
-	// that they create on the hub: see Status.Owner. A new UID replaces the app, since the app has the old one.
+	// Owner is the object on the hub for the remote; modules make it the owner of what they create on the hub (see
+	// Status.Owner). A new UID replaces the app, which has the old one.
 	Owner metav1.OwnerReference
 
-	// Revision is the caller's name for this configuration. Status.Revision repeats it, so that the caller can tell
-	// a snapshot from one that was taken before the call of Ensure. The registry does not use it.
+	// Revision is the caller's name for this configuration. Status.Revision repeats it, which tells a snapshot from an
+	// older one.
 	Revision string
 
 	// Identity guards against a Secret that leads to another cluster than before.
 	Identity Identity
-	// Since is the creation time of the Cluster object. If two names lead to one cluster, the name with the earlier
-	// time keeps the cluster and the later one is a duplicate; at equal times the name that sorts first keeps it.
+	// Since is the Cluster's creation time. Of two names for one cluster the earlier keeps it and the other is a
+	// duplicate; at equal times the one that sorts first keeps it.
 	Since time.Time
-	// AllowHub permits that this remote is the hub's own cluster.
+	// AllowHub permits the hub's own cluster.
 	AllowHub bool
 	// CrashRecord is what ends of the hub's process say about this app.
 	CrashRecord CrashRecord
-	// Warm keeps the app of a remote ready for the moment at which this hub takes the remote over from another hub: the app is
-	// built, its OnStart hooks run, its caches are filled, and its controllers and other runnables wait. A hook that writes
-	// fails, and the app with it, while a gate refuses writes to the remote. The client is not lent out. When Warm is
-	// cleared, the same app works at once, unless another app is desired then. When Warm is set, a working app and its leases
-	// end, and the next app waits. A warm remote that is removed runs no cleanup steps and abandons none: the hub that has
-	// the remote at work cleans up.
+	// Warm keeps the app ready while another hub still has the remote: it is built, OnStart hooks run, caches are
+	// filled, controllers and other runnables wait, and no client is lent out. While a gate refuses writes, a hook that
+	// writes fails, and the app with it. When Warm is cleared, the same app works at once, unless another is desired by
+	// then; when it is set, a working app and its leases end, and the next one waits. The removal of a warm remote runs
+	// no cleanup steps and abandons none: the other hub cleans up.
 	Warm bool
-	// IdentifyOnly keeps an app from being started, so that the caller can record the id of the remote before anything runs
-	// there. An app that works continues to work, and a warm app continues to wait.
+	// IdentifyOnly keeps an app from being started, so that the caller can record the id first. A working app
+	// continues, and a warm one continues to wait.
 	IdentifyOnly bool
 	// Paused stops the app and the probe and keeps the remote known.
 	Paused bool
-	// Probe configures the health probe. Zero fields take the defaults.
+	// Probe has defaults for zero fields.
 	Probe Probe
-	// Client limits the requests of the app to the remote. Zero fields take the defaults.
+	// Client limits requests to the remote, with defaults for zero fields.
 	Client ClientLimits
-	// Modules are the names of the modules to run. Nil means every module that is on by default and
-	// selects the remote; an empty, non-nil list means none. See Selector.
+	// Modules are those to run. Nil means all that are on by default and select the remote; empty and not nil means
+	// none. See Selector.
 	Modules []string
-	// Namespaces limit the app's cache, for credentials that may see only these. Empty means all.
+	// Namespaces limit the app's cache, for credentials that see only these. Empty means all.
 	Namespaces []string
 }
 
 // Identity is which cluster a remote is expected to be.
 type Identity struct {
-	// Known is the id recorded at an earlier contact, or empty. The registry starts no app for a remote that reports
-	// another id.
+	// Known is the id of an earlier contact, or empty. No app starts for a remote with another id.
 	Known string
-	// Accepted is an id that the operator allows to replace Known.
+	// Accepted is an id that may replace Known.
 	Accepted string
-	// Rival is an older remote with the id Known, which another hub runs. While it is set, the remote is a duplicate, as it is
-	// of an older remote of the same registry.
+	// Rival is an older remote with the id Known that another hub runs, which makes this one a duplicate.
 	Rival ClusterName
 }
 
-// CrashRecord is what ends of the hub's process say about an app: see the Journal of package registry.
+// CrashRecord is what ends of the hub's process say about an app; see the registry's Journal.
 type CrashRecord struct {
-	// Crashes counts the ends during the start of the app. An app with one is started after the apps without, as retries are.
+	// Crashes counts ends during the start of the app. With one it starts after the apps without, as retries do.
 	Crashes int
-	// Alone has the app started last of all, and no other at the same time.
+	// Alone has the app started last, and no other at the same time.
 	Alone bool
-	// Until is the time before which the app is not started. Zero means that it may start now.
+	// Until is before when the app does not start. Zero is none.
 	Until time.Time
 }
 
-// Probe configures the health probe. After a first failure the probe runs every second until the remote responds
-// again.
+// Probe configures the health probe. After a failure it runs every second until the remote responds.
 type Probe struct {
-	// Period is the time between probes of a healthy remote, jittered by 10 %. Default 5 s.
+	// Period is between probes of a healthy remote, jittered by 10 %. Default 5 s.
 	Period time.Duration
 	// Timeout bounds one probe. Default 3 s.
 	Timeout time.Duration
-	// FailureThreshold is the number of consecutive failed probes that make a remote Unreachable.
-	// Default 3. A response that rejects the credentials counts at once.
+	// FailureThreshold consecutive failures make a remote Unreachable. Default 3. A response that rejects the
+	// credentials counts at once.
 	FailureThreshold int
-	// SuccessThreshold is the number of consecutive successful probes that end an outage. Default 1.
+	// SuccessThreshold consecutive successes end an outage. Default 1.
 	SuccessThreshold int
 }
 
-// ClientLimits limits the requests of one app to its remote, over all of its controllers.
+// ClientLimits limits the requests of one app, over all of its controllers.
 type ClientLimits struct {
-	// QPS and Burst configure the app's token bucket, which all of its requests share. Defaults 500 and 1000.
+	// QPS and Burst are of the one token bucket. Defaults 500 and 1000.
 	QPS   float64
 	Burst int
-	// Timeout bounds one request other than a list or a watch. Default 10 s.
+	// Timeout bounds a request that is no list or watch. Default 10 s.
 	Timeout time.Duration
 }
 
-// Defaults of Probe and ClientLimits. With them a remote that refuses connections is Unreachable within 7 s of its last
-// successful probe, and a remote that does not respond within 16 s.
+// Defaults of Probe and ClientLimits: a remote that refuses connections is Unreachable within 7 s of its last
+// successful probe, a silent one within 16 s.
 const (
 	defaultProbePeriod      = 5 * time.Second
 	defaultProbeTimeout     = 3 * time.Second

@@ -6,10 +6,8 @@ import "fmt"
 
 // InvalidNameError is returned for the name of a remote that is not a DNS label.
 type InvalidNameError struct {
-	// Name is the name.
 	Name ClusterName
-	// Why is the reason why the name is invalid.
-	Why string
+	Why  string
 }
 
 // Error quotes the name and says why it is invalid.

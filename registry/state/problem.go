@@ -2,34 +2,32 @@
 
 package state
 
-// Problem identifies the problem that a message describes. The messages of the registry state facts: they name no flag,
-// command, annotation or field of the program that uses the registry. The program adds its advice by the Problem, as
-// package clusterstatus does for the hub. The zero Problem means that the message needs no other advice.
+// Problem identifies the problem of a message. The registry's messages state facts and name no flag, command,
+// annotation or field of the program, which adds its advice by the Problem, as clusterstatus does. The zero Problem
+// needs none.
 type Problem struct {
-	// Kind is one of the Problem constants, or empty.
 	Kind ProblemKind
-	// ClusterID is the id of the cluster that the credentials lead to. It is set only for ProblemIdentityChanged.
+	// ClusterID is that of the credentials, for ProblemIdentityChanged only.
 	ClusterID string
 }
 
-// ProblemKind is the kind of a Problem. It is finer than the reason of a Condition, which may also have another reason:
-// a new credential that leads to another cluster is NotInUse.
+// ProblemKind is finer than the reason of a Condition, which may be another: a new credential that leads to another
+// cluster is NotInUse.
 type ProblemKind string
 
 // Kinds of problems.
 const (
-	// ProblemIdentityChanged means that the credentials lead to another cluster than the registered cluster.
+	// ProblemIdentityChanged: the credentials lead to another cluster than the registered one.
 	ProblemIdentityChanged ProblemKind = "IdentityChanged"
-	// ProblemIsHub means that the credentials lead to the hub's own cluster.
+	// ProblemIsHub: the credentials lead to the hub's own cluster.
 	ProblemIsHub ProblemKind = "IsHub"
-	// ProblemTooManyObjects and ProblemTooManyBytes mean that the cache of an app exceeds Limits.MaxObjects or
-	// Limits.MaxCacheBytes of the registry.
+	// ProblemTooManyObjects, ProblemTooManyBytes: an app's cache exceeds Limits.MaxObjects or Limits.MaxCacheBytes.
 	ProblemTooManyObjects ProblemKind = "TooManyObjects"
 	ProblemTooManyBytes   ProblemKind = "TooManyBytes"
-	// ProblemResponseTooLarge means that an API server sends a response that is larger than Limits.MaxCacheBytes allows.
+	// ProblemResponseTooLarge: a response is larger than Limits.MaxCacheBytes allows.
 	ProblemResponseTooLarge ProblemKind = "ResponseTooLarge"
-	// ProblemUndeclaredRule and ProblemUndeclaredHubRule mean that a module lacks a permission, and does not declare it
-	// in its Rules or HubRules.
+	// ProblemUndeclaredRule, ProblemUndeclaredHubRule: a module lacks a permission that its Rules or HubRules do not
+	// declare.
 	ProblemUndeclaredRule    ProblemKind = "UndeclaredRule"
 	ProblemUndeclaredHubRule ProblemKind = "UndeclaredHubRule"
 )

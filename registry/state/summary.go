@@ -13,19 +13,18 @@ const messagePaused = "the cluster is paused"
 // MessageStopping is the message of a remote that is being removed.
 const MessageStopping = "the app is being stopped"
 
-// PausedCondition is the condition of each aspect of a paused remote that is not known.
+// PausedCondition is each aspect of a paused remote that is not known.
 func PausedCondition() Condition {
 	return Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: messagePaused}
 }
 
-// Summarize sets the Reason, Message and Problem of s to those of the first condition that is not as it should be. An
-// identity that cannot be checked is no reason.
+// Summarize sets Reason, Message and Problem to those of the first condition that is not as it should be. An identity
+// that cannot be checked is none.
 func (s *Status) Summarize() {
 	first := s.first()
 	s.Reason, s.Message, s.Problem = first.Reason, first.Message, first.Problem
 }
 
-// first returns the first condition that is not as it should be, or the condition of a remote that is Ready.
 func (s *Status) first() Condition {
 	switch {
 	case s.State == StatePaused:

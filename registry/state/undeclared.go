@@ -4,14 +4,13 @@ package state
 
 import "fmt"
 
-// UndeclaredAccess is a permission that a module needs for a request which an API server has refused, and does not declare.
+// UndeclaredAccess is a permission whose request an API server has refused, and that the module does not declare.
 type UndeclaredAccess struct {
-	// Module is the name of the module. If the module that has sent the request is unknown, it has the names of all
-	// possible modules, joined by "or".
+	// Module has all possible modules, joined by "or", if the sender is unknown.
 	Module string
 	// Right is the permission, such as "watch namespaces".
 	Right string
-	// InHub says that the API server of the hub has refused the request: HubRules lack the permission, and not Rules.
+	// InHub: the hub's API server refused it, so HubRules lack it, not Rules.
 	InHub bool
 }
 

@@ -39,8 +39,8 @@ type Builder struct {
 	errs     []error
 }
 
-// ControllerManagedBy returns a builder of a controller that the hub's manager runs. In a hub part the controller is
-// supervised: see registry.Supervise.
+// ControllerManagedBy returns a builder of a controller that the hub's manager runs, in a hub part supervised (see
+// registry.Supervise).
 //
 //	watch.ControllerManagedBy(mgr, remotes).
 //		For(&appsv1.Deployment{}).
@@ -50,21 +50,19 @@ func ControllerManagedBy(manager ctrl.Manager, r *registry.Registry) *Builder {
 	return &Builder{manager: manager, registry: r}
 }
 
-// Named sets the controller's name, for logs and metrics. It must be unique in the hub. Default: the kind
-// that For was given, in lower case.
+// Named sets the name for logs and metrics, unique in the hub. Default: the kind of For, in lower case.
 func (b *Builder) Named(name string) *Builder {
 	b.name = name
 	return b
 }
 
-// WithOptions sets the other options of the controller. NewQueue defaults to a fair queue (NewQueue).
+// WithOptions sets the other options. NewQueue defaults to a fair queue (NewQueue).
 func (b *Builder) WithOptions(o controller.TypedOptions[Request]) *Builder {
 	b.options = o
 	return b
 }
 
-// For makes a request for every object of a kind of the hub, with an empty Cluster. It may be called
-// once.
+// For makes a request for every object of a kind of the hub, with an empty Cluster. Call it once at most.
 func (b *Builder) For(obj client.Object, predicates ...predicate.Predicate) *Builder {
 	if b.owner != nil {
 		b.errs = append(b.errs, errors.New("For was called twice; use WatchesRawSource for other kinds of the hub"))
@@ -84,8 +82,8 @@ func (b *Builder) WatchesRemote(obj client.Object, o Options[client.Object]) *Bu
 	return b
 }
 
-// OwnsRemote makes a request for the object of For's kind that an object in a remote belongs to (see
-// SetOwner). For comes first. Options.Map is not used.
+// OwnsRemote makes a request for the object of For's kind that an object in a remote belongs to (see SetOwner). Call
+// For first. Options.Map is not used.
 func (b *Builder) OwnsRemote(obj client.Object, o Options[client.Object]) *Builder {
 	kind, err := b.ownerKind()
 	if err != nil {
@@ -124,9 +122,8 @@ func (b *Builder) Complete(r reconcile.TypedReconciler[Request]) error {
 
 // Build is like Complete, and returns the controller.
 //
-// A request for an object of a remote that is not Ready reaches the reconciler when the remote is Ready, and an error
-// for such a remote is retried only then. The same holds for a remote that no source selects any longer. The requests
-// are dropped when the remote has left the hub.
+// Requests for objects of a remote that is not Ready, or that no source selects any longer, reach the reconciler when
+// that changes, as do retries after an error. They are dropped when the remote has left the hub.
 func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedController[Request], error) {
 	if len(b.sources) == 0 {
 		b.errs = append(b.errs, errors.New("nothing is watched: call For or WatchesRemote"))
@@ -174,9 +171,8 @@ func logConstructor(log logr.Logger, name string) func(*Request) logr.Logger {
 	}
 }
 
-// reconciler holds requests for objects of remotes that cannot be used until they can, and drops the requests for
-// remotes that have left. When a remote is back, its existing objects make requests again; deletions, other sources and
-// results do not.
+// reconciler holds requests for remotes that cannot be used, and drops those for remotes that have left. When a remote
+// is back, its objects make requests again; deletions, other sources and results do not.
 type reconciler struct {
 	inner    reconcile.TypedReconciler[Request]
 	registry *registry.Registry
@@ -186,7 +182,6 @@ type reconciler struct {
 	parked map[state.ClusterName]map[Request]bool
 }
 
-// returns is a source of the requests that were held, when their remote can be used again.
 func (r *reconciler) returns() source.TypedSource[Request] {
 	return source.TypedFunc[Request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
@@ -211,7 +206,7 @@ func (r *reconciler) returns() source.TypedSource[Request] {
 	})
 }
 
-// park holds a request, and reports whether it still has to be: the remote may be back.
+// park reports whether the request still has to be held: the remote may be back.
 func (r *reconciler) park(request Request) bool {
 	if _, known := r.registry.Status(request.Cluster); !known {
 		return true // forever
@@ -232,7 +227,6 @@ func (r *reconciler) park(request Request) bool {
 	return true
 }
 
-// Reconcile calls the reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
 	if !r.isUsable(request) && r.park(request) {
 		return reconcile.Result{}, nil

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// engagement is the watch of a kind in one epoch of one remote. It ends with the epoch, or with cancel.
+// engagement is the watch of a kind in one epoch of one remote.
 type engagement[object client.Object] struct {
 	source *remotes[object]
 	name   state.ClusterName
@@ -40,7 +40,6 @@ type engagement[object client.Object] struct {
 	over      bool
 }
 
-// made are the requests that objects have made.
 type made map[types.NamespacedName][]Request
 
 func newEngagement[object client.Object](ctx context.Context, s *remotes[object], info state.Status) *engagement[object] {
@@ -49,7 +48,7 @@ func newEngagement[object client.Object](ctx context.Context, s *remotes[object]
 	return e
 }
 
-// handOver ends the engagement, and returns the requests of all objects that it knows. It adds no requests afterwards.
+// handOver ends the engagement and returns the requests of all its objects.
 func (e *engagement[object]) handOver() made {
 	e.cancel()
 	e.mu.Lock()
@@ -64,12 +63,11 @@ func (e *engagement[object]) handOver() made {
 	return all
 }
 
-// retries are the times between tries to watch a kind: a remote may not serve it yet.
+// retries: a remote may not serve a kind yet.
 func retries() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run watches until the epoch ends.
 func (e *engagement[object]) run() {
 	defer e.cancel()
 	pause := retries()
@@ -121,8 +119,8 @@ func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) 
 	return nil
 }
 
-// compare adds the requests of objects that were deleted since the previous epoch, and of objects that made other
-// requests then: no event reports these.
+// compare adds requests of objects that were deleted since the previous epoch, or made others then: no event reports
+// these.
 func (e *engagement[object]) compare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,14 +185,12 @@ func (e *engagement[object]) deleted(obj any) {
 	e.add(nil, append(slices.Clone(last), e.requestsOf(one)...))
 }
 
-// take returns the object, if it has the type of an object and the engagement has not ended.
 func (e *engagement[object]) take(obj any) (one object, ok bool) {
 	one, ok = obj.(object)
 	return one, ok && e.ctx.Err() == nil
 }
 
-// note adds the requests that an object makes now and the requests that it made before, because the object may have
-// changed between them.
+// note adds the requests of an object now and before, since it may have changed between them.
 func (e *engagement[object]) note(obj object, unchanged bool) {
 	now := e.requestsOf(obj)
 	before, ok := e.replace(client.ObjectKeyFromObject(obj), now)
@@ -211,8 +207,7 @@ func (e *engagement[object]) note(obj object, unchanged bool) {
 	}
 }
 
-// replace records the requests of an object and returns its previous requests. It reports false when the engagement has
-// ended.
+// replace returns the previous requests, or false when the engagement has ended.
 func (e *engagement[object]) replace(key types.NamespacedName, now []Request) (before []Request, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

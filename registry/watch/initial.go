@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// InitialRequest returns a source that adds one request when the controller starts, and nothing later. It is for a
-// controller that has work also when none of its objects exist, as in a remote that is empty:
+// InitialRequest returns a source with one request at the controller's start, for a controller that has work also
+// without objects:
 //
 //	WatchesRawSource(watch.InitialRequest(ctrl.Request{}))
 func InitialRequest[request comparable](first request) source.TypedSource[request] {

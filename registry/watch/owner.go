@@ -15,16 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// OwnerAnnotation names the object of the hub that owns an object in a remote: its kind and group, its namespace and
-// its name, separated by slashes. An owner reference cannot do that, because it names objects of the same cluster, and
-// Kubernetes collects an object whose owner does not exist there.
+// OwnerAnnotation names the object of the hub that owns an object in a remote: kind and group, namespace, name,
+// separated by slashes. Kubernetes would collect an object whose owner reference leads to another cluster.
 const OwnerAnnotation = "clusterfx.dev/owned-by"
 
-// SetOwner annotates an object for a remote with its owner, an object of the hub, so that OwnsRemote finds the owner.
-// It fails if another object owns it already, or if the scheme lacks the owner's kind.
+// SetOwner annotates an object for a remote with its owner in the hub, for OwnsRemote. It fails if another object owns
+// it, or if the scheme lacks the owner's kind.
 //
-// The remote can change the annotation. It decides only which request an object makes: a reconciler must record
-// elsewhere which objects it has created.
+// The remote can change the annotation, which decides only what request an object makes: a reconciler must record
+// elsewhere what it has created.
 func SetOwner(owner, object client.Object, scheme *runtime.Scheme) error {
 	gvk, err := apiutil.GVKForObject(owner, scheme)
 	if err != nil {
@@ -47,7 +46,6 @@ func ownerOf(kind schema.GroupKind, key types.NamespacedName) string {
 	return strings.Join([]string{kind.String(), key.Namespace, key.Name}, "/")
 }
 
-// ownerIn returns the owner of that kind which an object in a remote names.
 func ownerIn(object client.Object, kind schema.GroupKind) (key types.NamespacedName, ok bool) {
 	rest, ok := strings.CutPrefix(object.GetAnnotations()[OwnerAnnotation], kind.String()+"/")
 	namespace, name, found := strings.Cut(rest, "/")

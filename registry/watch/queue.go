@@ -14,13 +14,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out requests of
-// the remotes in turn, and within a remote the requests of the highest priority first, then the oldest. So a remote
-// with a hundred thousand requests delays a request of another remote by one turn. The remote whose event made the
-// request counts, even if the request is for an object of the hub (OwnsRemote). The hub's own objects count as one more
-// remote.
+// NewQueue returns a queue for controller.TypedOptions.NewQueue that takes from remotes in turn: within a remote the
+// highest priority first, then the oldest. So a hundred thousand requests of one delay another by one turn. The remote
+// whose event made a request counts, also for an object of the hub (OwnsRemote); the hub's own objects count as one
+// more.
 //
-// weight returns how many requests a remote may have in one turn; nil means one. It is called with a lock held, so it
+// weight returns how many requests a remote may have in a turn; nil means one. It is called with a lock held, so it
 // must return at once and must not use the queue.
 func NewQueue(
 	weight func(state.ClusterName) int,
@@ -33,9 +32,8 @@ func NewQueue(
 	}
 }
 
-// queue is a priorityqueue.PriorityQueue with a lane for each remote. It has the rules of controller-runtime's queue:
-// it contains a request once, with the highest priority and the earliest time that the request was added with, and does
-// not hand it out again before Done.
+// queue has a lane for each remote, and controller-runtime's rules: a request is in it once, with the highest priority
+// and earliest time that it was added with, and not handed out again before Done.
 type queue struct {
 	weight  func(state.ClusterName) int
 	limiter workqueue.TypedRateLimiter[Request]
@@ -55,7 +53,7 @@ type queue struct {
 
 var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
 
-// item is a waiting request: in delayed for its time, or in a lane for its turn.
+// item waits in delayed for its time, or in a lane for its turn.
 type item struct {
 	request  Request
 	lane     state.ClusterName // the remote that caused the request, which may differ from the remote in the request
@@ -65,7 +63,7 @@ type item struct {
 	index    int // in the heap that it is in
 }
 
-// lane has the ready requests that one remote has caused.
+// lane has the ready requests of one remote.
 type lane struct {
 	cluster state.ClusterName
 	items   byPriority
@@ -81,7 +79,6 @@ func newQueue(weight func(state.ClusterName) int, limiter workqueue.TypedRateLim
 	return q
 }
 
-// addFrom adds requests that a remote caused. They wait in the lane of that remote.
 func (q *queue) addFrom(origin state.ClusterName, priority *int, requests ...Request) {
 	p := 0
 	if priority != nil {
@@ -92,7 +89,6 @@ func (q *queue) addFrom(origin state.ClusterName, priority *int, requests ...Req
 	}
 }
 
-// AddWithOpts adds requests.
 func (q *queue) AddWithOpts(o priorityqueue.AddOpts, requests ...Request) {
 	for _, r := range requests {
 		after, priority := o.After, 0
@@ -140,7 +136,6 @@ func (q *queue) addTo(in state.ClusterName, r Request, priority int, after time.
 	}
 }
 
-// move puts an item into another lane.
 func (q *queue) move(i *item, to state.ClusterName) {
 	from := q.lanes[i.lane]
 	i.lane = to
@@ -161,10 +156,9 @@ func (q *queue) next() int64 {
 	return q.added
 }
 
-// isHeldBack reports whether a ready item waits for the end of the work on its request.
+// isHeldBack: a ready item waits for the end of the work on its request.
 func (q *queue) isHeldBack(i *item) bool { return q.working[i.request] }
 
-// place puts an item where it waits.
 func (q *queue) place(i *item, after time.Duration) {
 	if after > 0 {
 		i.at = time.Now().Add(after)
@@ -191,7 +185,6 @@ func (q *queue) place(i *item, after time.Duration) {
 	q.changed.Signal()
 }
 
-// arm sets the timer for the first of the delayed items.
 func (q *queue) arm() {
 	if len(q.delayed) == 0 {
 		return
@@ -204,7 +197,6 @@ func (q *queue) arm() {
 	q.timer.Reset(wait)
 }
 
-// release moves the items whose time has come to their lanes.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,8 +211,7 @@ func (q *queue) release() {
 	q.arm()
 }
 
-// GetWithPriority returns the request whose turn it is. It blocks until there is one, or until the queue
-// is shut down.
+// GetWithPriority blocks until a request has its turn or the queue is shut down.
 func (q *queue) GetWithPriority() (r Request, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -240,7 +231,6 @@ func (q *queue) GetWithPriority() (r Request, priority int, shutdown bool) {
 	return i.request, i.priority, false
 }
 
-// pass gives the turn to the next lane if the turn of this lane has ended.
 func (q *queue) pass(l *lane) {
 	switch {
 	case len(l.items) == 0:
@@ -252,7 +242,6 @@ func (q *queue) pass(l *lane) {
 	}
 }
 
-// Done reports that the work on a request has ended.
 func (q *queue) Done(r Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,35 +253,27 @@ func (q *queue) Done(r Request) {
 	q.changed.Broadcast()
 }
 
-// Get is GetWithPriority without the priority.
 func (q *queue) Get() (r Request, shutdown bool) {
 	r, _, shutdown = q.GetWithPriority()
 	return r, shutdown
 }
 
-// Add adds a request.
 func (q *queue) Add(r Request) { q.add(r, 0, 0) }
 
-// AddAfter adds a request after a time.
 func (q *queue) AddAfter(r Request, after time.Duration) { q.add(r, 0, after) }
 
-// AddRateLimited adds a request after the delay of the rate limiter.
 func (q *queue) AddRateLimited(r Request) { q.add(r, 0, q.limiter.When(r)) }
 
-// Forget makes the rate limiter forget the request's failures.
 func (q *queue) Forget(r Request) { q.limiter.Forget(r) }
 
-// NumRequeues returns how often the request has failed.
 func (q *queue) NumRequeues(r Request) int { return q.limiter.NumRequeues(r) }
 
-// Len returns how many requests can be handed out now.
 func (q *queue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ready
 }
 
-// ShutDown stops the queue: it accepts and hands out no more requests.
 func (q *queue) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -303,7 +284,6 @@ func (q *queue) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// ShutDownWithDrain is ShutDown, and waits until no work is under way.
 func (q *queue) ShutDownWithDrain() {
 	q.ShutDown()
 	q.mu.Lock()
@@ -313,14 +293,13 @@ func (q *queue) ShutDownWithDrain() {
 	}
 }
 
-// ShuttingDown reports whether ShutDown was called.
 func (q *queue) ShuttingDown() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.shutDown
 }
 
-// byPriority is a heap of items: the highest priority first, then the oldest.
+// Highest priority first, then the oldest.
 type byPriority []*item
 
 func (b byPriority) Len() int { return len(b) }
@@ -336,17 +315,14 @@ func (b byPriority) Swap(i, j int) {
 	b[i].index, b[j].index = i, j
 }
 
-// Push implements heap.Interface.
 func (b *byPriority) Push(x any) {
 	i, _ := x.(*item)
 	i.index = len(*b)
 	*b = append(*b, i)
 }
 
-// Pop implements heap.Interface.
 func (b *byPriority) Pop() any { return pop((*[]*item)(b)) }
 
-// byTime is a heap of items: the earliest first.
 type byTime []*item
 
 func (b byTime) Len() int           { return len(b) }
@@ -356,14 +332,12 @@ func (b byTime) Swap(i, j int) {
 	b[i].index, b[j].index = i, j
 }
 
-// Push implements heap.Interface.
 func (b *byTime) Push(x any) {
 	i, _ := x.(*item)
 	i.index = len(*b)
 	*b = append(*b, i)
 }
 
-// Pop implements heap.Interface.
 func (b *byTime) Pop() any { return pop((*[]*item)(b)) }
 
 func pop(items *[]*item) *item {

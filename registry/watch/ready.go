@@ -12,17 +12,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// WatchesRemotes makes a request without an object for every remote that selects picks, or for all if selects is nil:
-// when the remote becomes Ready, when its app is replaced, and when selects picks a remote that is Ready, also when it
-// picks the remote again. An app that was not Ready for a while makes no other request. Use it for a controller that
-// has work even in a remote without objects.
+// WatchesRemotes makes a request without an object for every remote that selects picks (nil for all): when it becomes
+// Ready, when its app is replaced, and when selects picks a Ready one, also again. An app that was not Ready for a
+// while makes no other request. It is for a controller that has work in a remote without objects.
 func (b *Builder) WatchesRemotes(selects func(state.Status) bool) *Builder {
 	b.sources = append(b.sources, readyRemotes(b.registry, selects))
 	b.selects = append(b.selects, selects)
 	return b
 }
 
-// readyRemotes returns the source for WatchesRemotes.
 func readyRemotes(r *registry.Registry, selects func(state.Status) bool) source.TypedSource[Request] {
 	return source.TypedFunc[Request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],

@@ -10,13 +10,13 @@ import (
 
 // Request asks a reconciler on the hub to reconcile one object.
 type Request struct {
-	// Cluster is the remote that the object is in. It is empty for an object of the hub.
+	// Cluster is the object's remote; empty for one of the hub.
 	Cluster state.ClusterName
-	// NamespacedName names the object. It is empty if Lost is set.
+	// NamespacedName is empty if Lost is set.
 	types.NamespacedName
-	// Lost is true if the remote has left the hub or is no longer selected, so that the state kept for it can be
-	// cleaned up. Only sources with Options.TellLost make such requests. The remote may be back when the request is
-	// handled, or another replica of the hub may have it: call Registry.Status and Registry.IsElsewhere before cleaning up.
+	// Lost: the remote has left the hub or is no longer selected, so that its state can be cleaned up. Only sources
+	// with Options.TellLost say it. The remote may be back by then, or another replica may have it: call
+	// Registry.Status and Registry.IsElsewhere first.
 	Lost bool
 }
 

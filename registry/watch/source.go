@@ -18,26 +18,26 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Options select the objects and remotes that a source watches, and map objects to requests. The zero value watches all
-// objects of the kind in all remotes and makes a request for each.
+// Options select objects and remotes, and map objects to requests. The zero value makes a request for each object of
+// the kind in all remotes.
 type Options[object client.Object] struct {
-	// Select picks remotes. It is called again when a remote changes. Nil means all. See state.MatchLabels.
+	// Select picks remotes, again when one changes; see state.MatchLabels. Default: all.
 	Select func(state.Status) bool
-	// Predicates drop events of objects; all must agree to an event.
+	// Predicates drop events; all must agree to one.
 	Predicates []predicate.TypedPredicate[object]
-	// Map returns the requests that an object makes. Nil means one request for the object itself. Map must return at
-	// once, and must not change the object.
+	// Map returns the requests of an object. It must return at once and not change the object. Default: the object
+	// itself.
 	Map func(ctx context.Context, cluster state.ClusterName, obj object) []Request
-	// Indexes are added to the cache of each remote before the first of its objects makes a request.
+	// Indexes are added to each cache before the first of its objects makes a request.
 	Indexes []Index
-	// TellLost adds a request with Lost set when a remote has left the hub or is no longer selected. A remote that is
-	// only unreachable is not lost. Neither is a remote that another replica of the hub runs, see Registry.IsElsewhere: if it
-	// leaves the hub, the sources of that replica tell it. A hub that was not running when a remote left does not learn of
-	// it; clean up for such remotes by comparing with the Clusters, or with Registry.List if the hub is alone.
+	// TellLost adds a request with Lost when a remote has left the hub or is no longer selected. One that is
+	// unreachable, or that another replica runs (Registry.IsElsewhere), is not lost; the sources of that replica tell.
+	// A hub that was not running does not learn of it: compare with the Clusters, or with Registry.List if the hub is
+	// alone.
 	TellLost bool
 }
 
-// Index makes objects of the kind findable by a field with client.MatchingFields.
+// Index makes objects findable by a field with client.MatchingFields.
 type Index struct {
 	Field   string
 	Extract client.IndexerFunc
@@ -64,7 +64,6 @@ func Remotes[object client.Object](r *registry.Registry, obj object, o Options[o
 	})
 }
 
-// remotes is a source that was started. All that it starts ends with the controller's context.
 type remotes[object client.Object] struct {
 	registry *registry.Registry
 	kind     object
@@ -74,7 +73,6 @@ type remotes[object client.Object] struct {
 	engaged  map[state.ClusterName]*engagement[object] // take's alone
 }
 
-// take compares a remote with its engagement. It is called in one goroutine, one event at a time.
 func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	if ctx.Err() != nil {
 		return // the hub ends, which stops all remotes; none of them is lost
@@ -99,12 +97,11 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	}
 }
 
-// selects calls Options.Select. The function given to Follow calls it, so that the registry contains its panics.
+// selects is called by the function of Follow, so that the registry contains panics of Options.Select.
 func (s *remotes[object]) selects(info state.Status) bool {
 	return s.options.Select == nil || s.options.Select(info)
 }
 
-// newOf returns an empty object of the kind.
 func newOf[object client.Object](kind object) object {
 	fresh, _ := kind.DeepCopyObject().(object) // a copy has the type of its original
 	return fresh

@@ -15,16 +15,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
-// error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
-// lease, a part of it did not stop in time. It returns when everything that the hub started has
-// ended, or has had its time to.
+// Run runs a hub until ctx ends, or until the hub cannot continue, which is an error: its manager failed, a module
+// asked for the end with fx.Shutdowner, or a part did not stop in time after the loss of the lease. It returns when
+// everything that it started has ended, or has had its time to.
 func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.process()) }
 
-// GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: it
-// creates the roles that "hub rbac --in hub" prints, with a binding for each, and returns when the API server applies
-// them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
-// error, because it may grant more. The client acts as an administrator, and its scheme has the kinds of Kubernetes.
+// GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: the
+// roles that "hub rbac --in hub" prints, with bindings, and missing namespaces. It returns when the API server applies
+// them. It is for tests and for hubs on one machine. A role that exists is an error, because it may grant more. The
+// client must act as an administrator, and know the kinds of Kubernetes.
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
 	modules, err := registry.ConfigureModules(o.Modules, o.Registry.ModuleConfigs)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/collector"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Main is the main function of a hub with these modules: it runs the command that the arguments of
-// the process name, and returns the exit status. The first SIGINT or SIGTERM stops the hub in
-// good order, the second one ends the process at once; the log of a hub gets a second for its unwritten lines.
+// Main is the main function of a hub with these modules: it runs the command that the process's arguments name, and
+// returns the exit status. The first SIGINT or SIGTERM stops the hub in good order, the second ends the process at
+// once; the log gets a second for its unwritten lines.
 //
-// It sets the pace of Go's garbage collector, and a memory limit where the cgroup has one, unless the environment does (GOGC,
-// GOMEMLIMIT); and three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
-// with its responses, is logged and does not end the process; panics that a library has recovered are
-// counted against the module whose code it was; and requests to remotes are counted together.
+// Unless the environment does (GOGC, GOMEMLIMIT), it sets the pace of the garbage collector and the cgroup's memory
+// limit. It sets three globals of client-go's libraries: a panic in their goroutines, which a remote can cause, is
+// logged and does not end the process; recovered panics count against their module; and requests to remotes are counted
+// together.
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
@@ -30,7 +30,7 @@ func Main(modules ...registry.Module) int {
 	defer stop()
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
-		Signals: signals, Collector: func() func(int) { return collector.New().Starting },
+		Signals: signals, Collector: func() func(int) { return process.NewPace().Starting },
 		Stock: command.IsStock(debug.ReadBuildInfo()),
 	})
 }

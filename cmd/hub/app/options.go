@@ -15,22 +15,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Options say how a hub runs. Config is required. The defaults suit a hub inside a test;
-// the flags of the program have their own defaults.
+// Options say how a hub runs. Config is required. The defaults suit a hub inside a test; the program's flags have
+// others.
 type Options struct {
 	// Config is the connection to the hub's API server.
 	Config *rest.Config
-	// Modules run in the hub and in the apps of its remotes. Default: none.
+	// Modules run in the hub and in its remotes' apps. Default: none.
 	Modules []registry.Module
 	// Log is the parent of every logger. Default: discards.
 	Log logr.Logger
-	// CredentialsNamespace is the one namespace in which the hub reads Secrets. Default:
-	// clusterfx-system.
+	// CredentialsNamespace is the one namespace of which the hub reads Secrets. Default: clusterfx-system.
 	CredentialsNamespace string
-	// Concurrency is how many Clusters are reconciled at the same time. Default: 50.
+	// Concurrency is how many Clusters are reconciled at once. Default: 50.
 	Concurrency int
-	// RemoveWithin is how long the modules' cleanup steps and the end of an app may take when a Cluster
-	// is deleted. Default: 25 s.
+	// RemoveWithin is how long cleanup steps and the end of an app may take when a Cluster is deleted. Default: 25 s.
 	RemoveWithin time.Duration
 	// MetricsAddress is where metrics are served, as host:port. Default: nowhere.
 	MetricsAddress string
@@ -38,8 +36,8 @@ type Options struct {
 	HealthAddress string
 	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
 	DebugAddress string
-	// CrashFile is a file for what the process writes when a panic ends it, whose folder outlives it: the next process quarantines
-	// the app whose goroutine that was. Default: none.
+	// CrashFile receives what the process writes when a panic ends it, in a folder that outlives it: the next process
+	// quarantines the app of that goroutine. Default: none.
 	CrashFile string
 	// Traces is where spans go. Default: nowhere.
 	Traces trace.TracerProvider
@@ -49,12 +47,11 @@ type Options struct {
 	Sharing Sharing
 	// NATS is the connection of modules with entities. Default: none.
 	NATS natshub.Options
-	// Registry carries the operator's settings for remotes: Policy, Limits, Replica, AllowHub,
-	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
-	// Metrics go. The hub fills in the rest. Default: see there.
+	// Registry has the operator's settings for remotes: Policy, Limits, Replica, AllowHub, AllowDuplicates,
+	// Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where Metrics go. The
+	// hub fills in the rest.
 	Registry registry.Options
 
-	// heartbeat is the time between heartbeats. Default: see package liveness.
 	heartbeat time.Duration
 }
 
@@ -64,34 +61,31 @@ type Election struct {
 	Enabled bool
 	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
 	Namespace, ID string
-	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how
-	// long this one works without having given one, and RetryPeriod the time between tries.
-	// Defaults: 15 s, 10 s and 2 s.
+	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how long this one works
+	// without having given one, RetryPeriod the time between tries. Defaults: 15 s, 10 s, 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Sharing configures a hub that runs a part of the Clusters, beside other replicas. It excludes Election.Enabled, but waits for hubs
-// with Election: Namespace, ID and LeaseDuration of Election have to be those of such hubs. It requires the name of
-// this replica, Registry.Replica: a DNS label that no other replica has.
+// Sharing configures a hub that runs a part of the Clusters beside other replicas. It excludes Election.Enabled, but
+// waits for hubs with Election, whose Namespace, ID and LeaseDuration Election must have. Registry.Replica is required:
+// a DNS label that no other replica has.
 type Sharing struct {
 	// Enabled makes the hub share the Clusters. Default: false.
 	Enabled bool
-	// Labels are the labels of this replica. A Cluster whose spec.runner asks for labels runs in a replica that has them, while
-	// one is live. Default: none.
+	// Labels of this replica. A Cluster whose spec.runner asks for labels runs in a live replica with them. Default:
+	// none.
 	Labels map[string]string
 	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 128.
 	Shards int
-	// LeaseDuration is how long the lease of a replica is unchanged before others take its parts, RenewDeadline how long a
-	// replica works without having renewed its lease, and RetryPeriod the time between renewals. Defaults: 10 s, 7 s and 1.5 s.
+	// LeaseDuration is how long the lease of a replica is unchanged before others take its parts, RenewDeadline how
+	// long a replica works without a renewal, RetryPeriod the time between renewals. Defaults: 10 s, 7 s, 1.5 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// LeaveTimeout limits the time in which a replica that ends hands its parts over. Default: 25 s.
 	LeaveTimeout time.Duration
 
-	// forgetAfter is how long a replica has ended before what it has left is removed. Default: an hour.
 	forgetAfter time.Duration
 }
 
-// process returns the options of the running hub.
 func (o Options) process() process.Options {
 	return process.Options{
 		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// InstallCRDs creates or updates the CRDs of clusterfx in a cluster, and returns when the cluster serves them. Tests that share a
-// cluster may call it at the same time.
+// InstallCRDs creates or updates clusterfx's CRDs, and returns when they are served. Tests that share a cluster may
+// call it at once.
 func InstallCRDs(tb testing.TB, hub *rest.Config) {
 	tb.Helper()
 	scheme := runtime.NewScheme()

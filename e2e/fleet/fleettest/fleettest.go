@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// suite is what the tests of a binary share. Tests wait on mu only for its lookups.
+// Tests wait on mu only for lookups.
 type suite struct {
 	mu       sync.Mutex
 	fleet    func() (*fleet.Fleet, error)
@@ -34,11 +34,10 @@ type suite struct {
 
 var shared suite //nolint:gochecknoglobals // a test binary has one fleet; see the package comment
 
-// A Check is something that Main does when all tests have passed and the shared fleet is closed.
+// A Check runs when all tests have passed and the shared fleet is closed.
 type Check func() error
 
-// NoLeaks fails the run if goroutines are left. Connections to clusters of the shared fleet do not
-// count, since they end with it.
+// NoLeaks fails if goroutines are left, but for connections to clusters of the shared fleet.
 func NoLeaks(options ...goleak.Option) Check {
 	return func() error {
 		options = append(options,
@@ -57,8 +56,7 @@ func NoLeaks(options ...goleak.Option) Check {
 //
 //	func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 //
-// A failing test of pgregory.net/rapid prints how to reproduce the failure, and writes no file into the tree;
-// -rapid.nofailfile=false makes it write one.
+// pgregory.net/rapid writes no file into the tree after a failure, unless -rapid.nofailfile=false is set.
 func Main(m *testing.M, checks ...Check) int {
 	if err := exitAtOnce(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "fleettest:", err)
@@ -84,16 +82,15 @@ func Main(m *testing.M, checks ...Check) int {
 	return code
 }
 
-// AtOnce lets a package run so many parallel tests at once, where go test runs one for each processor: for packages whose
-// tests wait for clusters, leases and backoffs far more than they compute. TestMain calls it before Main. More
-// processors, and -parallel on the command line, win.
+// AtOnce lets so many parallel tests run, for packages whose tests mostly wait. Call it before Main. More processors,
+// and -parallel, win.
 func AtOnce(tests int) {
 	if tests > runtime.GOMAXPROCS(0) {
 		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // Every test binary has the flag.
 	}
 }
 
-// FreeAddress returns an address of this machine with a port on which nothing listens, for a program whose port a test has to know.
+// FreeAddress returns an address without a listener, for a program whose port a test has to know.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	address := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -104,8 +101,7 @@ func FreeAddress(tb testing.TB) string {
 	return net.JoinHostPort(address.String(), strconv.Itoa(port))
 }
 
-// exitAtOnce lets the processes that tests start end without a delay: a program with the race detector sleeps for a second
-// before it exits, in case another thread is about to report a race, and tests start hundreds of them.
+// exitAtOnce: a program with the race detector sleeps for a second before it exits, and tests start hundreds.
 func exitAtOnce() error {
 	const options = "GORACE"
 	if os.Getenv(options) != "" {
@@ -114,10 +110,9 @@ func exitAtOnce() error {
 	return os.Setenv(options, "atexit_sleep_ms=20")
 }
 
-// noFailFile is a flag of rapid, in the binaries that have it.
 const noFailFile = "rapid.nofailfile"
 
-// New returns a new fleet for the test, which is closed when the test ends.
+// New returns a fleet that is closed with the test.
 func New(tb testing.TB, o fleet.Options) *fleet.Fleet {
 	tb.Helper()
 	if o.Log == nil {
@@ -135,8 +130,7 @@ func New(tb testing.TB, o fleet.Options) *fleet.Fleet {
 	return f
 }
 
-// Shared returns the fleet that the tests of this binary share, and starts it if tb is the first to
-// ask. The binary needs a TestMain with Main.
+// Shared returns the binary's fleet, started at the first call. It needs a TestMain with Main.
 func Shared(tb testing.TB) *fleet.Fleet {
 	tb.Helper()
 	f, err := shared.get(context.WithoutCancel(tb.Context()))
@@ -146,15 +140,13 @@ func Shared(tb testing.TB) *fleet.Fleet {
 	return f
 }
 
-// Cluster returns the cluster that the tests of this binary know by that name, and takes it from the pool if tb is the
-// first to ask.
+// Cluster returns the binary's cluster of that name, from the pool at the first call.
 func Cluster(tb testing.TB, name string) *fleet.Cluster {
 	tb.Helper()
 	return Clusters(tb, name)[0]
 }
 
-// Lender returns the pool of clusters that all tests share: that of the run, of which the environment has the socket, or one
-// in the shared fleet of this binary.
+// Lender is the pool of all tests: that of the run, whose socket is in the environment, or one in this binary's fleet.
 func Lender() pool.Lender {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -180,8 +172,7 @@ func Lender() pool.Lender {
 	return own
 }
 
-// Clusters returns several clusters like Cluster. It takes the missing clusters concurrently, which takes much less time than
-// one after the other.
+// Clusters is Cluster for several, which start at the same time.
 func Clusters(tb testing.TB, names ...string) []*fleet.Cluster {
 	tb.Helper()
 	lender := Lender()
@@ -202,7 +193,7 @@ func Clusters(tb testing.TB, names ...string) []*fleet.Cluster {
 	return clusters
 }
 
-// get starts the fleet once. The context is good for its end, too.
+// The context is for its end, too.
 func (s *suite) get(ctx context.Context) (*fleet.Fleet, error) {
 	s.mu.Lock()
 	if s.fleet == nil {
@@ -221,7 +212,6 @@ func (s *suite) get(ctx context.Context) (*fleet.Fleet, error) {
 	return start()
 }
 
-// log returns the writer of the shared fleet's log: by default none.
 func log() io.Writer {
 	if testing.Verbose() {
 		return os.Stderr
@@ -229,7 +219,6 @@ func log() io.Writer {
 	return io.Discard
 }
 
-// cluster creates a cluster once.
 func (s *suite) cluster(name string, create func() (*fleet.Cluster, error)) (*fleet.Cluster, error) {
 	s.mu.Lock()
 	once, known := s.clusters[name]
@@ -244,7 +233,6 @@ func (s *suite) cluster(name string, create func() (*fleet.Cluster, error)) (*fl
 	return once()
 }
 
-// stop gives borrowed clusters back, and closes the fleet if there is one.
 func (s *suite) stop() error {
 	s.mu.Lock()
 	stop := slices.Clone(s.close)

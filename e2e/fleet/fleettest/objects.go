@@ -20,7 +20,7 @@ func ConfigMap(meta metav1.ObjectMeta, text string) *corev1.ConfigMap {
 
 const configMapBytes = 2048
 
-// Pod returns a Pod of a Deployment with a sidecar, as it runs. text is in its labels, its arguments and its environment.
+// Pod is that of a Deployment with a sidecar, as it runs. text is in labels, arguments and environment.
 func Pod(meta metav1.ObjectMeta, text string) *corev1.Pod {
 	meta.Labels = map[string]string{
 		"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web-" + text, "pod-template-hash": "7f9c6d5b8", "team": "payments",

@@ -4,10 +4,9 @@ package fleettest
 
 import "testing"
 
-// Slow skips the test with -short, as make test does; make test-all runs it. shownBy is the test that shows the same
-// promise with -short, at a lower level, as in "./registry/internal/machine TestMachine_Backoff"; or it is "nothing: " and
-// the reason why no faster test can show the promise. The test calls Slow itself, as its first statement or in a
-// subtest: the tests of docs find it there, and check that the other test exists and is fast.
+// Slow skips the test with -short; make test-all runs it. shownBy is the fast test of the same promise, as in
+// "./registry/internal/machine TestMachine_Backoff", or "nothing: " and why none can show it. Call it as the first
+// statement, or in a subtest: the tests of docs find it there, and check the other test.
 func Slow(tb testing.TB, shownBy string) {
 	tb.Helper()
 	if testing.Short() {

@@ -17,19 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watched selects the objects that Watch watches.
 type Watched struct {
 	Client  client.WithWatch
 	List    client.ObjectList // of their type; Watch fills it with the first list
 	Options []client.ListOption
 }
 
-// Watch calls see with each object of a list, and then, on a goroutine of its own, with each later version of an object, until
-// stop is called or the test ends. Stop waits for that goroutine.
-//
-// The API server ends a watch when it likes, and all watches of a kind soon after its CustomResourceDefinition was created. Watch
-// then begins another one after the last version that it got. The test fails if the API server has forgotten the versions after
-// that.
+// Watch calls see with each object of a list, then, in a goroutine, with each later version, until stop is called,
+// which waits for that, or the test ends. The API server may end a watch at any time, and does so soon after a
+// CustomResourceDefinition was created; Watch continues, and fails the test if versions are lost.
 func Watch(t testing.TB, w Watched, see func(client.Object)) (stop func()) {
 	t.Helper()
 	if err := w.Client.List(t.Context(), w.List, w.Options...); err != nil {

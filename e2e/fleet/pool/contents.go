@@ -16,21 +16,18 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// contents are all objects of an API server.
 type contents map[objectKey]object
 
-// objectKey identifies an object.
 type objectKey struct {
 	schema.GroupVersionResource
 	namespace, name string
 }
 
-// String returns a description of the object for people.
 func (k objectKey) String() string {
 	return strings.TrimPrefix(k.namespace+"/"+k.name, "/") + " of " + k.GroupResource().String()
 }
 
-// object is the part of an object that shows whether the object has been changed.
+// object shows whether the object has been changed.
 type object struct {
 	uid        string
 	text       string // labels, annotations, finalizers, generation and managers
@@ -38,7 +35,6 @@ type object struct {
 	own        bool // written by the API server itself
 }
 
-// apiServer is the field manager of the API server itself.
 const apiServer = "kube-apiserver"
 
 func newObject(o *metav1.PartialObjectMetadata) object {
@@ -55,10 +51,8 @@ func newObject(o *metav1.PartialObjectMetadata) object {
 	}
 }
 
-// parallel is the number of concurrent requests to list or clean a server.
 const parallel = 8
 
-// contents returns the objects that are in the server now.
 func (s *server) contents(ctx context.Context) (contents, error) {
 	resources, err := s.resources()
 	if err != nil {
@@ -89,7 +83,7 @@ func (s *server) contents(ctx context.Context) (contents, error) {
 	return found, listing.Wait()
 }
 
-// resources returns the kinds of objects that a server holds. Both API groups of events contain the same events.
+// Both API groups of events contain the same events.
 func (s *server) resources() ([]schema.GroupVersionResource, error) {
 	lists, err := s.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -106,7 +100,7 @@ func (s *server) resources() ([]schema.GroupVersionResource, error) {
 	return found, err
 }
 
-// added returns the objects that did not exist before, except for objects that the server writes itself.
+// added leaves out what the server writes itself.
 func (c contents) added(before contents) contents {
 	found := contents{}
 	for key, o := range c {
@@ -117,7 +111,6 @@ func (c contents) added(before contents) contents {
 	return found
 }
 
-// String names some of the objects.
 func (c contents) String() string {
 	const enough = 5
 	var names []string
@@ -131,7 +124,7 @@ func (c contents) String() string {
 	return strings.Join(names, ", ")
 }
 
-// damage returns an error if an object of before has been deleted or changed.
+// damage: an object of before has been deleted or changed.
 func (c contents) damage(before contents) error {
 	for key, was := range before {
 		if key.Resource == "leases" && was.own || key.Resource == "events" {

@@ -22,11 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// crdKind is the kind of the objects that are read.
 const crdKind = "CustomResourceDefinition"
 
-// ReadCRDs returns the CustomResourceDefinitions in the YAML files of a tree. It is an error if there
-// are none.
+// ReadCRDs returns the CustomResourceDefinitions in YAML files; an error for none.
 func ReadCRDs(tree fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var found []*apiextensionsv1.CustomResourceDefinition
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -46,7 +44,6 @@ func ReadCRDs(tree fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return found, nil
 }
 
-// readFile returns the CustomResourceDefinitions in one file; other objects may be between them.
 func readFile(tree fs.FS, name string) (found []*apiextensionsv1.CustomResourceDefinition, err error) {
 	file, err := tree.Open(name)
 	if err != nil {
@@ -68,12 +65,11 @@ func readFile(tree fs.FS, name string) (found []*apiextensionsv1.CustomResourceD
 }
 
 const (
-	// crdTimeout bounds the time until a server serves the kind of a CRD.
 	crdTimeout = time.Minute
 	crdPeriod  = 20 * time.Millisecond
 )
 
-// InstallCRDs creates CRDs, or updates those that exist, and returns when the server serves all of them.
+// InstallCRDs creates or updates CRDs, and returns when all are served.
 func InstallCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		if err := createOrUpdate(ctx, c, crd); err != nil {
@@ -91,7 +87,7 @@ func InstallCRDs(ctx context.Context, c client.Client, crds []*apiextensionsv1.C
 	return nil
 }
 
-// createOrUpdate leaves the caller's object as it is. Tests that share a server may call it at the same time.
+// createOrUpdate leaves the caller's object as it is, and may be called at once for one server.
 func createOrUpdate(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
 	err := c.Create(ctx, crd.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
@@ -107,7 +103,7 @@ func createOrUpdate(ctx context.Context, c client.Client, crd *apiextensionsv1.C
 	})
 }
 
-// isServed reports whether objects can be listed in each version that the CRD says is served.
+// isServed: in each version that the CRD says.
 func isServed(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {

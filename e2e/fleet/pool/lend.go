@@ -14,31 +14,27 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// Socket is the environment variable with the Unix socket at which a process lends clusters to the tests that it runs.
+// Socket is the environment variable with the Unix socket at which clusters are lent.
 const Socket = "CLUSTERFX_POOL"
 
-// A process borrows each cluster over a connection of its own: it sends an order and receives a loan, then it sends actions
-// and receives their results. The end of the connection gives the cluster back, so that a process that is killed keeps
-// nothing.
+// A process borrows each cluster over a connection: it sends an order and gets a loan, then actions and results. The
+// end of the connection gives the cluster back, so that a killed process keeps nothing.
 
-// order asks for a cluster.
 type order struct {
 	Role Role   `json:"role"`
 	For  string `json:"for"` // who borrows: the folder of the test's package
 }
 
-// reply answers an order or an action.
 type reply struct {
 	Loan  *fleet.Loan `json:"loan,omitempty"`
 	Error string      `json:"error,omitempty"`
 }
 
-// giveBack is the action after which the connection ends; the other actions are fleet's.
+// giveBack is the last action; the others are fleet's.
 const giveBack = "give back"
 
-// Serve lends the clusters of the pool to other processes until ctx ends; the caller must end all clusters then. It returns when
-// all connections are closed. It calls used with the processor time of each API server while a
-// borrower had it, and when it was cleaned.
+// Serve lends the clusters until ctx ends, and returns when all connections are closed; the caller must end the
+// clusters then. used gets the processor time of each API server while it was borrowed and cleaned.
 func (p *Pool) Serve(ctx context.Context, l net.Listener, used func(borrower string, cpu time.Duration)) error {
 	var lending sync.WaitGroup
 	defer lending.Wait()
@@ -60,7 +56,6 @@ func (p *Pool) Serve(ctx context.Context, l net.Listener, used func(borrower str
 	}
 }
 
-// lend serves one loan.
 func (p *Pool) lend(ctx context.Context, conn net.Conn, used func(string, time.Duration)) {
 	defer func() { _ = conn.Close() }()
 	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
@@ -99,7 +94,6 @@ func replyTo(err error) reply {
 	return reply{}
 }
 
-// A Borrower is the pool of another process.
 type Borrower struct {
 	socket, name string
 
@@ -109,12 +103,11 @@ type Borrower struct {
 
 var _ Lender = (*Borrower)(nil)
 
-// Borrow returns the pool that serves this Unix socket. name tells the pool who borrows.
+// Borrow returns the pool at a socket. name says who borrows.
 func Borrow(socket, name string) *Borrower {
 	return &Borrower{socket: socket, name: name, loans: map[*fleet.Cluster]*loan{}}
 }
 
-// loan is the borrower's side of a connection.
 type loan struct {
 	mu   sync.Mutex // held from an action to its result, since a connection has one at a time
 	conn net.Conn
@@ -124,7 +117,7 @@ type loan struct {
 	lost error  // why there are no more actions: the reply to one may still come
 }
 
-// Take borrows a cluster. It blocks while the pool starts one.
+// Take blocks while the pool starts a cluster.
 func (b *Borrower) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", b.socket)
 	if err != nil {
@@ -146,7 +139,7 @@ func (b *Borrower) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	return c, nil
 }
 
-// GiveBack gives a cluster back, and returns when it is clean.
+// GiveBack returns when the cluster is clean.
 func (b *Borrower) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	b.mu.Lock()
 	l, ok := b.loans[c]
@@ -159,7 +152,7 @@ func (b *Borrower) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	return errors.Join(l.do(ctx, giveBack), l.conn.Close())
 }
 
-// Close gives all clusters back and does not wait until they are clean.
+// Close gives all back without waiting until they are clean.
 func (b *Borrower) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,14 +163,13 @@ func (b *Borrower) Close() {
 	clear(b.loans)
 }
 
-// do lets the pool do something with the cluster.
 func (l *loan) do(ctx context.Context, action string) error {
 	_, err := l.send(ctx, action)
 	return err
 }
 
-// send sends a message and returns the reply, or its error. It blocks until the reply, or the end of ctx. The connection stays
-// open then, since its end gives the cluster to another test.
+// send blocks until the reply, or the end of ctx, after which the connection stays open, since its end gives the
+// cluster to another test.
 func (l *loan) send(ctx context.Context, message any) (reply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,26 +12,24 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// A Role is the purpose of an API server.
 type Role string
 
 const (
-	// Hub is a management cluster: it has the CRDs of clusterfx and the namespace of a hub.
+	// Hub has the CRDs of clusterfx and the namespace of a hub.
 	Hub Role = "hub"
-	// Remote is a cluster as kube-apiserver starts it.
+	// Remote is as kube-apiserver starts it.
 	Remote Role = "remote"
 )
 
-// A Lender lends clusters: a Pool, or a Borrower in another process.
+// A Lender is a Pool, or a Borrower in another process.
 type Lender interface {
-	// Take returns a clean cluster that no other test uses. It blocks while the cluster starts.
+	// Take returns a clean cluster that no other test uses. It may block for a start.
 	Take(ctx context.Context, r Role) (*fleet.Cluster, error)
-	// GiveBack returns a cluster that Take has returned, and blocks until it is clean. After an error the lender has ended
-	// the cluster.
+	// GiveBack blocks until the cluster is clean. After an error the lender has ended it.
 	GiveBack(ctx context.Context, c *fleet.Cluster) error
 }
 
-// A Pool starts API servers and lends them. Its methods may be called at the same time.
+// A Pool starts API servers and lends them. It is safe for many goroutines.
 type Pool struct {
 	create func(ctx context.Context, name string) (*fleet.Cluster, error)
 
@@ -46,13 +44,12 @@ type Pool struct {
 
 var _ Lender = (*Pool)(nil)
 
-// New returns a pool without servers. create starts a cluster; names differ.
+// create starts a cluster of a new name.
 func New(create func(ctx context.Context, name string) (*fleet.Cluster, error)) *Pool {
 	return &Pool{create: create, idle: map[Role][]*server{}, lent: map[*fleet.Cluster]*server{}, cleaning: map[Role]int{}}
 }
 
-// Take returns a clean cluster that no other test uses. If there is none, it waits for one that is being cleaned, or for its
-// turn to start one: concurrent starts take as long as starts one after the other.
+// Take waits for a clean cluster, or for its turn to start one: concurrent starts take as long as one after the other.
 func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	for {
 		s, name, wait := p.look(r)
@@ -70,7 +67,7 @@ func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	}
 }
 
-// look returns a server, or the name of a server to start, or a channel to wait for.
+// look returns a server, the name of one to start, or a channel to wait for.
 func (p *Pool) look(r Role) (s *server, name string, wait <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +88,6 @@ func (p *Pool) look(r Role) (s *server, name string, wait <-chan struct{}) {
 	return nil, "", p.changed
 }
 
-// start starts a server and lends it.
 func (p *Pool) start(ctx context.Context, name string, r Role) (*fleet.Cluster, error) {
 	c, err := p.create(ctx, name)
 	var s *server
@@ -111,7 +107,7 @@ func (p *Pool) start(ctx context.Context, name string, r Role) (*fleet.Cluster, 
 	return c, nil
 }
 
-// GiveBack cleans a cluster for the next test. If it cannot be cleaned, GiveBack stops it and returns the error.
+// GiveBack cleans a cluster, or ends it and returns the error.
 func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	p.mu.Lock()
 	s, isLent := p.lent[c]
@@ -141,7 +137,7 @@ func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	return err
 }
 
-// CloseIdleConnections ends the connections of the pool to its servers that send nothing.
+// CloseIdleConnections ends silent connections to servers.
 func (p *Pool) CloseIdleConnections() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +151,7 @@ func (p *Pool) CloseIdleConnections() {
 	}
 }
 
-// tellLocked makes the waiting callers check again.
+// tellLocked makes waiting callers look again.
 func (p *Pool) tellLocked() {
 	if p.changed != nil {
 		close(p.changed)

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// remove deletes objects of any kind: it removes finalizers, grants no grace period, and finalizes namespaces, since
-// there is no controller manager. A namespace stays until it is empty: without it, the finalizers of the objects in it
-// could no longer be removed.
+// remove removes finalizers, grants no grace period, and finalizes namespaces, since there is no controller manager. A
+// namespace stays until it is empty: without it, finalizers in it could no longer be removed.
 func (s *server) remove(ctx context.Context, objects contents) error {
 	removing, ctx := errgroup.WithContext(ctx)
 	removing.SetLimit(parallel)
@@ -33,10 +32,8 @@ func (s *server) remove(ctx context.Context, objects contents) error {
 	return removing.Wait()
 }
 
-// namespaces is the resource of namespaces.
 const namespaces = "namespaces"
 
-// inside reports whether one of the objects is in a namespace.
 func (c contents) inside(namespace string) bool {
 	for key := range c {
 		if key.namespace == namespace {

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// server is an API server that tests use one after the other.
 type server struct {
 	cluster *fleet.Cluster
 	role    Role
@@ -35,7 +34,6 @@ type server struct {
 	fresh     contents // the contents before the first test
 }
 
-// newServer prepares an API server that has just been started for its role.
 func newServer(ctx context.Context, c *fleet.Cluster, r Role) (*server, error) {
 	s := &server{cluster: c, role: r}
 	if err := s.connect(); err != nil {
@@ -69,7 +67,6 @@ func (s *server) connect() error {
 	return errors.Join(append(errs[:], err)...)
 }
 
-// prepareForHub installs the CRDs and the namespace that every hub needs.
 func (s *server) prepareForHub(ctx context.Context) error {
 	crds, err := ReadCRDs(config.CRDs)
 	if err != nil {
@@ -80,14 +77,13 @@ func (s *server) prepareForHub(ctx context.Context) error {
 }
 
 const (
-	// cleanTimeout bounds the cleaning of a server. A new server costs less than a longer cleaning.
+	// cleanTimeout: a new server costs less than a longer cleaning.
 	cleanTimeout = 10 * time.Second
-	// cleanPeriod is the time between two checks of a server that is not clean yet.
+	// cleanPeriod is between two checks.
 	cleanPeriod = 30 * time.Millisecond
 )
 
-// clean removes the objects that a test has left, and returns nil when the server contains exactly its first contents,
-// unchanged. After an error the server cannot be used again.
+// clean returns nil when the server has exactly its first contents. After an error it cannot be used.
 func (s *server) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cleanTimeout, fmt.Errorf("it is not clean after %s", cleanTimeout))
 	defer cancel()

@@ -21,9 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Actor owns one remote. Only its goroutine changes the knowledge about the remote and the apps of the remote: it
-// takes desired states and facts from its inbox, lets the machine decide, and starts the actions. It waits for
-// nothing but its inbox and the clock, so that it handles a new desired state at once, independent of the remote.
+// Actor owns one remote: only its goroutine changes what is known of the remote and its apps. It waits for nothing but
+// its inbox and the clock, so that it handles a new desired state at once.
 type Actor struct {
 	host *Host
 	name state.ClusterName
@@ -46,9 +45,7 @@ type Actor struct {
 	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
 	undone atomic.Pointer[Leftover]
 
-	// facts are those of the Cluster now.
-	facts Facts
-	// unstreamed is what the API server cannot stream.
+	facts      Facts
 	unstreamed app.Unstreamed
 
 	// Everything below belongs to the actor's goroutine.
@@ -121,8 +118,8 @@ func (a *Actor) Relabel(labels, annotations map[string]string) {
 	a.signal()
 }
 
-// Stop posts a stop of the remote; cleanup steps may delay it until removeBy, the zero time for no delay. The
-// channel that it returns is closed if a desired state is posted before the remote is forgotten.
+// Stop posts a stop of the remote; cleanup steps may delay it until removeBy, the zero time for no delay. The channel
+// is closed if a desired state is posted before the remote is forgotten.
 func (a *Actor) Stop(removeBy time.Time) (overtaken <-chan struct{}) {
 	a.mu.Lock()
 	a.stop, a.removeBy = true, removeBy
@@ -142,10 +139,9 @@ func (a *Actor) StopPosted() bool {
 	return a.stop
 }
 
-// post adds a fact to the inbox. The machine gets it in the actor's goroutine.
+// post gives a fact to the machine in the actor's goroutine.
 func (a *Actor) post(f machine.Fact) { a.do(func() { a.learn(f) }) }
 
-// do adds a function to the inbox. The actor's goroutine calls it.
 func (a *Actor) do(f func()) {
 	a.mu.Lock()
 	a.inbox = append(a.inbox, f)
@@ -153,7 +149,7 @@ func (a *Actor) do(f func()) {
 	a.signal()
 }
 
-// learn gives a fact to the machine. It is called in the actor's goroutine.
+// learn is called in the actor's goroutine.
 func (a *Actor) learn(f machine.Fact) { a.machine.Apply(f, time.Now()) }
 
 // ProbeNow asks for a probe of the connection in use.
@@ -212,7 +208,6 @@ func (a *Actor) Run() {
 	}
 }
 
-// beat adds the response to a heartbeat to the inbox.
 func (a *Actor) beat(respond func()) {
 	a.mu.Lock()
 	a.beats = append(a.beats, respond)
@@ -220,7 +215,6 @@ func (a *Actor) beat(respond func()) {
 	a.signal()
 }
 
-// respond responds to the heartbeats, and reports whether there is anything else to do.
 func (a *Actor) respond() (busy bool) {
 	isSettled := a.isSettled()
 	a.mu.Lock()
@@ -234,7 +228,6 @@ func (a *Actor) respond() (busy bool) {
 	return busy
 }
 
-// step handles all entries of the inbox. It reports whether the actor's work is done.
 func (a *Actor) step(now time.Time) (over bool) {
 	a.mu.Lock()
 	config, changed, stop, removeBy, inbox := a.config, a.changed, a.stop, a.removeBy, a.inbox
@@ -291,7 +284,6 @@ func (a *Actor) wanted(c state.Desired) machine.Want {
 	}
 }
 
-// pace sets the rate of the probes of both connections.
 func (a *Actor) pace(p state.Probe) {
 	pace := probe.Pace{Period: p.Period, Timeout: p.Timeout}
 	for _, l := range []*probe.Connection{a.link, a.spare} {
@@ -317,7 +309,6 @@ func (a *Actor) isSettled() bool {
 		(now.State == state.StateWarm || now.State == state.StateReady && !slices.ContainsFunc(now.Modules, hasLatecomer))
 }
 
-// hasLatecomer reports whether a controller of a module waits for its initial objects, which becomes a problem with time.
 func hasLatecomer(m state.ModuleStatus) bool {
 	return slices.ContainsFunc(m.Controllers, func(c state.ControllerStatus) bool { return c.State != state.ModuleRunning })
 }
@@ -363,8 +354,8 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 	}
 }
 
-// rank is the priority of this remote in the queue of starts and first contacts. An app with which a process ended may be at fault,
-// or not: it starts after those without. A suspect starts alone, so that the next end shows whether it is at fault.
+// rank starts an app with which a process ended after the others, since it may be at fault, and a suspect alone, so
+// that the next end shows whether it is.
 func (a *Actor) rank() startqueue.Rank {
 	switch {
 	case a.applied.CrashRecord.Alone:
@@ -377,7 +368,7 @@ func (a *Actor) rank() startqueue.Rank {
 	return startqueue.RankKnown
 }
 
-// claimAgain triggers probes, whose outcomes takeProbe judges again by what has changed.
+// claimAgain triggers probes, whose outcomes takeProbe judges again.
 func (a *Actor) claimAgain() {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
@@ -386,8 +377,8 @@ func (a *Actor) claimAgain() {
 	}
 }
 
-// takeProbe handles the result of a probe, and claims the id that it found if the remote is expected to have that id.
-// It runs in the actor's goroutine, so that no claim outlives the actor.
+// takeProbe claims the id that a probe found, if the remote is expected to have it. It runs in the actor's goroutine,
+// so that no claim outlives the actor.
 func (a *Actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	if a.link != from && a.spare != from {
 		return

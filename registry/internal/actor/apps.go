@@ -21,10 +21,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// This file has the actions of an actor on the apps of its remote. Code that changes the actor runs in the actor's
-// goroutine; code that waits runs in a goroutine that the actor owns, and posts a fact.
+// The actions of an actor on the apps of its remote. Code that changes the actor runs in its goroutine; code that waits
+// runs in a goroutine that the actor owns, and posts a fact.
 
-// start builds and runs an app on the connection that act names. It calls first with the epoch before that.
+// start calls first with the epoch before that.
 func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch)) {
 	l := a.link
 	if l == nil || l.Endpoint() != act.Endpoint {
@@ -60,7 +60,6 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	)
 }
 
-// optionsFor describes a new app on a connection. redact replaces the credentials of the connection.
 func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
 	host, name := a.host, a.name
 	run, modules := a.selection.Run, a.selection.Names()
@@ -91,7 +90,6 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	}
 }
 
-// noteWaiting gives the machine the condition of a starting app.
 func (a *Actor) noteWaiting(number int64) {
 	a.do(func() {
 		if e := a.epochs[number]; e != nil {
@@ -100,8 +98,7 @@ func (a *Actor) noteWaiting(number int64) {
 	})
 }
 
-// noteFailure counts and logs the failure of an app. The failure of a warm app that could not write is expected: it is not
-// counted, and logged for debugging only.
+// noteFailure does not count the failure of a warm app that could not write, which is expected.
 func (a *Actor) noteFailure(failed machine.Failure, err error, isExpected bool) {
 	log := a.log
 	if isExpected {
@@ -117,7 +114,7 @@ func (a *Actor) noteFailure(failed machine.Failure, err error, isExpected bool) 
 		"module", failed.Module, "reason", failed.Reason, "error", a.host.Explain(failed.Message, failed.Problem))
 }
 
-// stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, after StopTimeout.
+// stopEpoch reports the epoch gone when it has ended or, as a zombie, after StopTimeout.
 func (a *Actor) stopEpoch(number int64) {
 	e := a.epochs[number]
 	e.Stop(app.ErrStopped)
@@ -134,7 +131,6 @@ func (a *Actor) stopEpoch(number int64) {
 	})
 }
 
-// waitFor waits for the end of a stopped epoch, and leaves the epoch behind after StopTimeout.
 func (a *Actor) waitFor(e *app.Epoch) {
 	patience := time.NewTimer(a.host.Apps.Limits.StopTimeout)
 	defer patience.Stop()
@@ -147,7 +143,7 @@ func (a *Actor) waitFor(e *app.Epoch) {
 	}
 }
 
-// release drops the actor's reference to an epoch, so that its caches can be freed.
+// release drops a reference, so that the caches of the epoch can be freed.
 func (a *Actor) release(e *app.Epoch) {
 	if e.Number == a.machine.Latest().Epoch {
 		a.modules = a.modulesIn(e)
@@ -155,7 +151,7 @@ func (a *Actor) release(e *app.Epoch) {
 	a.drop(e.Number)
 }
 
-// drop forgets an epoch. The cleanup steps of the last epoch are kept for a removal.
+// drop keeps the cleanup steps of the last epoch for a removal.
 func (a *Actor) drop(number int64) {
 	delete(a.epochs, number)
 	if number != a.machine.App.Epoch {
@@ -163,7 +159,7 @@ func (a *Actor) drop(number int64) {
 	}
 }
 
-// yield ends the controllers of an epoch, so that the controllers of the next epoch may start.
+// yield ends the controllers, so that those of the next epoch may start.
 func (a *Actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
@@ -192,14 +188,13 @@ func (a *Actor) retire(number int64) {
 	})
 }
 
-// endRetired ends the leases of replaced apps.
 func (a *Actor) endRetired() {
 	for _, e := range a.retired {
 		e.Stop(app.ErrStopped)
 	}
 }
 
-// clean ends the controllers of an epoch and runs its cleanup steps until the deadline of the removal.
+// clean runs cleanup steps until the deadline of the removal.
 func (a *Actor) clean(number int64) {
 	e := a.epochs[number]
 	ctx, cancel := context.WithDeadline(e.Context(), a.wants.RemoveBy)
@@ -231,9 +226,8 @@ func (a *Actor) clean(number int64) {
 // outOfTime is the cause if steps are not done only because the time of the removal has ended.
 const outOfTime = "there was no time left"
 
-// owe records the cleanup steps to do before the remote is removed. A module that no longer runs may have left
-// objects there, too. A warm remote owes nothing: its app has not worked, and the hub that has the remote at work cleans up
-// after all apps.
+// owe records cleanup steps for a removal. A module that no longer runs may have left objects there, too. A warm remote
+// owes nothing: its app has not worked, and the hub that has it at work cleans up.
 func (a *Actor) owe(steps []string) {
 	if a.wants.Warm {
 		return
@@ -243,7 +237,6 @@ func (a *Actor) owe(steps []string) {
 	}
 }
 
-// noteUndone records the steps that a removal has not done so far.
 func (a *Actor) noteUndone(stop bool) {
 	if !stop {
 		a.removal.Why = ""
@@ -255,8 +248,7 @@ func (a *Actor) noteUndone(stop bool) {
 	a.undone.Store(&left)
 }
 
-// Leftover returns the work that a removal has left undone, or nil. It is called when the actor
-// has ended.
+// Leftover returns the work that a removal has left undone, or nil. It must be called after the end of the actor.
 func (a *Actor) Leftover() *Leftover {
 	left := a.left()
 	left.Zombie = a.machine.Zombies > 0
@@ -266,8 +258,7 @@ func (a *Actor) Leftover() *Leftover {
 	return &left
 }
 
-// left returns the cleanup steps that are not done, and the cause. An app that was never built in this process counts
-// as an app with the steps of all other apps.
+// left counts an app that was never built in this process as one with the steps of all other apps.
 func (a *Actor) left() Leftover {
 	if a.wants.Warm {
 		return Leftover{}
@@ -290,7 +281,6 @@ func (a *Actor) left() Leftover {
 	return left
 }
 
-// leaveBehind counts an epoch that does not end as a zombie until it does.
 func (a *Actor) leaveBehind(e *app.Epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
 		"epoch", e.Number, "goroutines", e.Contained().Goroutines())

@@ -14,9 +14,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// This file has the actions of an actor on its connections. Code that changes the actor runs in the actor's goroutine.
+// The actions of an actor on its connections. Code that changes the actor runs in its goroutine.
 
-// connect opens a connection to the desired endpoint. If that fails it posts the reason and returns nil.
+// connect posts the reason and returns nil if it fails.
 func (a *Actor) connect() *probe.Connection {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.host.Policy)
@@ -33,7 +33,6 @@ func (a *Actor) connect() *probe.Connection {
 	return l
 }
 
-// linkTarget describes a connection to the desired endpoint, with a credential.
 func (a *Actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
 	return probe.Target{
 		Cluster:    string(a.name),
@@ -45,7 +44,7 @@ func (a *Actor) linkTarget(transport *kubeconfig.Transport, credential string, r
 	}
 }
 
-// disconnect ends the probe of a connection at once, and the connection as soon as no open lease may use it.
+// disconnect ends the probe at once, and the connection when no open lease may use it.
 func (a *Actor) disconnect(gone *probe.Connection) {
 	if gone == nil {
 		return
@@ -64,8 +63,7 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	})
 }
 
-// earlyRequests are the requests for discovery documents that a connection sends when it meets its remote, for the next app on the
-// connection.
+// earlyRequests ask for discovery documents when a connection meets its remote, for the next app.
 type earlyRequests struct {
 	prepare func() *app.Early // returns nil if nothing may be requested early
 	current func() string     // returns the credential in use
@@ -74,14 +72,14 @@ type earlyRequests struct {
 	latest atomic.Pointer[earlyDocuments] // until they are taken
 }
 
-// earlyDocuments are discovery documents, and the credential with which they are requested.
+// earlyDocuments have the credential with which they were requested.
 type earlyDocuments struct {
 	*app.Early
 	credential string
 }
 
-// newEarly returns the early requests of a new connection. There are none while a middleware is selected, which would change
-// the requests, and may not see a remote whose identity is not known.
+// newEarly sends none while a middleware is selected, which would change the requests, and may not see a remote without
+// a known identity.
 func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 	known := app.EarlyRemote{
 		Name: a.name, Endpoint: a.applied.Endpoint, Timeout: a.applied.WithDefaults().Client.Timeout, Base: transport,
@@ -100,8 +98,7 @@ func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 	return e
 }
 
-// send requests documents. The first call completes those that the first app waits for. A call may begin before the call of an
-// earlier contact has returned.
+// send completes, in its first call, the documents that the first app waits for. Calls may overlap.
 func (e *earlyRequests) send(ctx context.Context) {
 	next := e.first.Swap(nil)
 	if next == nil {
@@ -127,7 +124,6 @@ func (e *earlyRequests) take(credential string) *app.Early {
 	return found.Early
 }
 
-// takeEarly returns the early documents for an app on a connection.
 func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 	found := a.early[l].take(l.Credential())
 	if found != nil && a.host.Middleware.Wraps(a.name, &a.applied) { // It did not when the documents were requested.
@@ -136,7 +132,6 @@ func (a *Actor) takeEarly(l *probe.Connection) *app.Early {
 	return found
 }
 
-// dropEarly drops the early documents of a connection on which no app will start soon.
 func (a *Actor) dropEarly(l *probe.Connection) {
 	c := a.machine.ConnectionTo(l.Endpoint())
 	if c == nil || !a.machine.Usable(c) || l == a.link && a.machine.Latest().Runs() {
@@ -144,7 +139,7 @@ func (a *Actor) dropEarly(l *probe.Connection) {
 	}
 }
 
-// swap replaces the credential of the running app. A connection that could not be opened before is opened now.
+// swap replaces the credential of the running app. It opens a connection that could not be opened before.
 func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
 	if l == nil {
 		return a.connect()
@@ -159,7 +154,7 @@ func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 	return l
 }
 
-// reject treats credentials with which no connection can be made like a probe that the remote refused.
+// reject treats credentials without a possible connection like a refused probe.
 func (a *Actor) reject(err error) {
 	a.post(machine.Probed{
 		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: a.wants.Credential,

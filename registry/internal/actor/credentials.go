@@ -16,16 +16,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// namedCredential is a credential with the name that its author gave it.
+// namedCredential has the name that its author gave it.
 type namedCredential struct {
 	kubeconfig.Credential
 	name string
 }
 
-// inUse names the credentials that a connection or the desired state has.
 type inUse struct{ wanted, wantedName, connection, good, spare, spareGood string }
 
-// keepCredentials forgets the credentials that neither a connection nor the desired state has.
 func (a *Actor) keepCredentials() {
 	m := &a.machine
 	used := inUse{
@@ -56,7 +54,6 @@ func (a *Actor) keepCredentials() {
 	a.host.Secrets.Set(string(a.name), all...)
 }
 
-// try tries a credential on a connection of its own, and posts the outcome.
 func (a *Actor) try(act machine.Action) {
 	a.endTrial()
 	fact := machine.Tried{Probed: machine.Probed{Endpoint: act.Endpoint, Credential: act.Credential}}
@@ -94,7 +91,7 @@ func (a *Actor) endTrial() {
 	}
 }
 
-// takeTrial handles the result of a trial. The id of the remote is not claimed before the credential is in use.
+// takeTrial does not claim the id before the credential is in use.
 func (a *Actor) takeTrial(f machine.Tried) {
 	f.IsHub = f.ID != "" && a.host.IsHub(f.ID) && !a.applied.AllowHub
 	a.learn(f)
@@ -108,7 +105,7 @@ func conditionOf(err error) state.Condition {
 	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// factOf returns the machine's fact for a probe. The holder of the id is not known yet.
+// factOf does not know the holder of the id yet.
 func factOf(p probe.Outcome) machine.Probed {
 	f := machine.Probed{
 		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Facts are what a hub knows of a Cluster now and may change while an app runs: its labels. Its methods may be called from any goroutine.
+// Facts are what may change of a Cluster while an app runs: its labels. They are safe for use by many goroutines.
 type Facts struct {
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	labels  map[string]string
@@ -21,7 +21,6 @@ func (f *Facts) Labels() map[string]string {
 	return f.labels
 }
 
-// set replaces the labels, and tells the followers.
 func (f *Facts) set(labels map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,7 +36,7 @@ func (f *Facts) set(labels map[string]string) {
 	}
 }
 
-// Follow returns a channel with one element when the labels have changed since the last one was taken, and a function to end that.
+// Follow returns a channel with one element when the labels have changed since it was read, and a function to end that.
 func (f *Facts) Follow() (changed <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	f.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -34,7 +34,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		}()
 		secrets := &kubeconfig.Redactor{}
 		a := New(&Host{
-			Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: redact.NewHub(&rest.Config{}, secrets),
+			Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
 			Hearts: hearts, Middleware: &middleware.Set{}, Changed: func(Event) {},
 			Forget: func(a *Actor, last func()) bool {
 				last()

@@ -14,10 +14,10 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -25,49 +25,41 @@ import (
 
 // Host has what the Actors of a hub share. All fields are required, but Hearts.
 type Host struct {
-	// Apps has what the Apps share.
 	Apps *app.Host
 	Log  logr.Logger
 	// Key is the key of the fingerprints that tell credentials apart.
-	Key []byte
-	// Policy lists the credentials and addresses that the operator allows.
-	Policy kubeconfig.Policy
-	// Connections are the options of all connections.
+	Key         []byte
+	Policy      kubeconfig.Policy
 	Connections probe.Options
-	// LeaseGrace is how long the leases of an app continue after another app has replaced it.
+	// LeaseGrace is how long the leases of a replaced app continue.
 	LeaseGrace time.Duration
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
-	HubCredential *redact.Hub
-	// Hearts watches the goroutines of the Actors.
-	Hearts *liveness.Monitor
-	// Modules are the modules of the hub, Offered returns the values that hub parts share now.
-	Modules catalog.Catalog
-	Offered func() catalog.Offers
-	// Middleware are the middleware in force, Rulebook the permissions that modules declare. Declared returns the permissions
-	// that the modules declare for an app with these modules, of a remote with these labels.
+	HubCredential *logsink.HubCredential
+	Hearts        *liveness.Monitor
+	Modules       catalog.Catalog
+	Offered       func() catalog.Offers
+	// Rulebook has the permissions that modules declare. Declared returns those for an app with these modules, of a
+	// remote with these labels.
 	Middleware *middleware.Set
 	Rulebook   *permissions.Rulebook
 	Declared   func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
 	// HubTransport returns the connection to the hub's API server with the identity of a remote's app.
 	HubTransport func(state.ClusterName) http.RoundTripper
-	// Graph describes the graph of a new app.
-	Graph func(Start) app.Graph
+	Graph        func(Start) app.Graph
 	// Explain returns a message for the log, with the program's advice about its problem.
-	Explain func(message string, problem state.Problem) string
-	// NextEpoch returns the number of the next Epoch, which is unique in the hub.
+	Explain   func(message string, problem state.Problem) string
 	NextEpoch func() int64
 
 	// Claim claims the cluster with an id for a remote. It returns the name of an older remote that has the claim.
 	Claim func(id string, name state.ClusterName, since time.Time) (holder state.ClusterName)
 	// IsHub reports whether an id belongs to the hub's own cluster, which must not be a remote.
 	IsHub func(id string) bool
-	// Forget removes an Actor that has ended its remote, unless a new desired state was posted in the meantime. It calls
-	// last before the name may be used again.
+	// Forget removes an ended Actor, unless a new desired state was posted meanwhile, and calls last before the name
+	// may be used again.
 	Forget func(a *Actor, last func()) bool
 	// Changed is called after a change of a remote. It must return at once.
 	Changed func(Event)
-	// Zombies counts the apps that are left behind because they do not end.
 	Zombies atomic.Int64
 
 	steps stepNames
@@ -75,12 +67,10 @@ type Host struct {
 
 // Start describes a new app.
 type Start struct {
-	// Selection are the modules, and the values that hub parts share with them.
 	Selection catalog.Selection
 	// Status is the status of the remote at the start.
 	Status state.Status
-	// Facts are those of the Cluster, while the app runs.
-	Facts *Facts
+	Facts  *Facts
 	// Redact replaces the credentials of the connection in a text.
 	Redact func(text string) string
 }
@@ -112,8 +102,7 @@ type Leftover struct {
 	Zombie  bool
 }
 
-// judges returns the functions that compare the refused requests of an app with the permissions that its modules
-// declare.
+// judges compare the refused requests of an app with the permissions that its modules declare.
 func (h *Host) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
 	judge := func(inHub bool, senders []string) func(*http.Request, int) {
 		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders, Declared: declared})
@@ -121,7 +110,6 @@ func (h *Host) judges(log logr.Logger, modules []string, declared func(string) (
 	return app.Judges{Remote: judge(false, nil), Modules: judge(false, modules), Hub: judge(true, modules)}
 }
 
-// filtersOf returns the filters of modules as an app has them.
 func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
 	var filters []app.ModuleFilters
 	for _, m := range modules {
@@ -130,7 +118,7 @@ func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
 	return filters
 }
 
-// stepNames are the names of all cleanup steps that apps of the hub have had.
+// stepNames are the cleanup steps of all apps of the hub so far.
 type stepNames struct {
 	mu    sync.Mutex // protects names
 	names map[string]bool

@@ -14,14 +14,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// choosing is the actor's selection of modules for its remote, and its history. It belongs to the actor's goroutine.
 type choosing struct {
-	questions *preflight.Questions // whose results are needed to choose; nil for none
+	questions *machine.Questions // whose results are needed to choose; nil for none
 	selection catalog.Selection
 	chosen    bool // selection is set, though perhaps outdated
 
@@ -31,9 +29,9 @@ type choosing struct {
 	turned time.Time
 }
 
-// believes reports whether a choice that the remote alone causes may take effect. The first choice does at once, the second one
-// after a pause, and each choice soon after another waits twice as long: every choice costs an app, and the caches of the old app stay
-// for LeaseGrace. An API server that changes its responses all the time must not cause a new app each time.
+// believes reports whether a choice that the remote alone causes may take effect: the first at once, the second after a
+// pause, each soon after another after twice the pause. Every choice costs an app, and an API server that changes its
+// responses all the time must not cause one each time.
 func (c *choosing) believes(now time.Time, pause time.Duration) bool {
 	if now.Sub(c.turned) > probe.PreflightCalm {
 		c.turns = 0
@@ -45,7 +43,7 @@ func (c *choosing) believes(now time.Time, pause time.Duration) bool {
 	return true
 }
 
-// operatorChanges reports whether a new configuration may select other modules, or configure them otherwise.
+// operatorChanges says whether a new configuration may select or configure modules otherwise.
 func operatorChanges(before, after *state.Desired) bool {
 	return before.Endpoint.Fingerprint() != after.Endpoint.Fingerprint() || before.Client != after.Client ||
 		before.Owner.UID != after.Owner.UID ||
@@ -53,8 +51,7 @@ func operatorChanges(before, after *state.Desired) bool {
 		(before.Modules == nil) != (after.Modules == nil) || !slices.Equal(before.Namespaces, after.Namespaces)
 }
 
-// take applies a new desired state: the running app sees at once the fields that restart nothing, and the questions
-// to the remote may change.
+// take shows the running app at once the fields that restart nothing.
 func (a *Actor) take(config state.Desired) {
 	limits, err := a.host.Middleware.Limits(a.name, &config)
 	if err != nil {
@@ -78,7 +75,7 @@ func (a *Actor) take(config state.Desired) {
 	}
 }
 
-// choose selects the modules again if the results of the preflight suffice, and gives the selection to the machine.
+// choose waits until the results of the preflight suffice.
 func (a *Actor) choose(now time.Time) {
 	l := a.machine.ConnectionTo(a.wants.Endpoint)
 	if l == nil || l.Contact != machine.ContactOK || !l.Preflighted(a.questions) {
@@ -108,14 +105,13 @@ func (a *Actor) choose(now time.Time) {
 	a.asked = false
 }
 
-// inquire gives the questions of the preflight to the connections.
 func (a *Actor) inquire() {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
 		}
 		if known := a.machine.ConnectionTo(l.Endpoint()); known != nil && known.Contact == machine.ContactOK {
-			l.Preflight(a.questions, func(f *preflight.Result) {
+			l.Preflight(a.questions, func(f *machine.PreflightResult) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
 						a.learn(machine.PreflightDone{Endpoint: l.Endpoint(), Result: f})
@@ -126,7 +122,6 @@ func (a *Actor) inquire() {
 	}
 }
 
-// preflightNow starts a preflight on the connection in use.
 func (a *Actor) preflightNow() {
 	a.do(func() {
 		if a.link != nil {
@@ -135,7 +130,6 @@ func (a *Actor) preflightNow() {
 	})
 }
 
-// authorized returns the condition for whether the credentials have the permissions that the modules declare.
 func (a *Actor) authorized() state.Condition {
 	switch {
 	case a.questions == nil || len(a.questions.Rules) == 0:
@@ -148,8 +142,7 @@ func (a *Actor) authorized() state.Condition {
 	return a.selection.Authorized
 }
 
-// moduleInfos returns the state of every selected module, sorted by name: the modules of the app, the modules that
-// wait for the remote, and the modules of the next app.
+// moduleInfos are the modules of the app, those that wait for the remote, and those of the next app.
 func (a *Actor) moduleInfos() []state.ModuleStatus {
 	var infos []state.ModuleStatus
 	others := state.ModuleStatus{State: state.ModuleStopped}
@@ -172,9 +165,8 @@ func (a *Actor) moduleInfos() []state.ModuleStatus {
 	return infos
 }
 
-// modulesIn returns the states of the modules of an app. After a failure, a failed module stays Failed with the
-// reason until it runs, so that a module that is started every few seconds does not look healthy in between, and the
-// other modules are Stopped when the app is. An app that does not run has no controllers.
+// modulesIn keeps a failed module Failed until it runs, so that one that is started every few seconds does not look
+// healthy in between; the others are Stopped with the app. An app that does not run has no controllers.
 func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
 	infos, runs := e.Modules(), a.machine.Latest().Runs()
 	for i := range infos {
@@ -201,7 +193,7 @@ func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
 	return infos
 }
 
-// noteWarm marks the modules of an app that waits, and their controllers, which have their objects, as starting.
+// noteWarm marks them as starting, since they have their objects and wait.
 func noteWarm(modules []state.ModuleStatus) {
 	for i := range modules {
 		m := &modules[i]
@@ -220,7 +212,6 @@ func noteWarm(modules []state.ModuleStatus) {
 	}
 }
 
-// messageWaits is the message of modules and controllers of an app that waits.
 const messageWaits = "has its objects, and waits until this hub may work on the cluster"
 
 func indexOfModule(infos []state.ModuleStatus, name string) int {

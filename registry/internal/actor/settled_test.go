@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -69,7 +69,7 @@ func settledActor(t *testing.T) *Actor {
 	t.Helper()
 	secrets := &kubeconfig.Redactor{}
 	a := New(&Host{
-		Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: redact.NewHub(&rest.Config{}, secrets),
+		Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
 		Middleware: &middleware.Set{},
 	}, "edge-1", state.Desired{}.WithDefaults())
 	a.take(a.config)

@@ -30,22 +30,21 @@ type Snapshot struct {
 // Current returns the latest Snapshot.
 func (a *Actor) Current() *Snapshot { return a.current.Load() }
 
-// describe returns the state.Status of the machine, with the fields that only the actor knows.
+// describe adds what only the actor knows.
 func (a *Actor) describe(now time.Time) state.Status {
 	info := a.describePlain(now)
 	info.Redact(a.redactor())
 	return info
 }
 
-// plainStatus is a status whose messages may have credentials in them, and the credentials that are replaced before another
-// goroutine sees it. Most turns of an actor change neither, and to look for credentials takes longer than all else in a turn.
+// plainStatus may have credentials in its messages, and those to replace. Most turns of an actor change neither, and
+// looking for credentials takes longer than all else in a turn.
 type plainStatus struct {
 	state.Status
 	wanted, hub kubeconfig.Credential
 	link, spare string // fingerprints
 }
 
-// plain returns the status that publish redacts.
 func (a *Actor) plain(now time.Time) plainStatus {
 	plain := plainStatus{Status: a.describePlain(now), wanted: a.applied.Credential, hub: a.host.HubCredential.Credential()}
 	if a.link != nil {
@@ -57,7 +56,6 @@ func (a *Actor) plain(now time.Time) plainStatus {
 	return plain
 }
 
-// redacted returns the status without credentials.
 func (p plainStatus) redacted(redact func(string) string) state.Status {
 	info := p.Status
 	info.Modules = slices.Clone(info.Modules)
@@ -86,7 +84,6 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 	return info
 }
 
-// redactor returns a function that replaces the credentials in use for the remote, and the credentials of the hub.
 func (a *Actor) redactor() func(string) string {
 	wanted, hub := a.applied.Credential, a.host.HubCredential
 	redact := func(text string) string { return hub.Redact(text, wanted) }
@@ -99,8 +96,8 @@ func (a *Actor) redactor() func(string) string {
 	return redact
 }
 
-// noteUnknownModules adds each module that spec.modules names and this hub does not have as waiting. The other
-// modules work, so the remote stays in its state.
+// noteUnknownModules adds modules of spec.modules that this hub does not have as waiting. The others work, so the
+// remote stays in its state.
 func (a *Actor) noteUnknownModules(info *state.Status) {
 	unknown := a.host.Modules.Unknown(a.applied.Modules)
 	if len(unknown) == 0 {
@@ -120,7 +117,7 @@ func (a *Actor) noteUnknownModules(info *state.Status) {
 	}
 }
 
-// publish replaces the snapshot if anything in it has changed, and publishes an event to the subscribers.
+// publish does nothing if nothing has changed.
 func (a *Actor) publish(now time.Time, over bool) {
 	before, plain := a.current.Load(), a.plain(now)
 	plain.Since = before.Status.Since

@@ -48,7 +48,6 @@ func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 	}
 }
 
-// figuresOf returns the metrics of a cache.
 func figuresOf(c *boundcache.Cache) telemetry.Cache {
 	return telemetry.Cache{
 		Held: func() []telemetry.Held {
@@ -68,7 +67,6 @@ func figuresOf(c *boundcache.Cache) telemetry.Cache {
 	}
 }
 
-// readerIn returns the module on whose behalf a context reads.
 func readerIn(ctx context.Context) string {
 	if g := contain.GuardOf(ctx); g != nil {
 		return g.Module
@@ -76,7 +74,6 @@ func readerIn(ctx context.Context) string {
 	return ""
 }
 
-// cacheFailed ends the app because of its cache.
 func (l *Life) cacheFailed(err error) {
 	failed := &ModuleError{Reason: state.ReasonModuleFailed, Err: err}
 	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
@@ -85,7 +82,6 @@ func (l *Life) cacheFailed(err error) {
 	l.fail(failed)
 }
 
-// addFilters makes the filtered caches of the modules.
 func (l *Life) addFilters(c *boundcache.Cache) error {
 	if l.Filters == nil {
 		return nil

@@ -26,24 +26,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Values are the values that an Epoch makes before it builds the graph. The manager has the others.
 type Values struct {
-	Manager ctrl.Manager
-	Cache   cache.Cache
-	// Config makes clients that write with the fence of the modules.
-	Config *rest.Config
-	// HubClient is the client for the hub.
+	Manager   ctrl.Manager
+	Cache     cache.Cache
+	Config    *rest.Config
 	HubClient client.Client
 }
 
 // Values returns the values of the Epoch. Call it in Options.Graph or after the Epoch is ready.
 func (e *Epoch) Values() Values { return e.values }
 
-// connect makes the values of the Epoch. The first requests to the remote end with ctx, the context of the
-// start; later requests do not.
+// connect's first requests end with ctx, the context of the start; later requests do not.
 func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
-	// With this configuration, also the hub's own code sends requests.
+	// The hub's own code sends requests with it, too.
 	config := e.configFor(e.ctx, e.options.Base, limiter, e.judges.Remote)
 	var err error
 	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
@@ -68,7 +64,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	return nil
 }
 
-// gateOfRemote returns the gate for requests of this remote's app, or nil. It records the refusals.
+// gateOfRemote may be nil. It records the refusals.
 func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	if e.Gate == nil {
 		return nil
@@ -82,8 +78,8 @@ func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	}
 }
 
-// deletesIn returns the layer that decides about the deletes of the app in a target. Deletes of cleanup steps in the remote are
-// declared, with whatever context the steps send them. The end of one Cluster is no evidence about objects in the hub.
+// deletesIn declares all deletes of cleanup steps in the remote, whatever their context. The end of one Cluster is no
+// evidence about objects in the hub.
 func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
 	target.Judge = &e.parents
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
@@ -103,8 +99,8 @@ func (e *Epoch) homes() []evidence.Home {
 	}
 }
 
-// configFor returns the configuration of clients whose requests a fence ends, and which send by way of base. All clients of an
-// app share one limiter.
+// configFor is for clients whose requests a fence ends, and which send by way of base. All clients of an app share one
+// limiter.
 func (e *Epoch) configFor(
 	fence context.Context, base http.RoundTripper, limiter *rate.Limiter, judge func(*http.Request, int),
 ) *rest.Config {
@@ -125,8 +121,8 @@ func (e *Epoch) configFor(
 	return config
 }
 
-// newClients makes the client of the modules, which writes with their fence, and keeps functions that make the client
-// of leases, and clients that read from filtered caches.
+// newClients makes the client of the modules, with their fence, and keeps functions for the clients of leases, and for
+// those that read from filtered caches.
 func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
 		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
@@ -142,7 +138,6 @@ func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
 	}
 }
 
-// reading returns o with another cache.
 func reading(from client.Reader, o client.Options) client.Options {
 	var options client.CacheOptions
 	if o.Cache != nil {
@@ -153,8 +148,8 @@ func reading(from client.Reader, o client.Options) client.Options {
 	return o
 }
 
-// Limits of one app's client for the hub. Ten thousand apps share one hub API server, so the rate is
-// below the default rate towards a remote.
+// Limits of an app's client for the hub. Ten thousand apps share one hub API server, so the rate is below that towards
+// a remote.
 const (
 	hubQPS     = 20
 	hubBurst   = 40
@@ -178,8 +173,7 @@ func (e *Epoch) hubClient() (client.Client, error) {
 	})
 }
 
-// userAgent names the app to both API servers, so that their audit logs tell epochs apart. The chain of transports adds the
-// term of the permission to the user agent of a write, if it has one: clusterfx/hub/edge-1/12/term-7.
+// userAgent lets audit logs tell epochs apart. The chain of transports adds the term: clusterfx/hub/edge-1/12/term-7.
 func (e *Epoch) userAgent() string {
 	return fmt.Sprintf("clusterfx/%s/%s/%d", e.Replica, e.Name, e.Number)
 }

@@ -15,10 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// unnamed is the name of a controller without a name.
 const unnamed = "controller"
 
-// controllerInfo returns the status of a controller. blocks are the known blocks of kinds.
 func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) state.ControllerStatus {
 	begun, synced := w.Progress()
 	if synced {
@@ -49,7 +47,6 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	return one
 }
 
-// uniqueName returns a name for a controller that no other controller of the module has.
 func uniqueName(r manager.Runnable, others []*contain.Controller) string {
 	base := nameOf(r)
 	name := base
@@ -59,8 +56,7 @@ func uniqueName(r manager.Runnable, others []*contain.Controller) string {
 	return name
 }
 
-// nameOf returns the name of a controller. controller-runtime keeps it in a field of an unexported type, and has no
-// method for it.
+// nameOf reads a field of an unexported type, since controller-runtime has no method for it.
 func nameOf(r manager.Runnable) string {
 	v := reflect.Indirect(reflect.ValueOf(r))
 	if v.Kind() != reflect.Struct {

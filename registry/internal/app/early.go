@@ -36,7 +36,7 @@ func (h *Host) NewEarly(r EarlyRemote) *Early {
 	return &Early{host: h, remote: r, documents: h.Mappings.NewEarly()}
 }
 
-// Request requests the documents with the limits that the app will have, until ctx ends. No middleware sees the requests.
+// Request requests the documents with the limits that the app will have, until ctx ends. No middleware sees it.
 func (e *Early) Request(ctx context.Context) {
 	h, r := e.host, e.remote
 	if ctx.Err() != nil { // The remote may be gone, with its metrics.
@@ -53,7 +53,6 @@ func (e *Early) Request(ctx context.Context) {
 	e.documents.Request(ctx, config.Host, &http.Client{Transport: config.Transport})
 }
 
-// earlyDocuments returns the documents of Early, which may be nil.
 func (o *Options) earlyDocuments() *restmapper.Early {
 	if o.Early == nil {
 		return nil

@@ -24,11 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Epoch is one life of one remote's app, and the owner of everything that can act in it: its context, its transports,
-// its fx App, its manager, its rate limits. It runs once.
-//
-// The clients with which modules write have a second, inner fence, which closes earlier when another epoch replaces
-// this epoch, whose leases continue for a while.
+// Epoch is one life of one remote's app, and owns everything that can act in it. It runs once. The clients with which
+// modules write have a second, inner fence, which closes earlier when another epoch takes over while leases continue.
 type Epoch struct {
 	Life
 	options Options
@@ -36,7 +33,7 @@ type Epoch struct {
 	work    context.Context //nolint:containedctx // The modules' fence.
 	endWork context.CancelCauseFunc
 	lend    func() (client.Client, error) // the client of leases, made at its first use
-	// lendReading makes a client of leases that reads from another cache, and lent has these clients by module.
+	// lendReading makes a client of leases that reads from another cache; lent has them by module.
 	lendReading func(client.Reader) (client.Client, error)
 	lent        sync.Map
 	steps       []CleanupStep
@@ -57,46 +54,40 @@ type Options struct {
 	Name   state.ClusterName
 	Number int64
 	Log    logr.Logger
-	// Desired is the desired state with its defaults. The Epoch does not see a Desired that is posted later; Middleware does.
+	// Desired has its defaults. The Epoch does not see one that is posted later; Middleware does.
 	Desired state.Desired
-	// Base is the connection to the remote, and LastReceived when a list on it last returned data, in nanoseconds.
+	// LastReceived is when a list last returned data, in nanoseconds.
 	Base         http.RoundTripper
 	LastReceived *atomic.Int64
-	// Early are discovery documents of the remote that were requested before; nil for none.
-	Early *Early
-	// Unstreamed remembers what the API server cannot stream.
-	Unstreamed *Unstreamed
+	Early        *Early
+	Unstreamed   *Unstreamed
 	// Doubt is called when a request suggests that the remote cannot be reached.
-	Doubt func()
-	// HubTransport is the connection to the hub's API server, with the identity of the app.
+	Doubt        func()
 	HubTransport http.RoundTripper
-	// Rank is the priority of the start.
-	Rank startqueue.Rank
-	// Modules are the names of the modules that the app runs. Filters returns the cache filters of every module of the
-	// hub: hub parts read through the filters of modules that do not run here.
+	Rank         startqueue.Rank
+	// Modules run in the app. Filters are those of every module: hub parts read through filters of modules that do not
+	// run here.
 	Modules []string
 	Filters func() []ModuleFilters
-	// Graph describes the graph of the app.
-	Graph Graph
-	// Middleware wraps the round-tripper of the requests to the remote. It returns nil if there is no middleware.
+	Graph   Graph
+	// Middleware may return nil.
 	Middleware func(http.RoundTripper) http.RoundTripper
 	// Judges returns the functions that inspect the responses to the requests of the app. The logger is the app's.
 	Judges func(logr.Logger) Judges
-	// Built is called with the names of the cleanup steps when the graph was built, Missed if the remote does not
-	// serve a watched kind, and Changed when the app has made progress or a module has failed. They must return at
-	// once.
+	// Built gets the names of the cleanup steps when the graph is built; Missed says that the remote does not serve a
+	// watched kind; Changed, that the app made progress or a module failed. They must return at once.
 	Built           func(steps []string)
 	Missed, Changed func()
 }
 
-// Graph returns the options of the graph of an app: the values that a module may ask for, each module in its Scope, and
-// an invoke that calls SetSteps. It is called once, when the values of the Epoch are made.
+// Graph returns the options of an app's graph: the values for modules, each module in its Scope, and an invoke that
+// calls SetSteps. It is called once, after Values.
 type Graph func(*Epoch) fx.Option
 
 // Judges inspect the responses of API servers, each with the status of a response.
 type Judges struct {
-	// Remote inspects the responses to requests that the hub itself may have sent to the remote, such as those of
-	// informers and leases; Modules, responses to requests of modules; Hub, responses of the hub's API server.
+	// Remote sees responses to requests that the hub may have sent to the remote, such as those of informers and
+	// leases; Modules those to requests of modules; Hub those of the hub's API server.
 	Remote, Modules, Hub func(r *http.Request, status int)
 }
 
@@ -120,19 +111,17 @@ func New(host *Host, o Options) *Epoch {
 // Base returns the connection to the remote.
 func (e *Epoch) Base() http.RoundTripper { return e.options.Base }
 
-// Hold delays the registration of the modules' collectors until Release: an app that replaces another app has the same
-// collectors.
+// Hold delays the modules' collectors until Release, since an app that is replaced has the same ones.
 func (e *Epoch) Hold() { e.Collectors.hold() }
 
-// Release starts the controllers of the modules in this epoch, and the registration of their collectors.
+// Release starts the controllers, and the registration of the collectors.
 func (e *Epoch) Release() {
 	e.Collectors.release(e.Log)
 	e.permission.Open()
 }
 
-// Yield ends the controllers of the modules in this epoch, so that the controllers of the next epoch may start: no
-// further write of a module is sent. It returns when their runnables have ended, or after a time. Leases continue
-// until Stop.
+// Yield ends the controllers, and all writes of modules, so that the next epoch's may start. It returns when their
+// runnables have ended, or after a time. Leases continue until Stop.
 func (e *Epoch) Yield(atMost time.Duration) {
 	e.endWork(ErrReplaced)
 	e.permission.Close(atMost)
@@ -142,8 +131,8 @@ func (e *Epoch) Yield(atMost time.Duration) {
 // LeaveBehind marks the epoch as a zombie, and reports whether it was none before.
 func (e *Epoch) LeaveBehind() bool { return e.leftBehind.CompareAndSwap(false, true) }
 
-// Run builds and starts the app, and returns when the app is ready or the start has failed. It calls ready when the app is
-// ready, and ended if the app fails, then or later. When the app has failed or is stopped, the Epoch cleans up: see Done.
+// Run builds and starts the app, and returns when it is ready or has failed. ready is called when it is ready, ended if
+// it fails, then or later. A failed or stopped Epoch cleans up: see Done.
 func (e *Epoch) Run(ready func(), ended func(error)) {
 	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see contain.App.Goroutines
 	record := &record{}
@@ -169,15 +158,14 @@ func (e *Epoch) Run(ready func(), ended func(error)) {
 	e.OnFailure(finish) // An app that runs needs no goroutine that waits for its end.
 }
 
-// startTraced is start within a span.
 func (e *Epoch) startTraced(r *record) (err error) {
 	ctx, span := e.Tracer.Start(e.ctx, "app.start", string(e.Name), telemetry.EpochKey.Int64(e.Number))
 	defer func() { endWith(span, err) }()
 	return e.start(ctx, r)
 }
 
-// start returns when the app is ready: every hook has run, and every controller has seen its
-// initial objects. ctx is e.ctx, with the span of the start.
+// start returns when every hook has run and every controller has seen its initial objects. ctx is e.ctx, with the span
+// of the start.
 func (e *Epoch) start(ctx context.Context, r *record) error {
 	var release func()
 	alone := e.options.Rank == startqueue.RankSuspect
@@ -220,7 +208,7 @@ func (e *Epoch) start(ctx context.Context, r *record) error {
 	return nil
 }
 
-// build builds the graph, and stops waiting for it when a constructor does not return in time.
+// build stops waiting when a constructor does not return in time.
 func (e *Epoch) build() error {
 	graph := e.options.Graph
 	e.Build(func() error { return e.BuildGraph(graph(e)) })
@@ -231,9 +219,8 @@ func (e *Epoch) build() error {
 	return nil
 }
 
-// cleanUp ends the manager and runs the OnStop hooks, and returns when all goroutines of the epoch have ended. It
-// gives the manager half of the stop timeout before it runs the hooks, which have the other half. If a goroutine
-// hangs for longer, the actor leaves the epoch behind as a zombie; it stays fenced.
+// cleanUp gives the manager half of the stop timeout, then the hooks the other half. If a goroutine hangs for longer,
+// the actor leaves the epoch behind as a fenced zombie.
 func (e *Epoch) cleanUp() {
 	e.Stop(ErrStopped)
 	_, span := e.Tracer.Start(e.ctx, "app.stop", string(e.Name), telemetry.EpochKey.Int64(e.Number))

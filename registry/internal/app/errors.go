@@ -16,20 +16,15 @@ var (
 	// ErrReplaced is the cause of a context that ends because another app has replaced an app. It matches ErrStopped.
 	ErrReplaced = fmt.Errorf("another app has replaced it: %w", ErrStopped)
 	// ErrNotLeader says that the process may not write.
-	ErrNotLeader = errors.New("this hub is not the leader")
-	// errManagerEnded says that a manager returned although it was not stopped.
+	ErrNotLeader    = errors.New("this hub is not the leader")
 	errManagerEnded = errors.New("the manager ended")
 )
 
 // ModuleError says which module of an App failed, and how.
 type ModuleError struct {
-	// Module is the name of the module; empty if it is unknown.
-	Module string
-	// Reason is a reason of the module's status.
-	Reason string
-	// Err is the failure.
-	Err error
-	// Problem identifies the problem, for advice that is not in the text of Err.
+	Module  string
+	Reason  string
+	Err     error
 	Problem state.Problem
 }
 
@@ -51,9 +46,7 @@ func (e *remoteError) Unwrap() error { return e.error }
 
 // Failure is the cause of the end of an App, as the status reports it.
 type Failure struct {
-	// Module is the module that failed; empty if it is unknown.
-	Module string
-	// Reason and Message are those of a condition.
+	Module          string
 	Reason, Message string
 	// Problem identifies the problem, for advice that is not in Message.
 	Problem state.Problem

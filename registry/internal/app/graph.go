@@ -27,9 +27,8 @@ func (l *Life) Options() fx.Option {
 	return fx.Options(fx.RecoverFromPanics(), fx.WithLogger(func() fxevent.Logger { return &l.graph }))
 }
 
-// Scope returns the part of the graph that belongs to a module: the options of the module, in a scope in which the
-// logger, the manager and the lifecycle know that the module uses them. wrap wraps the manager below the containment;
-// it may be nil. The Life may be the zero Life if the graph is only checked.
+// Scope returns the options of a module in a scope whose logger, manager and lifecycle know the module. wrap, which may
+// be nil, wraps the manager below the containment. The zero Life only checks the graph.
 func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options ...fx.Option) fx.Option {
 	scope := fx.Decorate(func(in scoped) (scopedOut, error) {
 		log, mgr := in.Logger.WithValues("module", module), in.Manager
@@ -49,8 +48,8 @@ func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options
 	return fx.Module(module, append([]fx.Option{scope}, options...)...)
 }
 
-// scoped are the values of an App from which the values of a module are made, and scopedOut the values of a module. One function
-// makes them all: each decoration costs an App some microseconds and kilobytes.
+// scoped are the values of an App from which those of a module, scopedOut, are made. One function makes them all: each
+// decoration costs an App some microseconds and kilobytes.
 type scoped struct {
 	fx.In
 
@@ -72,19 +71,17 @@ type scopedOut struct {
 	Lifecycle fx.Lifecycle
 }
 
-// lifecycle is the fx.Lifecycle of one module.
 type lifecycle struct {
 	module string
 	hooks  *hooks
 }
 
-// Append adds hooks that run when the app starts and stops.
 func (l lifecycle) Append(h fx.Hook) {
 	l.hooks.add(hook{module: l.module, start: h.OnStart, stop: h.OnStop})
 }
 
-// BuildGraph calls the constructors that the modules' invokes need, and the invokes. It returns a failure or panic as an
-// error that names the module. fx does not run the lifecycle.
+// BuildGraph calls the invokes and the constructors that they need. Its error, also for a panic, names the module. fx
+// does not run the lifecycle.
 func (l *Life) BuildGraph(options fx.Option) error {
 	err := fx.New(options).Err()
 	if err == nil {
@@ -98,8 +95,8 @@ func (l *Life) BuildGraph(options fx.Option) error {
 	return failed
 }
 
-// graphLog receives the events of fx while fx builds an app. It logs them for debugging, and keeps the name of the
-// first module that failed, which fx's error does not carry.
+// graphLog logs the events of fx for debugging, and keeps the first module that failed, which fx's error does not
+// carry.
 type graphLog struct {
 	log logr.Logger
 
@@ -131,7 +128,6 @@ func (g *graphLog) note(event fxevent.Event) {
 	}
 }
 
-// LogEvent implements fxevent.Logger.
 func (g *graphLog) LogEvent(event fxevent.Event) {
 	g.note(event)
 	if g.log.V(1).Enabled() {

@@ -15,11 +15,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which cannot be used for an
-// App inside an App: a start that times out never runs the stop hooks of the started hooks, a Stop with an expired
-// context runs nothing and cannot be repeated, and a panic in a hook ends the process (uber-go/fx#1035; fx v1.24,
-// internal/lifecycle). Each module gets an fx.Lifecycle that appends here (see lifecycle), so that the module of a
-// failed hook is known.
+// hooks replace fx's lifecycle, which cannot be used for an App inside an App: a start that times out never runs the
+// stop hooks of the started hooks, a Stop with an expired context runs nothing and cannot be repeated, and a panic in a
+// hook ends the process (uber-go/fx#1035; fx v1.24, internal/lifecycle).
 type hooks struct {
 	log     logr.Logger
 	timeout time.Duration // of an OnStop hook that is run late
@@ -32,7 +30,7 @@ type hooks struct {
 	ended   bool
 }
 
-// hook is a pair of functions that a module runs at the start and the end of its app. Either may be nil.
+// Either may be nil.
 type hook struct {
 	module      string
 	start, stop func(context.Context) error
@@ -44,8 +42,8 @@ func (h *hooks) add(one hook) {
 	h.list = append(h.list, one)
 }
 
-// start runs the OnStart hooks in the order of their appending until one fails or ctx ends. It never waits longer
-// than ctx; a hook that returns without an error after the end of ctx is stopped at once.
+// start stops at the first failure or when ctx ends. A hook that returns without an error after that is stopped at
+// once.
 func (h *hooks) start(ctx context.Context) error {
 	for {
 		one, ok := h.next()
@@ -70,8 +68,8 @@ func (h *hooks) next() (hook, bool) {
 	return h.list[h.started], true
 }
 
-// stop runs the OnStop hooks of all started hooks, last first. All of them run, also after a failure; each may take
-// an equal share of the time left until the deadline of ctx. It returns the errors of all.
+// stop runs the OnStop hooks of all started hooks, last first, also after a failure; each may take an equal share of
+// the time that ctx has left.
 func (h *hooks) stop(ctx context.Context) error {
 	h.mu.Lock()
 	left := h.list[:h.started]
@@ -88,7 +86,7 @@ func (h *hooks) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// hold keeps end from returning until running.Done is called, and reports whether it is not too late.
+// hold keeps end from returning until running.Done, and reports whether it is not too late.
 func (h *hooks) hold() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +97,6 @@ func (h *hooks) hold() bool {
 	return true
 }
 
-// end returns when all hooks have returned.
 func (h *hooks) end() {
 	h.mu.Lock()
 	h.ended = true
@@ -107,7 +104,6 @@ func (h *hooks) end() {
 	h.running.Wait()
 }
 
-// shareOf divides the time until the deadline of ctx by n.
 func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -116,7 +112,7 @@ func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(n))
 }
 
-// run calls f and returns when it does, or when ctx ends. If f returns nil after the end of ctx, run calls late.
+// run returns when f does or ctx ends. If f returns nil after the end of ctx, run calls late.
 func (h *hooks) run(ctx context.Context, f func(context.Context) error, late func()) error {
 	if f == nil {
 		return nil

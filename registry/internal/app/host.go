@@ -25,21 +25,16 @@ import (
 
 // Host has what all Apps of a hub share.
 type Host struct {
-	// Root is the parent of the contexts of all Lives. It ends after the last of them.
-	Root context.Context //nolint:containedctx // See above.
-	// Replica names the hub to API servers.
+	// Root is the parent of the contexts of all Lives, and ends after the last of them.
+	Root    context.Context //nolint:containedctx // See above.
 	Replica string
 	// Scheme has the kinds that the clients know, and Schemas their sizes in memory.
-	Scheme  *runtime.Scheme
-	Schemas *meter.Schemas
-	// Hub is the connection to the hub's API server, and HubMapper maps its kinds.
-	Hub       *rest.Config
-	HubMapper meta.RESTMapper
-	// Mappings are the mappings of kinds that remotes share.
-	Mappings *restmapper.Mappings
-	// Buffers are the buffers of the watches of remotes.
-	Buffers *transport.Buffers
-	// Registerer registers the collectors of modules.
+	Scheme     *runtime.Scheme
+	Schemas    *meter.Schemas
+	Hub        *rest.Config
+	HubMapper  meta.RESTMapper
+	Mappings   *restmapper.Mappings
+	Buffers    *transport.Buffers
 	Registerer prometheus.Registerer
 	Metrics    *telemetry.Metrics
 	// Tracer is nil if the hub collects no traces.
@@ -50,17 +45,15 @@ type Host struct {
 	Gate func(state.ClusterName) (term int64, err error)
 	// Writes counts these requests while they are in flight; nil without a Gate.
 	Writes *inflight.Writes
-	// Deletes decides about the deletes of modules, and HubPlace reads from the hub, as the hub, what their evidence depends on.
+	// HubPlace reads from the hub, as the hub, what the evidence of deletes depends on.
 	Deletes  *deletions.Guard
 	HubPlace evidence.Place
-	// Journal records which apps are being started.
-	Journal *Journal
-	// Starts is the queue of the starts of apps.
-	Starts *startqueue.Queue
-	Limits Limits
+	Journal  *Journal
+	Starts   *startqueue.Queue
+	Limits   Limits
 }
 
-// Limits limit the steps of an App's life, and its memory. All fields are positive. registry.Limits describes them.
+// Limits limit the steps of an App's life, and its memory; see registry.Limits. All are positive.
 type Limits struct {
 	StartTimeout               time.Duration
 	SyncTimeout                time.Duration

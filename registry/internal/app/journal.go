@@ -18,8 +18,7 @@ type entries interface {
 	End(name state.ClusterName)
 }
 
-// Journal keeps one entry of the journal of a hub for each name: two epochs of one name, of which one replaces the other, share
-// an entry.
+// Journal shares one entry among two epochs of one name, of which one replaces the other.
 type Journal struct {
 	inner entries
 
@@ -32,8 +31,7 @@ func NewJournal(inner entries) *Journal {
 	return &Journal{inner: inner, open: map[state.ClusterName]int{}}
 }
 
-// begin notes that an app is about to start. The caller calls end when it has proven itself or has
-// ended; calling it twice does no harm.
+// begin is followed by end when the app has proven itself or has ended; calling end twice does no harm.
 func (j *Journal) begin(ctx context.Context, name state.ClusterName, alone bool, log logr.Logger) (end func()) {
 	if j.inner == nil {
 		return func() {}
@@ -44,7 +42,7 @@ func (j *Journal) begin(ctx context.Context, name state.ClusterName, alone bool,
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
 	if err := j.inner.Begin(ctx, name, alone); err != nil {
-		// V(1): a journal that cannot be written logs its error once, and each start gets the same error.
+		// V(1): the journal logs its error once itself, and each start gets the same error.
 		log.V(1).Info("The app starts without an entry in the journal", "error", err.Error())
 	}
 	return sync.OnceFunc(func() { j.end(name) })
@@ -53,9 +51,9 @@ func (j *Journal) begin(ctx context.Context, name state.ClusterName, alone bool,
 // journalPatience is how long a start waits for its entry in the journal.
 const journalPatience = 3 * time.Second
 
-// An app is no suspect after a crash of the hub if it was ready for provenAfter, or if it ran for provenUnreadyAfter
-// while it waited for its initial objects. Otherwise a remote that never sends them would be a suspect whenever the
-// hub is ended from outside.
+// An app is no suspect after a crash if it was ready for provenAfter, or waited for its initial objects for
+// provenUnreadyAfter. Otherwise a remote that never sends them would be a suspect whenever the hub is ended from
+// outside.
 const (
 	provenAfter        = 3 * time.Second
 	provenUnreadyAfter = 30 * time.Second
@@ -71,7 +69,6 @@ func (j *Journal) end(name state.ClusterName) {
 	}
 }
 
-// record is one entry of a journal, from its opening to its closing.
 type record struct {
 	end   func()
 	timer *time.Timer
@@ -79,7 +76,7 @@ type record struct {
 
 func (r *record) open(end func()) { r.end = end }
 
-// closeAfter closes the entry after a time, which replaces the time of an earlier call.
+// closeAfter replaces the time of an earlier call.
 func (r *record) closeAfter(d time.Duration) {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -87,7 +84,6 @@ func (r *record) closeAfter(d time.Duration) {
 	r.timer = time.AfterFunc(d, r.end)
 }
 
-// close closes the entry now, if it was opened.
 func (r *record) close() {
 	if r.timer != nil {
 		r.timer.Stop()

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A module may add a controller while it runs, such as for a kind that the remote serves later. The App stays ready, and the
-// module Running, while the controller waits for its initial objects: the work of the others does not depend on it. The
-// status has the controller as Starting. If that takes longer than a start may take, the module counts as Starting, too.
+// A module may add a controller while it runs, such as for a kind that the remote serves later. App and module stay
+// ready meanwhile, and the status has the controller as Starting. If that takes longer than a start may take, the
+// module counts as Starting, too.
 
-// isStarting reports whether the App waits for a module. The caller holds the lock.
+// isStarting needs the lock.
 func (t *tracker) isStarting(p *progress) bool {
 	select {
 	case <-t.synced:
@@ -27,8 +27,7 @@ func (t *tracker) isStarting(p *progress) bool {
 	}
 }
 
-// overdue returns the controllers of a module that have waited too long for their initial objects. The caller holds the
-// lock.
+// overdue returns controllers that have waited too long for their initial objects. It needs the lock.
 func (t *tracker) overdue(p *progress) []*contain.Controller {
 	if p.pending == 0 {
 		return nil
@@ -42,8 +41,8 @@ func (t *tracker) overdue(p *progress) []*contain.Controller {
 	return all
 }
 
-// NoteOverdue adds the controllers of a running App that have waited too long for their initial objects to its status. The
-// other controllers and the leases continue, so the remote stays in its state.
+// NoteOverdue adds the controllers of a running App that wait too long for their initial objects to its status. The
+// others and the leases continue, so the remote stays in its state.
 func NoteOverdue(info *state.Status) {
 	i := slices.IndexFunc(info.Modules, func(m state.ModuleStatus) bool {
 		return m.State == state.ModuleStarting && m.Reason == state.ReasonCacheSyncTimedOut

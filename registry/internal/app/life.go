@@ -26,9 +26,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Life is one life of an App whose modules are contained: of a remote's app, which is an Epoch, or of a hub part.
-//
-// Its context is its fence: the clients of the modules check it right before they send a request.
+// Life is one life of an App whose modules are contained: an Epoch, or a life of a hub part. Its context is its fence:
+// the clients of the modules check it right before they send.
 type Life struct {
 	*Host
 	LifeOptions
@@ -58,25 +57,21 @@ type Life struct {
 // LifeOptions describe one Life. All fields but Name, Filters and ControllerAdded are required.
 type LifeOptions struct {
 	// Name is the name of the remote; empty for a hub part.
-	Name state.ClusterName
-	// Number is the number of the epoch.
-	Number int64
-	Log    logr.Logger
-	// ModuleNames are the names of the modules of the App.
+	Name        state.ClusterName
+	Number      int64
+	Log         logr.Logger
 	ModuleNames []string
-	// Timeout limits the requests of the cache.
-	Timeout time.Duration
-	// Collectors registers the collectors of the modules.
-	Collectors *Registerer
-	// Unstreamed remembers what the API server cannot stream. Default: the cache remembers it.
+	Timeout     time.Duration
+	Collectors  *Registerer
+	// Unstreamed is what the API server cannot stream. Default: the cache's own memory.
 	Unstreamed *Unstreamed
-	// Filters returns the filters of the modules for the cache. Default: none.
+	// Filters are those of the modules. Default: none.
 	Filters func() []ModuleFilters
 	// Changed is called when the App has made progress or a module has failed. It must return at once.
 	Changed func()
 	// Missed is called if the API server does not serve a kind that a module watches. It must return at once.
 	Missed func()
-	// ControllerAdded is called for each controller that a module adds, with the name of the controller. Default: nil.
+	// ControllerAdded is called for each controller that a module adds. Default: nil.
 	ControllerAdded func(controller manager.Runnable, name string)
 }
 
@@ -86,8 +81,7 @@ type ModuleFilters struct {
 	Filters []boundcache.Filter
 }
 
-// NewLife returns a Life that has not started. labels are the labels of its goroutines in profiles, in addition to its
-// number.
+// NewLife returns a Life that has not started. labels are for profiles of its goroutines, beside its number.
 func NewLife(host *Host, o LifeOptions, labels ...string) *Life {
 	l := &Life{}
 	l.init(host, o, labels)
@@ -138,8 +132,8 @@ func (l *Life) controllerAdded(module string, r manager.Runnable, supervised boo
 // Context returns the context of the Life. Its cause tells why it has ended.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Stop fences the Life: from now on it sends no request, its contexts have ended, and the goroutine that runs it
-// cleans up. Stop returns at once and may be called any number of times.
+// Stop fences the Life: it sends no further request, its contexts have ended, and the goroutine that runs it cleans up.
+// Stop returns at once, and may be called again.
 func (l *Life) Stop(cause error) { l.cancel(cause) }
 
 // Done returns a channel that is closed when all goroutines of the Life have ended.
@@ -148,8 +142,7 @@ func (l *Life) Done() <-chan struct{} { return l.done }
 // Modules returns the state of each module, sorted by name.
 func (l *Life) Modules() []state.ModuleStatus { return l.tracker.list() }
 
-// Waiting returns the condition of a starting App that waits for objects which it cannot list; it is empty without
-// such a block.
+// Waiting returns the condition of a starting App that waits for objects which it cannot list; empty otherwise.
 func (l *Life) Waiting() state.Condition { return l.tracker.waiting() }
 
 // Contained returns what the wrappers around the code of modules know of the App.
@@ -176,7 +169,6 @@ func (l *Life) SetRecorder(mgr ctrl.Manager) {
 	l.events.EventRecorder = eventseries.ByNote(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
 }
 
-// moduleFailed records that a module has failed, with an error that it returned or a panic.
 func (l *Life) moduleFailed(failed *ModuleError) {
 	var ours *panics.Error
 	var ofGraph dig.PanicError
@@ -245,7 +237,7 @@ func (l *Life) StartManager(ctx context.Context, mgr ctrl.Manager) {
 // AwaitManager returns when the manager has ended, or after a time. It returns at once if the manager was not started.
 func (l *Life) AwaitManager(atMost time.Duration) { l.manager.wait(atMost) }
 
-// fail ends the App after a failure in a goroutine whose error the manager does not return. The first failure counts.
+// fail is for goroutines whose error the manager does not return. The first failure counts.
 func (l *Life) fail(err *ModuleError) {
 	l.tracker.fail(err)
 	l.failed(err)
@@ -261,8 +253,7 @@ func (l *Life) AwaitFailure(ctx context.Context) error {
 	}
 }
 
-// OnFailure calls f with the cause as soon as AwaitFailure with the context of the Life would return. Until then nothing
-// waits.
+// OnFailure calls f with the cause as soon as AwaitFailure would return. Until then nothing waits.
 func (l *Life) OnFailure(f func(error)) {
 	context.AfterFunc(l.failing, func() {
 		pprof.SetGoroutineLabels(l.ctx)
@@ -270,8 +261,8 @@ func (l *Life) OnFailure(f func(error)) {
 	})
 }
 
-// AwaitSync returns when every runnable was started and every controller has its initial objects, or with the cause
-// why that does not happen.
+// AwaitSync returns when every runnable has started and every controller has its initial objects, or with the cause why
+// not.
 func (l *Life) AwaitSync(ctx context.Context, mgr ctrl.Manager) error {
 	elected := mgr.Elected()
 	patience := time.NewTicker(l.Limits.SyncTimeout)
@@ -311,7 +302,7 @@ type running struct {
 	err  error // read it only after done
 }
 
-// wait returns when the goroutine has ended, or after a time. It returns at once if none was started.
+// wait returns at once if no goroutine was started.
 func (r *running) wait(atMost time.Duration) {
 	if r == nil {
 		return
@@ -324,7 +315,7 @@ func (r *running) wait(atMost time.Duration) {
 	}
 }
 
-// start calls f in a goroutine, and ended, which may be nil, when f has returned.
+// start calls ended, which may be nil, when f has returned.
 func start(f func() error, ended func(error)) *running {
 	r := &running{done: make(chan struct{}), err: contain.ErrGoexit} // unless f returns
 	go func() {

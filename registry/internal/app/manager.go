@@ -17,8 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 )
 
-// newManager makes the manager of the app. config makes clients that send with the fence of the Epoch, and work clients that
-// send with the fence of the modules.
+// newManager gets two configurations: config has the fence of the Epoch, work that of the modules.
 func (e *Epoch) newManager(config, work *rest.Config) (ctrl.Manager, error) {
 	// The same messages of each remote's manager are for debugging only.
 	log := logsink.QuietAfter(e.permission.Ended, e.Log).V(1)
@@ -44,7 +43,7 @@ func (l *Life) NewManager(c cluster.Cluster, log, ofControllers logr.Logger) ctr
 	return appmanager.New(c, appmanager.Options{
 		Logger: log,
 		Controller: ctrlconfig.Controller{
-			// Names are unique in the process and never released; every remote runs the same modules
+			// Names are unique in the process and never released, and every remote runs the same modules
 			// (controller-runtime#2994).
 			SkipNameValidation:    &yes,
 			EnableWarmup:          &yes,  // shows when a controller has its objects; see contain.Manager.Add

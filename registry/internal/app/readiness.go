@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// tracker records the progress of the modules of one app.
 type tracker struct {
 	changed  func()        // called without the lock after every change
 	patience time.Duration // for the initial objects of a controller
@@ -54,7 +53,7 @@ func newTracker(modules []string, patience time.Duration, changed func()) *track
 	return t
 }
 
-// update changes the facts under the lock, closes synced if that completed the app, and calls changed.
+// update closes synced if the change completed the app, and calls changed.
 func (t *tracker) update(change func()) {
 	t.mu.Lock()
 	change()
@@ -73,7 +72,7 @@ func (t *tracker) update(change func()) {
 	t.changed()
 }
 
-// controllerAdded records a controller, and returns its record, in which the wrappers note its progress.
+// controllerAdded returns the record in which the wrappers note the controller's progress.
 func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
 	w := &contain.Controller{Supervised: supervised, Added: time.Now()}
 	t.update(func() {
@@ -90,7 +89,7 @@ func (t *tracker) controllerSynced(module string, w *contain.Controller) {
 	t.update(func() { t.modules[module].pending-- })
 }
 
-// takeUnsupervised returns the names of the module's controllers that are not supervised, the first time.
+// takeUnsupervised returns names the first time only.
 func (t *tracker) takeUnsupervised(module string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +117,7 @@ func (t *tracker) moduleFailed(err *ModuleError) {
 	})
 }
 
-// fail records a failure because of which the app has to end.
+// fail is for failures that end the app.
 func (t *tracker) fail(err *ModuleError) {
 	t.moduleFailed(err)
 	t.breaks.Do(func() { close(t.broken) })
@@ -133,7 +132,6 @@ func (t *tracker) isBroken() bool {
 	}
 }
 
-// controllerRefused reverts controllerAdded.
 func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 	t.update(func() {
 		p := t.modules[module]
@@ -142,9 +140,9 @@ func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 	})
 }
 
-// timedOut returns an error that names a module that has waited too long for its initial objects, or nil if the
-// modules wait only for APIs that the remote does not serve, or for kinds with an object that does not fit: another start would not
-// help, and would stop the other kinds.
+// timedOut names a module that has waited too long, or returns nil if the modules wait only for APIs that the remote
+// does not serve, or for kinds with an object that does not fit: another start would not help, and would stop the other
+// kinds.
 func (t *tracker) timedOut(after time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +163,6 @@ func (t *tracker) timedOut(after time.Duration) error {
 	return nil
 }
 
-// unsynced says that controllers have waited too long for their initial objects, and names those that wait and the kinds.
 func unsynced(after time.Duration, controllers []*contain.Controller) string {
 	var all []string
 	for _, w := range controllers {
@@ -185,7 +182,7 @@ func (t *tracker) allLast() bool {
 	return true
 }
 
-// blocked records why the objects of a type cannot be listed; the zero block means that they can.
+// blocked clears the block with the zero block.
 func (t *tracker) blocked(what string, why boundcache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
@@ -202,8 +199,7 @@ func (t *tracker) blocked(what string, why boundcache.Block) {
 	})
 }
 
-// waiting returns the condition of a starting app that waits for objects which it cannot list; it is empty without
-// such a block.
+// waiting is the condition of a starting app that cannot list some objects, or empty.
 func (t *tracker) waiting() state.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,11 +222,9 @@ func (t *tracker) waiting() state.Condition {
 	}
 }
 
-// worst returns the block of the app that an operator should fix first. The caller holds the lock.
 func (t *tracker) worst() boundcache.Block { return worstOf(t.blocks) }
 
-// worstOf returns the block that an operator should fix first: a denied request, then another error, then a missing
-// kind.
+// worstOf returns what an operator should fix first: a denied request, then another error, then a missing kind.
 func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
 	var worst boundcache.Block
 	for _, what := range slices.Sorted(maps.Keys(blocks)) {
@@ -241,7 +235,6 @@ func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
 	return worst
 }
 
-// reasonFor returns the reason of a condition for a block.
 func reasonFor(b boundcache.Block) string {
 	if b.Cause == boundcache.Denied {
 		return state.ReasonForbidden
@@ -249,8 +242,7 @@ func reasonFor(b boundcache.Block) string {
 	return state.ReasonWaiting
 }
 
-// worstFor returns the block of a waiting module: of a kind that one of its controllers watches, or, if that is not
-// known, of any kind.
+// worstFor prefers kinds that a controller of the module watches.
 func (t *tracker) worstFor(p *progress) boundcache.Block {
 	if own := t.blocksOf(p); len(own) > 0 {
 		return worstOf(own)
@@ -258,7 +250,6 @@ func (t *tracker) worstFor(p *progress) boundcache.Block {
 	return t.worst()
 }
 
-// blocksOf returns the blocks of the kinds that the controllers of a module wait for.
 func (t *tracker) blocksOf(p *progress) map[string]boundcache.Block {
 	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {
@@ -271,8 +262,7 @@ func (t *tracker) blocksOf(p *progress) map[string]boundcache.Block {
 	return own
 }
 
-// isBlocked reports whether a module waits for a kind that is blocked, as far as that is known during a start. A controller
-// that is added later does not wait for the kinds of other modules.
+// isBlocked is a guess during a start. A controller that is added later does not wait for kinds of other modules.
 func (t *tracker) isBlocked(p *progress) bool {
 	if t.isStarting(p) {
 		return len(t.blocks) > 0
@@ -280,7 +270,6 @@ func (t *tracker) isBlocked(p *progress) bool {
 	return len(t.blocksOf(p)) > 0
 }
 
-// list returns the state of every module, sorted by name.
 func (t *tracker) list() []state.ModuleStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()

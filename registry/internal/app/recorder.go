@@ -9,9 +9,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// lateRecorder drops events until the manager runs. The manager's recorder starts goroutines with
-// the first event, and only a manager that was started stops them: an app that fails before that
-// would leave them behind at every try.
+// lateRecorder drops events until the manager runs: the first event starts goroutines, which only a started manager
+// stops, so each failed start would leave some behind.
 type lateRecorder struct {
 	events.EventRecorder
 	running atomic.Bool
@@ -19,7 +18,6 @@ type lateRecorder struct {
 
 func (l *lateRecorder) open() { l.running.Store(true) }
 
-// Eventf records an event, if the manager runs.
 func (l *lateRecorder) Eventf( //nolint:revive // argument-limit: client-go's interface.
 	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
 ) {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Registerer registers an app's collectors with the label "cluster" and unregisters them all when
-// the app ends, so that the next app of the same remote can register its own.
+// Registerer adds the label "cluster" to the collectors of an app, and unregisters them when the app ends, so that the
+// next one can register its own.
 type Registerer struct {
 	prometheus.Registerer
 
@@ -49,8 +49,7 @@ func (m *Registerer) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// MustRegister registers the collectors until the app ends. It panics where Register would fail,
-// as its interface demands; the panic fails the module, not the hub.
+// MustRegister panics where Register would fail, as its interface demands; that fails the module, not the hub.
 func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
@@ -59,8 +58,7 @@ func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-// hold delays registrations until release: two apps of a remote, of which one replaces the other, have the same
-// collectors.
+// hold delays registrations until release: an app and its replacement have the same collectors.
 func (m *Registerer) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// sources are what the modules of a Life watch beside its cache, and the goroutines that belong to that.
+// sources are what modules watch beside the cache, and the goroutines for that.
 type sources struct {
 	running sync.WaitGroup // added to while ended is false
 
@@ -18,7 +18,7 @@ type sources struct {
 	blind map[string][]func(now time.Time) string // by module
 }
 
-// AddSource adds a source of a module. blind returns the kind of its objects if they are not current, and otherwise
+// AddSource adds a source of a module. blind returns the kind of its objects if they are not current, otherwise
 // nothing; it must return at once.
 func (l *Life) AddSource(module string, blind func(now time.Time) string) {
 	s := &l.sources
@@ -30,8 +30,8 @@ func (l *Life) AddSource(module string, blind func(now time.Time) string) {
 	s.blind[module] = append(s.blind[module], blind)
 }
 
-// Go runs f in a goroutine that belongs to the Life: f returns when the context of the Life ends. Go reports false, and does
-// not call f, if the Life has ended.
+// Go runs f in a goroutine of the Life; f must return when the context of the Life ends. If it has ended, Go returns
+// false and does not call f.
 func (l *Life) Go(f func()) bool {
 	s := &l.sources
 	s.mu.Lock()
@@ -46,7 +46,6 @@ func (l *Life) Go(f func()) bool {
 // Blocked notes why a source has no objects of a type; the zero Block means that it has them.
 func (l *Life) Blocked(what string, why boundcache.Block) { l.tracker.blocked(what, why) }
 
-// blindIn returns the kind of a source of the module that has no current objects; empty if there is none.
 func (s *sources) blindIn(module string, now time.Time) string {
 	s.mu.Lock()
 	all := s.blind[module]
@@ -59,7 +58,7 @@ func (s *sources) blindIn(module string, now time.Time) string {
 	return ""
 }
 
-// end returns when all goroutines have ended. The Life has ended.
+// end must be called after the end of the Life.
 func (s *sources) end() {
 	s.mu.Lock()
 	s.ended = true

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// NoteStale adds the Stale informers of an App that runs, or is warm, to its status. The modules and the leases continue with
+// NoteStale adds the Stale informers of an App that runs, or is warm, to its status. Modules and leases continue with
 // the cached objects, so the remote stays in its state. The condition of a warm App does not become True.
 func (l *Life) NoteStale(info *state.Status, now time.Time) {
 	stale := l.Stale(now)
@@ -47,8 +47,8 @@ func (l *Life) Stale(now time.Time) []boundcache.InformerStatus {
 	return c.Stale(now)
 }
 
-// Blind returns the kind of an informer that a module has started, or of another source of the module, that has no current
-// objects: it has not synced, or it is Stale. It is empty if there is none.
+// Blind returns the kind of an informer or other source of the module that has not synced or is Stale; empty if there
+// is none.
 func (l *Life) Blind(module string) string {
 	now := time.Now()
 	if c := l.cache.Load(); c != nil {
@@ -59,7 +59,6 @@ func (l *Life) Blind(module string) string {
 	return l.sources.blindIn(module, now)
 }
 
-// staleCondition describes an app with Stale informers.
 func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
 	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
 	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message(), Problem: first.Problem}

@@ -12,14 +12,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// stage runs a part of the start of the app within a span.
 func (e *Epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
 	ctx, span := e.Tracer.Start(ctx, name, string(e.Name), telemetry.EpochKey.Int64(e.Number))
 	defer func() { endWith(span, err) }()
 	return f(ctx)
 }
 
-// endWith ends the span of an operation that returned err. A canceled operation has not failed.
+// endWith does not count a canceled operation as failed.
 func endWith(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		telemetry.Fail(span, ReasonOf(err))

@@ -73,12 +73,12 @@ const (
 )
 
 type (
-	// hasCache is implemented by a cluster.Cluster.
+	// hasCache is a cluster.Cluster.
 	hasCache interface {
 		manager.Runnable
 		GetCache() cache.Cache
 	}
-	// warmer is implemented by controllers: Warmup starts the sources.
+	// warmer is a controller: Warmup starts its sources.
 	warmer interface {
 		Warmup(ctx context.Context) error
 	}
@@ -100,7 +100,6 @@ func (m *Manager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// stepOf returns the step of a runnable.
 func stepOf(r manager.Runnable) (step, member) {
 	one := member{Runnable: r}
 	switch r := r.(type) {
@@ -124,8 +123,7 @@ func memberWithCache(r hasCache) member {
 	return member{Runnable: r, ready: func(ctx context.Context) bool { return r.GetCache().WaitForCacheSync(ctx) }}
 }
 
-// Elected returns a channel that is closed when all runnables have started that were added until then: an App needs no
-// election.
+// Elected returns a channel that is closed when all runnables of the start have started: an App needs no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
 // GetLogger returns the logger of the manager.
@@ -137,8 +135,7 @@ func (m *Manager) GetControllerOptions() config.Controller { return m.options.Co
 // GetConverterRegistry returns the registry of converters.
 func (m *Manager) GetConverterRegistry() conversion.Registry { return m.converters }
 
-// GetWebhookServer returns a webhook server with the defaults of controller-runtime. The first call adds the server to
-// the manager.
+// GetWebhookServer returns controller-runtime's default server; the first call adds it to the manager.
 func (m *Manager) GetWebhookServer() webhook.Server { return m.webhooks() }
 
 func (m *Manager) newWebhookServer() webhook.Server {

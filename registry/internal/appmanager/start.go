@@ -14,8 +14,8 @@ var (
 	errStarted = errors.New("the manager was started before; make another one")
 )
 
-// Start runs the runnables until one of them fails, with its error, or until ctx ends, with nil. It returns when all
-// runnables have returned. A manager starts once.
+// Start runs the runnables until one fails, with its error, or ctx ends, with nil. It returns when all of them have
+// returned. A manager starts once.
 func (m *Manager) Start(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -40,7 +40,6 @@ func (m *Manager) Start(ctx context.Context) error {
 	return nil
 }
 
-// begin notes that the manager has started. fail ends it with an error.
 func (m *Manager) begin(fail func(error)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +50,8 @@ func (m *Manager) begin(fail func(error)) error {
 	return nil
 }
 
-// startAll starts the runnables step by step, and returns early when ctx ends. The cluster starts in any case: its
-// end stops the recorder of events, which may have been used before.
+// startAll returns early when ctx ends, but starts the cluster in any case: the end of the cluster stops the recorder
+// of events, which may have been used before.
 func (m *Manager) startAll(ctx context.Context) {
 	m.start(ctx, stepServers)
 	m.start(ctx, stepWebhooks)
@@ -74,7 +73,6 @@ func (m *Manager) start(ctx context.Context, s step) (unready []member) {
 	return m.groups[s].start(ctx, m.fail)
 }
 
-// awaitReady returns when all runnables are ready or ctx ends, or with an error if one does not become ready.
 func (g *group) awaitReady(ctx context.Context, unready []member) error {
 	results := make(chan error, len(unready))
 	for _, one := range unready {
@@ -99,12 +97,11 @@ func (g *group) awaitReady(ctx context.Context, unready []member) error {
 	return nil
 }
 
-// stop ends the runnables in the order of the package's documentation, and returns when all of them have returned.
 func (m *Manager) stop() {
 	m.mu.Lock()
 	m.stopped = true // From now on nothing else changes the groups.
 	m.mu.Unlock()
-	// A controller has a lock while it starts its sources, in Warmup or in Start, and the other call waits for the lock. So
+	// A controller has a lock while it starts its sources, in Warmup or in Start, and the other call waits for it. So
 	// nothing waits for the end of a Warmup before each Start has to end.
 	m.groups[stepWarmups].end()
 	m.groups[stepUnelected].end()

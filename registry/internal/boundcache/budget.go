@@ -22,12 +22,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// budget limits the objects in the cache of one app. The limit is soft: an app may exceed it by a hundredth.
-//
-// Objects are counted when they arrive, before they are stored, so that the initial list of a huge remote ends before
-// the hub runs out of memory. No event announces that an object has left memory, so the sum of the objects that have
-// arrived is only an upper bound. When the sum reaches the limit, the budget measures all stores again. An app far
-// below its limit thus pays a few additions per object.
+// budget limits the objects in the cache of one app. The limit is soft, by a hundredth. Objects count when they arrive,
+// before they are stored, so that the initial list of a huge remote ends before memory runs out. No event says that an
+// object has left memory, so the sum is an upper bound; when it reaches the limit, all stores are measured. So an app
+// far below its limit pays a few additions per object.
 type budget struct {
 	options Options
 
@@ -47,9 +45,8 @@ type budget struct {
 	staleTimer *time.Timer // fires when an informer may become stale or recover
 }
 
-// Intervals of the refreshes that measure the stores for metrics. There is one only if something has changed: soon
-// after the first objects of a kind, then after twice as long each time, up to every half a minute. So metrics are
-// current while an app fills its caches one after the other.
+// Intervals of the measurements for metrics. There is one only after a change: soon after the first objects of a kind,
+// then after twice as long each time, up to half a minute.
 const (
 	firstRefresh = 2 * time.Second
 	refreshEvery = 30 * time.Second
@@ -74,7 +71,7 @@ func newBudget(o Options) *budget {
 	return b
 }
 
-// end stops the timers, and ends the informers, some of which may never have run.
+// end also ends informers that never ran.
 func (b *budget) end() {
 	b.mu.Lock()
 	b.timer.Stop()
@@ -86,7 +83,7 @@ func (b *budget) end() {
 	}
 }
 
-// watchedBy notes that a module watches a kind, so that an error can name the module whose objects are too many.
+// watchedBy lets errors name the module whose objects are too many.
 func (b *budget) watchedBy(kind, module string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,8 +92,7 @@ func (b *budget) watchedBy(kind, module string) {
 	}
 }
 
-// newInformerOf returns the constructor of a cache's informers, whose objects are counted. filtered describes the
-// objects that the cache selects.
+// newInformerOf makes informers whose objects are counted. filtered describes the selection of the cache.
 func (b *budget) newInformerOf(filtered string) func(
 	toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
@@ -122,8 +118,8 @@ func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the in
 	return s
 }
 
-// spend counts objects that have arrived. If they are too many, it does not return before the end of the cache: nothing
-// more may enter, also while the rest of the app takes its time to end.
+// spend does not return before the end of the cache if objects are too many: nothing more may enter while the app takes
+// its time to end.
 func (b *budget) spend(objects, bytes int64) {
 	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
 		b.schedule()
@@ -138,12 +134,11 @@ func (b *budget) spend(objects, bytes int64) {
 	}
 }
 
-// isLarge reports whether the app has received so much that the size of each of its objects is estimated.
+// isLarge: each further object is estimated.
 func (b *budget) isLarge() bool {
 	return b.options.Meter.Taken.Load() > b.options.Limits.MaxBytes/meter.Growth
 }
 
-// remeasure replaces the upper bounds by the measured amount, and returns an error if that is too much.
 func (b *budget) remeasure() error {
 	b.measuring.Lock()
 	defer b.measuring.Unlock()
@@ -159,8 +154,7 @@ func (b *budget) remeasure() error {
 	return b.exceeded(sum)
 }
 
-// remeasureAfter is the time from a measurement that found nothing wrong to another one: the first does not include
-// objects that have arrived and are not stored yet.
+// remeasureAfter: a measurement lacks objects that have arrived and are not stored yet.
 const remeasureAfter = time.Second
 
 func (b *budget) remeasureSoon() {
@@ -171,7 +165,6 @@ func (b *budget) remeasureSoon() {
 	}
 }
 
-// exceeded returns an error if an amount is over the budget.
 func (b *budget) exceeded(sum Amount) error {
 	switch {
 	case sum.Objects > b.options.Limits.MaxObjects:
@@ -187,10 +180,8 @@ func (b *budget) exceeded(sum Amount) error {
 // Amount is a number of objects and their estimated size.
 type Amount struct{ Objects, Bytes int64 }
 
-// plus returns the sum of two amounts.
 func (t Amount) plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
-// measure adds up the objects of all informers.
 func (b *budget) measure() Amount {
 	var sum Amount
 	for _, s := range b.inUse() {
@@ -199,7 +190,6 @@ func (b *budget) measure() Amount {
 	return sum
 }
 
-// inUse returns the informers that have not been removed.
 func (b *budget) inUse() []*Informer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +197,6 @@ func (b *budget) inUse() []*Informer {
 	return slices.Clone(b.informers)
 }
 
-// byKind returns the amounts of the last measurement, added up by kind.
 func (b *budget) byKind() map[string]Amount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,7 +209,7 @@ func (b *budget) byKind() map[string]Amount {
 	return kinds
 }
 
-// overBudget returns the error for an exceeded limit. Its text stays the same as long as the problem does.
+// overBudget returns a text that stays the same as long as the problem does.
 func (b *budget) overBudget(limit string, kind state.ProblemKind, amount func(Amount) int64) error {
 	over := &OverBudgetError{Problem: state.Problem{Kind: kind}, text: "the cache would hold more than " + limit}
 	kinds := b.byKind()
@@ -246,7 +235,7 @@ func (b *budget) overBudget(limit string, kind state.ProblemKind, amount func(Am
 
 // OverBudgetError is the error of an app whose cache exceeds its budget.
 type OverBudgetError struct {
-	// Module is a module that watches the most numerous objects; empty if there is none.
+	// Module watches the most numerous objects; empty if unknown.
 	Module string
 	// Problem says which limit is exceeded.
 	Problem state.Problem
@@ -266,7 +255,6 @@ func roughly(n int64) int64 {
 	return n / unit * unit
 }
 
-// schedule starts the timer of the next refresh.
 func (b *budget) schedule() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -280,14 +268,11 @@ func (b *budget) schedule() {
 	b.refreshes = min(b.refreshes+1, maxRefreshes)
 }
 
-// maxRefreshes is the number of refreshes after which the interval is constant.
 const maxRefreshes = 10
 
-// refreshAfter returns the interval that follows a number of refreshes.
 func refreshAfter(counts int) time.Duration { return min(firstRefresh<<counts, refreshEvery) }
 
-// refresh measures the stores for metrics, and fails the app if the amount is over the budget. It runs in a goroutine
-// of its own: if an indexer of a module hangs, only refresh waits for it, and not a scrape of the hub's metrics.
+// refresh runs in a goroutine of its own: if an indexer of a module hangs, no scrape of the metrics waits for it.
 func (b *budget) refresh() {
 	if b.options.Context.Err() != nil {
 		return

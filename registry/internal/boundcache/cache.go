@@ -31,18 +31,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Cache is the cache of one app. It differs from controller-runtime's cache in these ways:
+// Cache is the cache of one app. Other than in controller-runtime:
 //
-//   - WaitForCacheSync waits until the cache runs, and not until each of its informers has synced. The controllers of
-//     controller-runtime also wait for their own sources. If they waited for all sources, one forbidden resource would
-//     keep every module of the app from starting.
-//   - WaitForCacheSync returns at the end of the app, whose context may end before the context of the call.
-//   - A read waits for an informer for a limited time. After the end of the app every read fails with the cause of the
-//     end, and does not return objects of the past.
-//   - The objects of all informers together have a budget, and informers that cannot list and watch are reported.
+//   - WaitForCacheSync waits until the cache runs, not for each informer: controllers wait for their own sources, and
+//     one
+//     forbidden resource must not keep every module from starting. It returns at the end of the app, too.
+//   - A read waits for an informer for a limited time, and fails after the end of the app, with the cause.
+//   - All objects have a budget, and informers that cannot list and watch are reported.
 //
-// Informers call handlers, indexers and transforms in goroutines of their own, where a panic ends the process. The
-// Cache does not contain them; its user does.
+// A panic in a handler, indexer or transform ends the process. The Cache does not contain it; its user must.
 type Cache struct {
 	cache.Cache
 	options Options
@@ -67,20 +64,16 @@ type Cache struct {
 
 // Options connect a Cache with its app. All fields except Unstreamed are required.
 type Options struct {
-	// Context is the life of the app. Reads fail after its end.
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
 	Scheme  *runtime.Scheme
 	Log     logr.Logger
 	Limits  Limits
-	// Timeout limits how long a read waits for an informer.
 	Timeout time.Duration
 	// Unstreamed remembers what the API server cannot stream. Default: a memory of the cache.
 	Unstreamed *Unstreamed
-	// Meter estimates the memory for the responses of the app.
-	Meter *meter.Limiter
+	Meter      *meter.Limiter
 
-	// Blocked is called with the reason why an informer of a type has no objects, and with the zero Block when it has
-	// them.
+	// Blocked says why an informer of a type has no objects; the zero Block, that it has them.
 	Blocked func(what string, why Block)
 	// Missed is called when the API server refuses to list or watch a type, or does not serve it.
 	Missed func()
@@ -98,16 +91,15 @@ type Options struct {
 type Limits struct {
 	// MaxObjects and MaxBytes are the budget.
 	MaxObjects, MaxBytes int64
-	// StaleAfter is how long an informer may be unable to list and watch before it is stale. StaleTolerance is how long
-	// its users tolerate that: Options.Stale is called at the end of that time, too.
+	// StaleAfter is how long an informer may fail to list and watch before it is stale. Options.Stale is called again
+	// after StaleTolerance.
 	StaleAfter, StaleTolerance time.Duration
-	// Sync is how long a controller waits for its initial objects; 0 for no limit. A list that an API server streams gets half of it.
+	// Sync is how long a controller waits for its initial objects; 0 for no limit. A streamed list gets half of it.
 	Sync time.Duration
-	// Refresh is the longest time from the arrival of objects to the next call of Options.Arrived.
+	// Refresh is the longest time from an arrival to Options.Arrived.
 	Refresh time.Duration
 }
 
-// list returns how long a streamed list takes at most.
 func (l Limits) list() time.Duration {
 	if l.Sync <= 0 {
 		return listTime
@@ -183,7 +175,6 @@ func (c *Cache) Start(ctx context.Context) error {
 	return c.Cache.Start(ctx)
 }
 
-// begin marks the cache as running, and reports whether it is the first call.
 func (c *Cache) begin() (first bool) {
 	c.once.Do(func() {
 		close(c.running)
@@ -192,8 +183,8 @@ func (c *Cache) begin() (first bool) {
 	return first
 }
 
-// WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the app it returns true, so
-// that the manager continues to stop.
+// WaitForCacheSync waits until the cache runs. At the end of the app it returns true, so that the manager continues to
+// stop.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.running:
@@ -230,7 +221,7 @@ func (c *Cache) GetInformerForKind(
 // KindOf returns the kind of an object as people write it, such as Deployment.apps.
 func (c *Cache) KindOf(obj runtime.Object) string { return kindOf(c.options.Scheme, obj) }
 
-// TypeOf returns the name of the type of an object in this cache, as Options.Blocked receives it.
+// TypeOf returns the type of an object as Options.Blocked receives it.
 func (c *Cache) TypeOf(obj runtime.Object) string { return typeOf(obj) + c.filtered }
 
 // TypeOfKind is TypeOf for a kind.
@@ -245,8 +236,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return nil
 }
 
-// IndexOnce adds an index to the informer for the object's kind unless the index exists. Several parts of the hub may
-// want the same index of a remote; the first one adds it for all.
+// IndexOnce adds an index unless it exists: several parts of the hub may want the same one.
 func (c *Cache) IndexOnce(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	name := c.indexOf(obj, field)
 	_, err, _ := c.indexing.Do(name, func() (any, error) {
@@ -258,7 +248,7 @@ func (c *Cache) IndexOnce(ctx context.Context, obj client.Object, field string, 
 	return err
 }
 
-// indexOf returns the name of an index. Metadata-only objects have informers of their own.
+// indexOf counts metadata-only objects apart, which have informers of their own.
 func (c *Cache) indexOf(obj client.Object, field string) string {
 	return fmt.Sprintf("%s of %T of %s", field, obj, c.KindOf(obj))
 }
@@ -267,8 +257,7 @@ func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
 	return append(slices.Clone(opts), cache.BlockUntilSynced(false))
 }
 
-// awaitSync waits until an informer has its initial objects, unless opts say otherwise. controller-runtime polls every
-// 100 ms, which adds up when many apps start.
+// awaitSync waits without controller-runtime's polls of 100 ms, which add up when many apps start.
 func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
 	var o cache.InformerGetOptions
 	for _, one := range opts {
@@ -285,8 +274,7 @@ func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.In
 	}
 }
 
-// noteNoMatch notes the result of a request for an informer. A success ends the Block of a type that was not served. It
-// does not end another Block: the informer may exist already, and its lists may fail.
+// noteNoMatch ends only the Block of a type that was not served: an informer may exist already, and its lists may fail.
 func (c *Cache) noteNoMatch(what string, err error) {
 	if meta.IsNoMatchError(err) {
 		c.options.Blocked(what, Block{Cause: Missing, Message: "the remote does not serve the API: " + err.Error()})
@@ -301,7 +289,6 @@ func (c *Cache) noteNoMatch(what string, err error) {
 	}
 }
 
-// typeOf returns the type of an object as the reflectors of client-go write it.
 func typeOf(obj runtime.Object) string {
 	if _, unstructured := obj.(runtime.Unstructured); unstructured {
 		return obj.GetObjectKind().GroupVersionKind().String()
@@ -309,8 +296,7 @@ func typeOf(obj runtime.Object) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// kindOf returns the kind of an object as people write it. It is the same for an object, for a response with the
-// object, and for a list of such objects.
+// kindOf is the same for an object, a response with it, and a list.
 func kindOf(s *runtime.Scheme, obj runtime.Object) string {
 	gvk, err := apiutil.GVKForObject(obj, s)
 	if err != nil {
@@ -322,8 +308,7 @@ func kindOf(s *runtime.Scheme, obj runtime.Object) string {
 	return gvk.GroupKind().String()
 }
 
-// watchFailed handles the error of a list or watch. The informer tries again; the app shows the Block, except at the
-// ordinary end of a watch.
+// watchFailed shows a Block, except at the ordinary end of a watch. The informer tries again.
 func (c *Cache) watchFailed(kind string, err error) {
 	what := kind + c.filtered
 	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err).text)
@@ -349,13 +334,13 @@ func (c *Cache) watchFailed(kind string, err error) {
 	}
 }
 
-// NoteWatcher notes that a module watches a kind, so that errors can name the module.
+// NoteWatcher lets errors name the module that watches a kind.
 func (c *Cache) NoteWatcher(kind, module string) { c.budget.watchedBy(kind, module) }
 
 // Held returns the amounts of the last measurement by kind.
 func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
-// Stale returns the stale informers, of each kind the informer that has been blocked the longest.
+// Stale returns the stale informers, of each kind the longest blocked one.
 func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
 
 // Blind returns the kind of an informer that a module uses and that has not synced or is stale; empty if there is none.

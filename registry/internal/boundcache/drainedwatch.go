@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// drainedWatch is a watch that reads the remaining events when it is stopped. The watches of metadata-only informers
-// pass on events with watch.Filter, whose goroutine would otherwise wait forever for a receiver of its event.
+// drainedWatch reads the remaining events when it is stopped: the goroutine of watch.Filter, for metadata, would wait
+// forever for a receiver.
 type drainedWatch struct {
 	watch.Interface
 	once  sync.Once
@@ -20,7 +20,6 @@ type drainedWatch struct {
 	list  *streamedList
 }
 
-// Stop ends the watch.
 func (d *drainedWatch) Stop() {
 	d.Interface.Stop()
 	d.once.Do(func() {
@@ -35,7 +34,6 @@ func (d *drainedWatch) Stop() {
 	})
 }
 
-// ResultChan returns the channel of the events.
 func (d *drainedWatch) ResultChan() <-chan watch.Event {
 	if d.list != nil {
 		return d.list.events
@@ -43,23 +41,22 @@ func (d *drainedWatch) ResultChan() <-chan watch.Event {
 	return d.Interface.ResultChan()
 }
 
-// streamedList is the list at the beginning of a watch, which ends without its last event if the API server never sends that: some
-// aggregated API servers and proxies do not (kubernetes#140890), and client-go waits for it without end.
+// streamedList is the list at the beginning of a watch. It ends without its last event if the API server never sends
+// that, as some aggregated ones and proxies (kubernetes#140890); client-go waits for it without end.
 type streamedList struct {
 	events  chan watch.Event
 	stopped chan struct{} // closed when the watch is stopped
 }
 
 const (
-	// listSilence is how long after an object of a streamed list the next one, or the end, must come. It is also how long an API
-	// server may need for the end of an empty list.
+	// listSilence is how long the next object, the end, or the end of an empty list may take.
 	listSilence = 10 * time.Second
-	// listTime is how long a streamed list takes at most, unless Limits.Sync is less than twice that.
+	// listTime bounds a streamed list, unless Limits.Sync is less than twice that.
 	listTime = 5 * time.Minute
 )
 
-// newStreamedList passes on the events of a watch that begins with a list, and calls without if the list has not ended after most, or
-// before. Its goroutine ends with the watch: the next ones, which do not begin with a list, have none.
+// newStreamedList passes on the events of a watch, and calls without if its list has not ended after most, or before.
+// Its goroutine ends with the watch.
 func newStreamedList(from <-chan watch.Event, most time.Duration, without func()) *streamedList {
 	l := &streamedList{events: make(chan watch.Event), stopped: make(chan struct{})}
 	go l.pass(from, most, without)
@@ -108,7 +105,6 @@ func (l *streamedList) pass(from <-chan watch.Event, most time.Duration, without
 	}
 }
 
-// endsList reports whether an event says that a streamed list is complete.
 func endsList(e watch.Event) bool {
 	if e.Type != watch.Bookmark {
 		return false
@@ -117,14 +113,14 @@ func endsList(e watch.Event) bool {
 	return err == nil && one.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 }
 
-// Unstreamed remembers for which API groups an API server cannot stream a list. Its methods may be called from any goroutine.
+// Unstreamed are the API groups of which an API server cannot stream a list. It is safe for many goroutines.
 type Unstreamed struct {
 	mu     sync.Mutex // protects the fields
 	of     string
 	groups map[string]struct{}
 }
 
-// At returns u for an API server, at an endpoint and with a version. Another one may stream what the one before could not.
+// At returns u for an endpoint and a version: another server may stream what the one before could not.
 func (u *Unstreamed) At(endpoint, version string) *Unstreamed {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -21,8 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Filter selects objects of a kind for one module, and transforms them. It has the fields of registry.CacheFilter,
-// which documents them.
+// Filter selects objects of a kind for one module, and transforms them; see registry.CacheFilter.
 type Filter struct {
 	Object     client.Object
 	Labels     labels.Selector
@@ -31,7 +30,6 @@ type Filter struct {
 	Transform  func(client.Object)
 }
 
-// String returns a description of the selected objects.
 func (f Filter) String() string {
 	var parts []string
 	if f.Labels != nil && !f.Labels.Empty() {
@@ -49,7 +47,6 @@ func (f Filter) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// check returns an error if the filter itself is invalid.
 func (f Filter) check() error {
 	switch {
 	case f.Object == nil:
@@ -64,7 +61,7 @@ func (f Filter) check() error {
 	return nil
 }
 
-// CheckFilters returns an error if the filters of a module are invalid. The scheme may not know all kinds yet.
+// CheckFilters returns an error for invalid filters of a module. The scheme may not know all kinds yet.
 func CheckFilters(s *runtime.Scheme, all []Filter) error {
 	var problems []error
 	seen := map[string]bool{}
@@ -93,11 +90,9 @@ func nameOfKind(obj client.Object) string {
 	return typeOf(obj)
 }
 
-// filters are the filtered caches of an app by module and kind.
 type filters map[string]map[schema.GroupVersionKind]*Cache
 
-// AddFilters makes the filtered caches of a module. It must be called before Start. call calls a Transform. Modules
-// with equal filters share a cache.
+// AddFilters makes the filtered caches of a module, before Start. call calls a Transform. Equal filters share a cache.
 func (c *Cache) AddFilters(module string, filters []Filter, call func(func())) error {
 	if err := CheckFilters(c.options.Scheme, filters); err != nil {
 		return err
@@ -118,7 +113,6 @@ func (c *Cache) AddFilters(module string, filters []Filter, call func(func())) e
 	return nil
 }
 
-// add adds the cache for a filter of a module. newCache returns the cache for a key.
 func (f filters) add(module string, one Filter, s *runtime.Scheme, newCache func(key string) (*Cache, error)) error {
 	kind, err := apiutil.GVKForObject(one.Object, s)
 	if err != nil {
@@ -131,7 +125,6 @@ func (f filters) add(module string, one Filter, s *runtime.Scheme, newCache func
 	return err
 }
 
-// all yields each cache once.
 func (f filters) all() iter.Seq[*Cache] {
 	return func(yield func(*Cache) bool) {
 		seen := map[*Cache]bool{}
@@ -146,7 +139,7 @@ func (f filters) all() iter.Seq[*Cache] {
 	}
 }
 
-// in returns o with the filter, within the namespaces of the Cluster. call calls the Transform.
+// in applies the filter within the namespaces of the Cluster.
 func (f Filter) in(o cache.Options, cluster []string, call func(func())) cache.Options {
 	o.DefaultLabelSelector, o.DefaultFieldSelector = f.Labels, f.Fields
 	if f.Transform != nil {
@@ -168,7 +161,6 @@ func (f Filter) in(o cache.Options, cluster []string, call func(func())) cache.O
 	return o
 }
 
-// transformWith returns a transform that is called with call.
 func transformWith(transform func(client.Object), call func(func())) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if one, ok := obj.(client.Object); ok {
@@ -178,7 +170,6 @@ func transformWith(transform func(client.Object), call func(func())) toolscache.
 	}
 }
 
-// kindIn returns the kind of an object, or of the objects of a list.
 func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, error) {
 	kind, err := apiutil.GVKForObject(obj, s)
 	if _, isList := obj.(client.ObjectList); isList {
@@ -190,7 +181,7 @@ func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, err
 // HasFilters reports whether a module has filters.
 func (c *Cache) HasFilters(module string) bool { return len(c.filters[module]) > 0 }
 
-// For returns the cache from which a module reads objects. It is c unless the module has a filter for the kind.
+// For returns the cache from which a module reads: c, unless it has a filter for the kind.
 func (c *Cache) For(module string, obj runtime.Object) *Cache {
 	if !c.HasFilters(module) {
 		return c
@@ -210,8 +201,7 @@ func (c *Cache) ForKind(module string, kind schema.GroupVersionKind) *Cache {
 	return c
 }
 
-// ReaderFor returns a reader of the objects that a module sees. It keeps only the name of the module, because it may
-// outlive the life of the hub part that asked for it first.
+// ReaderFor returns a reader of what a module sees. It keeps only the module's name, since it may outlive a hub part.
 func (c *Cache) ReaderFor(module string) client.Reader { return filteredReader{c, module} }
 
 type filteredReader struct {
@@ -219,12 +209,10 @@ type filteredReader struct {
 	module string
 }
 
-// Get reads one object.
 func (r filteredReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return r.all.For(r.module, obj).Get(ctx, key, obj, opts...)
 }
 
-// List reads objects.
 func (r filteredReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return r.all.For(r.module, list).List(ctx, list, opts...)
 }

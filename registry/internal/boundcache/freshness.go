@@ -9,13 +9,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// freshness is the history of an informer's requests, as far as it decides whether the informer follows its remote. It
-// reads no clock and does no I/O. The zero value belongs to an informer that has sent no request.
-//
-// An informer follows its remote while a watch is open. A list is not enough: an API server that serves lists and
-// refuses watches leaves the informer with the objects of the last list. A watch counts when it has been open for
-// watchProof, or when the resource version of the informer has changed. Otherwise an API server that accepts each watch
-// and ends it with an error event at once would look healthy.
+// freshness says whether an informer follows its remote, without a clock or I/O. An informer follows while a watch is
+// open; a list is not enough, since an API server may serve lists and refuse watches. A watch counts after watchProof,
+// or when the resource version has changed: one that accepts each watch and ends it at once with an error event must
+// not look healthy.
 type freshness struct {
 	since         time.Time // when the informer last followed, or first failed; zero before that
 	lists         cause     // why the last list failed; zero if it succeeded, or a watch has counted since
@@ -27,7 +24,6 @@ type freshness struct {
 	received      bool      // the open watch has sent something
 }
 
-// cause is why an informer cannot follow its remote.
 type cause struct {
 	text    string        // a fixed text in sentences
 	problem state.Problem // for advice that is not in text
@@ -42,7 +38,6 @@ const (
 	causeSilent = "The API server accepts watches and sends nothing, not even bookmarks; check its log, and proxies in between."
 )
 
-// listed notes the outcome of a list: the cause of its failure, or zero.
 func (f *freshness) listed(why cause, now time.Time) {
 	f.lists = why
 	if why != (cause{}) {
@@ -50,17 +45,15 @@ func (f *freshness) listed(why cause, now time.Time) {
 	}
 }
 
-// refused notes the cause of a failed watch.
 func (f *freshness) refused(why cause, now time.Time) {
 	f.watches, f.since = why, orTime(f.since, now)
 }
 
-// watching notes that the API server has accepted a watch.
 func (f *freshness) watching(version string, now time.Time) {
 	f.opened, f.version, f.silent, f.received = now, version, false, false
 }
 
-// fellSilent notes that the open watch ends because it has sent nothing for transport.MaxSilence.
+// fellSilent: the watch has sent nothing for transport.MaxSilence.
 func (f *freshness) fellSilent(now time.Time) {
 	if f.follows(now) {
 		f.since, f.lists = now, cause{} // Until now the informer followed.
@@ -68,7 +61,6 @@ func (f *freshness) fellSilent(now time.Time) {
 	f.silent, f.lostToSilence, f.watches = true, true, cause{text: causeSilent}
 }
 
-// ended notes that the open watch has ended, whatever the reason.
 func (f *freshness) ended(version string, now time.Time) {
 	switch {
 	case f.opened.IsZero():
@@ -82,7 +74,7 @@ func (f *freshness) ended(version string, now time.Time) {
 	f.opened = time.Time{}
 }
 
-// follows reports whether the informer has a watch that counts.
+// follows needs a watch that counts.
 func (f *freshness) follows(now time.Time) bool {
 	switch {
 	case f.opened.IsZero(), f.silent:
@@ -93,7 +85,7 @@ func (f *freshness) follows(now time.Time) bool {
 	return now.Sub(f.opened) >= watchProof
 }
 
-// blocked returns since when the informer cannot follow, and why; the zero time if it can, as far as is known.
+// blocked returns the zero time if the informer can follow, as far as is known.
 func (f *freshness) blocked(now time.Time) (since time.Time, why cause) {
 	why = cmp.Or(f.lists, f.watches)
 	if why == (cause{}) || f.follows(now) {
@@ -102,7 +94,7 @@ func (f *freshness) blocked(now time.Time) (since time.Time, why cause) {
 	return f.since, why
 }
 
-// next returns when the result of blocked, or its consequences, may change by the passing of time; zero for never.
+// next is when the result of blocked may change by the passing of time; zero for never.
 func (f *freshness) next(now time.Time, l Limits) time.Time {
 	since, _ := f.blocked(now)
 	if since.IsZero() {
@@ -115,7 +107,6 @@ func (f *freshness) next(now time.Time, l Limits) time.Time {
 	return soonest(now, times...)
 }
 
-// soonest returns the earliest time after now; zero for none.
 func soonest(now time.Time, times ...time.Time) time.Time {
 	var first time.Time
 	for _, at := range times {

@@ -27,11 +27,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Informer is an informer that measures the objects in its store, and observes its lists and watches (see freshness).
-//
-// Its transform receives every object once, when the object arrives, also if the whole list enters the store later. The
-// transform counts the object and removes its managedFields: they are a third of an object, and readers of a cache use no more of them
-// than package allocated keeps.
+// Informer measures the objects in its store, and observes its lists and watches (see freshness). Its transform gets
+// every object once, when it arrives, also before the list enters the store: it counts the object and removes its
+// managedFields, a third of an object, of which package allocated keeps what readers use.
 type Informer struct {
 	*informer.Informer
 	budget   *budget
@@ -40,7 +38,7 @@ type Informer struct {
 	typeName string                   // as client-go writes it
 	inner    toolscache.TransformFunc // the transform of the cache; may be nil
 	measured atomic.Pointer[Amount]   // the last measurement; nil before the first
-	// bookmarks is set when the API server sends bookmarks of the kind, so that silence means that the watch is broken.
+	// bookmarks: the API server sends them for the kind, so silence means a broken watch.
 	bookmarks atomic.Bool
 
 	mu           sync.Mutex // protects the fields; held for a few instructions
@@ -59,7 +57,6 @@ func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
 	return i.Informer.SetTransform(i.receive)
 }
 
-// receive is the transform of the informer: it is called with every object on its way into the store.
 func (i *Informer) receive(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		allocated.Reduce(i.gvk, o)
@@ -74,8 +71,8 @@ func (i *Informer) receive(obj any) (any, error) {
 	return obj, nil
 }
 
-// transform calls the transform of the cache. If it panics, the object is stored unchanged and the app ends. Transforms
-// come with the options of the cache, so there is no module to name.
+// transform stores an object unchanged and ends the app after a panic. Transforms come with the options of the cache,
+// so there is no module to name.
 func (i *Informer) transform(obj any) (any, error) {
 	out := obj
 	err := panics.Catch(func() (err error) {
@@ -90,7 +87,7 @@ func (i *Informer) transform(obj any) (any, error) {
 	return out, err
 }
 
-// count counts an object, and returns by how much the upper bounds grow.
+// count returns by how much the upper bounds grow.
 func (i *Informer) count(obj any) (objects, bytes int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,16 +96,15 @@ func (i *Informer) count(obj any) (objects, bytes int64) {
 	return one.Objects, one.Bytes
 }
 
-// Objects whose size is estimated on their way into the store: the first ones, and a random sample of the others. An
-// estimate takes about as long as decoding, counting does not.
+// The first objects, and a random sample of the others, are estimated on their way into the store. An estimate takes
+// about as long as decoding, counting does not.
 const (
 	sampleAll   = 8
 	sampleOneIn = 32
 )
 
-// sizeOf returns the estimated size of an object, or the average size. In an app that has received a good part of its
-// budget each object is estimated: a remote that knows the sampling could send large objects among many small ones. The
-// caller holds the lock.
+// sizeOf estimates each object in an app that has a good part of its budget: a remote that knows the sampling could
+// send large objects among small ones. It needs the lock.
 func (i *Informer) sizeOf(obj any) int64 {
 	if i.sample.Objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !i.budget.isLarge() {
 		return i.sample.Bytes / i.sample.Objects
@@ -118,7 +114,6 @@ func (i *Informer) sizeOf(obj any) int64 {
 	return weight
 }
 
-// observe returns a lister and watcher that reports the progress and the failures of requests to the informer.
 func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return &toolscache.ListWatch{
@@ -164,8 +159,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 	}
 }
 
-// notePanic logs the panic of a decoder. Only the response of the remote can make a decoder panic, so the app shows
-// that the remote cannot deliver these objects.
+// notePanic shows that the remote cannot deliver these objects: only its response can make a decoder panic.
 func (i *Informer) notePanic(err error) {
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
@@ -173,7 +167,6 @@ func (i *Informer) notePanic(err error) {
 	}
 }
 
-// begin notes the beginning of a list.
 func (i *Informer) begin() {
 	since := i.LastSyncResourceVersion()
 	i.mu.Lock()
@@ -181,7 +174,6 @@ func (i *Informer) begin() {
 	i.listVersion, i.arrived = since, Amount{}
 }
 
-// listing reports whether a list has not reached the store yet.
 func (i *Informer) listing() bool {
 	if !i.HasSynced() {
 		return true
@@ -195,7 +187,6 @@ func (i *Informer) listing() bool {
 // sampleStored is the number of stored objects whose size a measurement estimates, unless the app is large.
 const sampleStored = 256
 
-// measure measures the objects of the informer.
 func (i *Informer) measure() Amount {
 	listing, stored := i.listing(), i.GetStore().List()
 	sum := Amount{Objects: int64(len(stored)), Bytes: i.sizeOfStored(stored)}
@@ -208,7 +199,6 @@ func (i *Informer) measure() Amount {
 	return sum
 }
 
-// sizeOfStored estimates the size of objects of the store.
 func (i *Informer) sizeOfStored(all []any) int64 {
 	sample := len(all)
 	if !i.budget.isLarge() {
@@ -227,14 +217,14 @@ func (i *Informer) Users() []string {
 	return slices.Clone(i.budget.watchers[i.kind])
 }
 
-// Explain sets the explanation why the current request lacks a permission; empty if it is not known.
+// Explain sets why the current request lacks a permission; empty if it is not known.
 func (i *Informer) Explain(why string, problem state.Problem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.explanation = cause{why, problem}
 }
 
-// explained returns the error of a list or watch. If the request lacked a permission, the error has the explanation.
+// explained adds that to a refusal.
 func (i *Informer) explained(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -247,7 +237,6 @@ func (i *Informer) explained(err error) error {
 	return &explainedError{i.explanation.text, i.explanation.problem, err}
 }
 
-// explainedError is the refusal of a list or watch, with its explanation.
 type explainedError struct {
 	why     string
 	problem state.Problem
@@ -256,5 +245,4 @@ type explainedError struct {
 
 func (e *explainedError) Error() string { return e.why }
 
-// Unwrap returns the refusal.
 func (e *explainedError) Unwrap() error { return e.refusal }

@@ -12,20 +12,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// pagination adds up the pages of one list. client-go keeps all pages until it has the last one, and only then passes
-// on their objects to the transform, which counts them. Without pagination a remote with endless pages would fill the
-// hub's memory.
+// pagination adds up the pages of a list: client-go keeps all pages, and passes on their objects only after the last.
+// Without it endless pages would fill the hub's memory.
 type pagination struct {
 	count int
 	Amount
 }
 
-// maxPages is the largest number of pages of a list. With 500 objects each they exceed any budget.
+// maxPages of 500 objects each exceed any budget.
 const maxPages = 5000
 
 var errEndless = errors.New("the list does not end: the API server always has another page")
 
-// addPage counts a page. It fails the app and returns an error if the list exceeds the budget.
+// addPage fails the app if the list exceeds the budget.
 func (i *Informer) addPage(page runtime.Object, more bool) error {
 	sum := Amount{Objects: int64(meta.LenList(page))}
 	if more || i.budget.isLarge() { // the transform counts the objects of the first page, too; see Informer.receive

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reader is a module and a type of objects that the module reads from the cache.
 type reader struct {
 	module string
 	of     reflect.Type
@@ -29,13 +28,12 @@ func readerOf(module string, obj runtime.Object) reader {
 	return r
 }
 
-// readers is the set of known readers. Each read from the cache looks it up, so the lookup takes no lock and no memory.
+// readers is looked up by each read, so that takes no lock and no memory.
 type readers struct {
 	known atomic.Pointer[map[reader]struct{}]
 	mu    sync.Mutex // held while known is replaced
 }
 
-// add adds a reader, and reports whether it is new.
 func (r *readers) add(one reader) bool {
 	if r.has(one) {
 		return false

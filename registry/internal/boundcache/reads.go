@@ -36,7 +36,7 @@ func (c *Cache) read(ctx context.Context, read func(context.Context) error) erro
 	if c.options.Context.Err() != nil {
 		return context.Cause(c.options.Context)
 	}
-	// Most reads find an informer that has synced, which does not wait: those need no deadline, which takes time and memory.
+	// Most reads find a synced informer and do not wait: those need no deadline, which takes time and memory.
 	if err := read(c.noWait); !hadToWait(err) {
 		return err
 	}
@@ -58,7 +58,6 @@ func (c *Cache) read(ctx context.Context, read func(context.Context) error) erro
 	}
 }
 
-// hadToWait reports whether a read that must not wait has failed because its informer has not synced.
 func hadToWait(err error) bool {
 	var early *cache.ErrCacheNotStarted
 	return apierrors.IsTimeout(err) || errors.Is(err, context.Canceled) || errors.As(err, &early)

@@ -21,10 +21,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// This file finds informers that have lost contact with their remote after the app has started. Informers report errors
-// to no caller that knows the time: each one retries, and reads from its store continue.
+// Informers that have lost contact after the start of the app. They report errors to no caller that knows the time:
+// each retries, and reads from its store continue.
 
-// note changes the freshness of the informer, and schedules a check if the informer is blocked.
 func (i *Informer) note(change func(f *freshness, now time.Time)) {
 	now := time.Now()
 	i.mu.Lock()
@@ -37,7 +36,7 @@ func (i *Informer) note(change func(f *freshness, now time.Time)) {
 	}
 }
 
-// listed notes the outcome of a list. The end of the informer is no outcome.
+// listed ignores the end of the informer.
 func (i *Informer) listed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -45,11 +44,9 @@ func (i *Informer) listed(ctx context.Context, err error) {
 	i.note(func(f *freshness, now time.Time) { f.listed(causeOf(err), now) })
 }
 
-// refused notes that the API server has refused a watch, and returns the error for the reflector.
-//
-// Two kinds of errors of a streamed list are not for a reflector. If the newest version has expired, it repeats the request
-// at once, without end. If the connection was refused or the code is 429, it waits before it repeats the request, for up to
-// a minute and also when the App has ended. With another error it lists, and then waits until it retries or the App ends.
+// refused returns the error for the reflector. Of a streamed list, an expired newest version makes it repeat the
+// request at once without end, and a refused connection or a 429 makes it wait up to a minute, also when the App has
+// ended. With another error it lists, and then waits until it retries or the App ends.
 func (i *Informer) refused(ctx context.Context, err error, o metav1.ListOptions) error {
 	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if streams && apierrors.IsInvalid(err) { // It does not know the option.
@@ -74,11 +71,11 @@ var errNotStreamed = errors.New("the API server cannot stream the objects")
 // maxEmptyStreams is how many streamed lists in a row may end at once before the informer lists without streaming.
 const maxEmptyStreams = 3
 
-// notStreamed notes that the API server cannot stream lists of the group: it refuses to, or does not end them.
+// notStreamed: the API server refuses to stream lists of the group, or does not end them.
 func (i *Informer) notStreamed() { i.budget.options.Unstreamed.add(i.gvk.Group) }
 
-// mayStream returns an error if the informer should not stream a list: if the API server cannot, and from the newest version, since a
-// reflector whose stream ends at once with an event of an expired version repeats it at once, too.
+// mayStream refuses a stream from the newest version as well: a reflector whose stream ends at once with an expired
+// version repeats it at once.
 func (i *Informer) mayStream(version string) error {
 	if i.budget.options.Unstreamed.has(i.gvk.Group) {
 		return errNotStreamed
@@ -92,13 +89,11 @@ func (i *Informer) mayStream(version string) error {
 	return nil
 }
 
-// watching notes that the API server has accepted a watch.
 func (i *Informer) watching() {
 	version := i.LastSyncResourceVersion()
 	i.note(func(f *freshness, now time.Time) { f.watching(version, now) })
 }
 
-// watchEnded notes that the watch has ended.
 func (i *Informer) watchEnded() {
 	version := i.LastSyncResourceVersion()
 	i.note(func(f *freshness, now time.Time) {
@@ -110,8 +105,8 @@ func (i *Informer) watchEnded() {
 	})
 }
 
-// Silent implements transport.WatchObserver. An API server without a watch cache for the kind sends no bookmarks, such
-// as kube-apiserver for Events: its silence means nothing.
+// Silent implements transport.WatchObserver. Without a watch cache, as for Events, an API server sends no bookmarks,
+// and silence means nothing.
 func (i *Informer) Silent() {
 	if i.bookmarks.Load() {
 		i.note((*freshness).fellSilent)
@@ -134,7 +129,6 @@ func (i *Informer) Received() {
 	}
 }
 
-// causeOf returns why a list or watch failed; zero for a nil error.
 func causeOf(err error) cause {
 	var panicked *panics.Error
 	var explained *explainedError
@@ -157,7 +151,6 @@ func causeOf(err error) cause {
 	return cause{message, problemOf(err)}
 }
 
-// problemOf returns the problem behind an error of a request.
 func problemOf(err error) state.Problem {
 	if errors.Is(err, meter.ErrTooLarge) {
 		return state.Problem{Kind: state.ProblemResponseTooLarge}
@@ -174,7 +167,6 @@ type InformerStatus struct {
 	Problem state.Problem // for advice that is not in Cause
 }
 
-// statuses returns the status of each informer, in the order of their kinds.
 func (b *budget) statuses(now time.Time) []InformerStatus {
 	var all []InformerStatus
 	for _, s := range b.inUse() {
@@ -194,12 +186,11 @@ func (b *budget) statuses(now time.Time) []InformerStatus {
 	return all
 }
 
-// isStale reports whether the informer has been unable to list and watch for too long.
 func (i InformerStatus) isStale(now time.Time, l Limits) bool {
 	return i.Cause != "" && now.Sub(i.Since) >= l.StaleAfter
 }
 
-// stale returns the stale informers, of each kind the informer that has been blocked the longest.
+// stale returns of each kind the longest blocked informer.
 func (b *budget) stale(now time.Time) []InformerStatus {
 	kinds := map[string]InformerStatus{}
 	for _, one := range b.statuses(now) {
@@ -211,7 +202,6 @@ func (b *budget) stale(now time.Time) []InformerStatus {
 	return slices.SortedFunc(maps.Values(kinds), func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
 }
 
-// blind returns the kind of an informer that a module uses and that has not synced or is stale; empty if there is none.
 func (b *budget) blind(module string, now time.Time) string {
 	for _, i := range b.inUse() {
 		if !slices.Contains(i.Users(), module) {
@@ -229,7 +219,7 @@ func (b *budget) blind(module string, now time.Time) string {
 	return ""
 }
 
-// checkStale calls Options.Stale, now and whenever an informer may become stale or recover by the passing of time.
+// checkStale calls Options.Stale, now and when the passing of time may change the result.
 func (b *budget) checkStale() {
 	now := time.Now()
 	var next time.Time

@@ -31,25 +31,22 @@ type Entry struct {
 	known     *knownRules
 }
 
-// override is a part of a configuration that overrides the rest for some remotes.
 type override struct {
 	selector labels.Selector
 	config   json.RawMessage
 	deletes  moduleconfig.Deletes
 }
 
-// Options are what New makes a Catalog of.
 type Options struct {
-	// Modules are the modules of the hub.
 	Modules []Module
-	// Scheme tells which cache filters of a module are for the same kind. Required if a module has cache filters.
+	// Scheme tells which cache filters are for the same kind. Required with cache filters.
 	Scheme *runtime.Scheme
 	// SharedBy returns the types that the hub part of a module shares, without values. Required.
 	SharedBy func(*Module) ([]Shared, error)
 }
 
-// New returns the catalog of some modules, without the operator's configuration. It checks the name, selector, defaults
-// and rules of each module, and that no two hub parts share values of one type.
+// New returns a catalog without the operator's configuration. It checks the name, selector, defaults and rules of each
+// module, and that no two hub parts share values of one type.
 func New(o Options) (Catalog, error) {
 	all := make(Catalog, 0, len(o.Modules))
 	for _, m := range o.Modules {
@@ -87,7 +84,6 @@ func (all Catalog) Unknown(names []string) []string {
 	return slices.Compact(unknown)
 }
 
-// names lists the modules of the hub for a message.
 func (all Catalog) names() string {
 	var names []string
 	for _, e := range all {
@@ -102,7 +98,6 @@ func (e *Entry) Shares() bool { return len(e.shares) > 0 }
 // Plain returns the module with its configuration without overrides.
 func (e *Entry) Plain() Choice { return e.with(nil) }
 
-// with returns the module with some of the overrides.
 func (e *Entry) with(overrides []int) Choice {
 	layers := []json.RawMessage{e.base}
 	for _, i := range overrides {
@@ -111,7 +106,6 @@ func (e *Entry) with(overrides []int) Choice {
 	return Choice{Module: e.Module, layers: layers, overrides: overrides, known: e.known}
 }
 
-// overridesFor returns which overrides apply to a remote with these labels.
 func (e *Entry) overridesFor(of map[string]string) []int {
 	var apply []int
 	for i, o := range e.overrides {
@@ -122,7 +116,6 @@ func (e *Entry) overridesFor(of map[string]string) []int {
 	return apply
 }
 
-// checkShared reports a type that the hub parts of two modules share.
 func (all Catalog) checkShared() error {
 	var problems []error
 	by := map[string]string{}

@@ -33,8 +33,7 @@ func (all Catalog) Configure(configs []moduleconfig.Config) []error {
 	return problems
 }
 
-// configure checks and stores the configuration of a module, which has an index in the operator's list. It returns all
-// problems.
+// configure gets the module's index in the operator's list, for its problems.
 func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 	report := func(override int, err error) {
 		problems = append(problems, &moduleconfig.Error{Config: index, Override: override, Err: errorIn(c.Name, err)})
@@ -69,7 +68,7 @@ func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 	return problems
 }
 
-// selectBy lets the operator select the remotes of the module, if clusters is not nil.
+// selectBy does nothing for nil.
 func (e *Entry) selectBy(clusters *metav1.LabelSelector) error {
 	if clusters == nil {
 		return nil
@@ -110,7 +109,7 @@ func joined(err error) []error {
 	return []error{err}
 }
 
-// without returns the problems that are not in before, by their texts: an inherited problem is reported once.
+// without drops problems that are in before, by their texts: an inherited problem is reported once.
 func without(problems, before []error) []error {
 	before = slices.Clone(before)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem error) bool {

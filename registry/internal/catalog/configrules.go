@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// ConfigRules are the permissions that follow from a configuration. See registry.ConfigRules, which explains the fields.
+// ConfigRules are the permissions that follow from a configuration; see registry.ConfigRules.
 type ConfigRules struct {
 	Remote []rbacv1.PolicyRule
 	Hub    []NamespacedRules
@@ -28,7 +28,6 @@ type NamespacedRules struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// check reports the rules that grant nothing, and invalid names of namespaces.
 func (r ConfigRules) check() error {
 	problems := []error{checkRules(r.Remote)}
 	for _, part := range r.Hub {
@@ -40,7 +39,7 @@ func (r ConfigRules) check() error {
 	return errors.Join(problems...)
 }
 
-// add adds the rules of another configuration, except those that are there already.
+// add leaves out rules that are there already.
 func (r *ConfigRules) add(other ConfigRules) {
 	r.Remote = appendNew(r.Remote, other.Remote)
 	for _, part := range other.Hub {
@@ -62,7 +61,6 @@ func appendNew(to, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return to
 }
 
-// rulesOf returns the permissions that follow from a configuration of the module, which it checks.
 func (m *Module) rulesOf(layers []json.RawMessage) (ConfigRules, error) {
 	if m.RulesOf == nil {
 		return ConfigRules{}, nil
@@ -80,8 +78,8 @@ func (m *Module) rulesOf(layers []json.RawMessage) (ConfigRules, error) {
 // DefaultRules returns the permissions that follow from the defaults of the module's configuration.
 func (m *Module) DefaultRules() (ConfigRules, error) { return m.rulesOf(nil) }
 
-// knownRules has the permissions that follow from the configurations of a module, by the overrides that apply. So the
-// function of the module is not called for each remote, and a remote gets equal rules each time.
+// knownRules keeps results by the overrides that apply: the module's function is not called for each remote, and a
+// remote gets equal rules each time.
 type knownRules struct {
 	mu  sync.Mutex // protects the field
 	all map[string]configured
@@ -92,10 +90,9 @@ type configured struct {
 	err   error
 }
 
-// maxKnownRules limits the results that are kept: a module has one for each set of overrides that some remote has.
+// maxKnownRules: a module has one for each set of overrides that some remote has.
 const maxKnownRules = 1024
 
-// of returns the result for some overrides, and calls ask if it is not known.
 func (k *knownRules) of(overrides []int, ask func() (ConfigRules, error)) (ConfigRules, error) {
 	if k == nil {
 		return ask()
@@ -125,8 +122,8 @@ func (c Choice) ConfigRules() (ConfigRules, error) {
 	return c.known.of(c.overrides, func() (ConfigRules, error) { return c.rulesOf(c.layers) })
 }
 
-// RulesFor returns the permissions that follow from the configuration of the module for a remote with these labels: none if
-// several overrides together make it invalid, with which the app of the remote fails.
+// RulesFor returns the permissions for a remote with these labels: none if several overrides together are invalid, with
+// which the app fails.
 func (e *Entry) RulesFor(labels map[string]string) ConfigRules {
 	if e.RulesOf == nil {
 		return ConfigRules{}
@@ -135,7 +132,6 @@ func (e *Entry) RulesFor(labels map[string]string) ConfigRules {
 	return rules
 }
 
-// rulesFor returns the permissions that the module needs in a remote with these labels.
 func (e *Entry) rulesFor(labels map[string]string) []rbacv1.PolicyRule {
 	return slices.Concat(e.Rules, e.RulesFor(labels).Remote)
 }
@@ -159,9 +155,8 @@ func (e *Entry) AllRules() (ConfigRules, error) {
 	return all, errors.Join(problems...)
 }
 
-// Configured returns the module with the operator's configuration for tools that grant permissions. It reports what is wrong
-// with its selectors and with the permissions that follow from the configuration, and nothing else; New and Configure check
-// the rest.
+// Configured returns the module for tools that grant permissions. It reports only problems of selectors and
+// permissions; New and Configure check the rest.
 func Configured(m Module, c moduleconfig.Config) (*Entry, error) {
 	e := &Entry{Module: m, base: c.Config, known: &knownRules{}}
 	if err := e.selectBy(c.Clusters); err != nil {

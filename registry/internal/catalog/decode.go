@@ -12,8 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes the layers of a configuration on top of its defaults, and validates the result. The error
-// joins all problems. A configuration with a value of another type is not validated.
+// Decode decodes layers of a configuration on top of its defaults, and validates the result, unless a value has another
+// type. The error joins all problems.
 func Decode[T any](config T, layers []json.RawMessage) (T, error) {
 	var problems []error
 	typed := true
@@ -38,8 +38,8 @@ func Decode[T any](config T, layers []json.RawMessage) (T, error) {
 	return config, errors.Join(problems...)
 }
 
-// decodeStrictly decodes JSON on top of the present value, and returns the unknown fields. A list replaces the list
-// before: encoding/json would keep the fields of its elements that the new elements do not have.
+// decodeStrictly returns the unknown fields. A list replaces the list before: encoding/json would keep fields of its
+// old elements.
 func decodeStrictly(layer []byte, into any) (unknown []error, err error) {
 	var tree any
 	if err := json.Unmarshal(layer, &tree); err != nil {
@@ -68,8 +68,8 @@ func withoutLists(tree any) any {
 	return tree
 }
 
-// fieldProblems decodes each top field of a layer alone and returns the problems of all, because a decoder stops at the
-// first value of another type. If each field alone is right, it returns the problems of the whole layer.
+// fieldProblems decodes each top field alone, because a decoder stops at the first value of another type. If each is
+// right, it returns the problems of the whole layer.
 func fieldProblems[T any](layer []byte, whole error) []error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(layer, &fields); err != nil {
@@ -93,7 +93,6 @@ func fieldProblems[T any](layer []byte, whole error) []error {
 	return problems
 }
 
-// explainType names the field that has a value of another type.
 func explainType(field string, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {

@@ -12,24 +12,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// Parts are the options that a module adds to Apps, nil for none: Remote to the app of each remote that runs the module,
-// Hub to the App of its hub part, and ForHubParts to the hub parts of all modules.
+// Parts are the options that a module adds to Apps, nil for none.
 type Parts struct {
 	Remote, Hub, ForHubParts fx.Option
 }
 
-// ConfigType is the type of a module's configuration. A configuration is a list of layers of JSON, of which later layers
-// override earlier ones. The zero ConfigType means that the module has no configuration.
+// ConfigType is the type of a module's configuration, which is a list of layers of JSON; later ones override. The zero
+// ConfigType means none.
 type ConfigType struct {
-	// Provide decodes a configuration on top of the defaults, checks the result, and returns an option that provides it
-	// to the module alone. The option returns the error again.
+	// Provide decodes and checks a configuration, and returns an option that provides it to the module alone. The
+	// option returns the error again.
 	Provide func(layers []json.RawMessage) (fx.Option, error)
-	// Filters returns the cache filters of a configuration, none for a configuration with an error.
+	// Filters returns none for a configuration with an error.
 	Filters func(layers []json.RawMessage) []boundcache.Filter
 }
 
-// provide returns an option that provides a configuration to the remote part of its module. The option is empty for a
-// module without a configuration.
 func (t ConfigType) provide(layers []json.RawMessage) (fx.Option, error) {
 	if t.Provide != nil {
 		return t.Provide(layers)
@@ -42,9 +39,8 @@ func (t ConfigType) provide(layers []json.RawMessage) (fx.Option, error) {
 	return fx.Options(), nil
 }
 
-// ProvideConfig returns the option that provides the configuration to the remote part of the module. If several
-// overrides together make it invalid, the constructor that asks for it fails, as does the app of a module with permissions that
-// follow from its configuration.
+// ProvideConfig provides the configuration to the remote part. If several overrides together are invalid, the
+// constructor that asks for it fails, or the app of a module whose permissions follow from its configuration.
 func (c Choice) ProvideConfig() fx.Option {
 	config, _ := c.Config.provide(c.layers) // the option returns the error again
 	if _, err := c.ConfigRules(); err != nil {
@@ -55,8 +51,7 @@ func (c Choice) ProvideConfig() fx.Option {
 
 // Shared is a value of the hub that goes into every app, or the type of such a value.
 type Shared struct {
-	Type reflect.Type
-	// Provide is the option that provides the value.
+	Type    reflect.Type
 	Provide fx.Option
 }
 

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Module is a module of the hub as its author declares it. The fields are those of registry.ModuleOptions, which
-// explains them.
+// Module is a module as its author declares it, with the fields of registry.ModuleOptions.
 type Module struct {
 	Name        string
 	Description string
@@ -29,9 +28,8 @@ type Module struct {
 	Rules, HubRules []rbacv1.PolicyRule
 	HubNamespaces   []string
 	HubRuns         HubRuns
-	// RulesOf returns the permissions that follow from a configuration; nil for none.
-	RulesOf func(layers []json.RawMessage) (ConfigRules, error)
-	Deletes deletes.Limits
+	RulesOf         func(layers []json.RawMessage) (ConfigRules, error)
+	Deletes         deletes.Limits
 }
 
 // HubRuns says in which replicas a hub part runs; see registry.HubRuns.
@@ -39,7 +37,6 @@ type HubRuns string
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 
-// check reports the first error in the declaration of a module.
 func (m *Module) check(scheme *runtime.Scheme) error {
 	if err := m.Select.check(); err != nil {
 		return err
@@ -54,7 +51,6 @@ func (m *Module) check(scheme *runtime.Scheme) error {
 	return errors.Join(checkRules(rules), CheckNamespaces(m.HubNamespaces...))
 }
 
-// checkConfig reports the errors in a configuration of the module.
 func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) error {
 	if _, err := m.Config.provide(layers); err != nil {
 		return err
@@ -66,8 +62,7 @@ func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) 
 	return err
 }
 
-// filters returns the cache filters of the module with a configuration. It ignores an error of the configuration, which
-// checkConfig reports.
+// filters ignores an error of the configuration, which checkConfig reports.
 func (m *Module) filters(layers []json.RawMessage) []boundcache.Filter {
 	if m.Config.Filters == nil {
 		return m.CacheFilters
@@ -80,11 +75,8 @@ func (m *Module) Wants(c *state.Desired) bool {
 	return (m.Remote != nil || m.Hub == nil && m.ForHubParts == nil) && m.Select.wants(m.Name, c)
 }
 
-// errNoConfig says that the operator configures a module that has no configuration.
 var errNoConfig = errors.New("the module has no configuration; remove its configuration from the hub")
 
-// errNegative is the error of a limit of deletes.
 var errNegative = errors.New("a limit of deletes is negative; leave it out for the default")
 
-// errorIn names a module in its error.
 func errorIn(module string, err error) error { return fmt.Errorf("module %q: %w", module, err) }

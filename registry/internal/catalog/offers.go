@@ -10,18 +10,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Offers are the values that the hub parts of modules share at some moment, by module. The map is replaced, never
-// changed.
+// Offers are what hub parts share at some moment, by module. The map is replaced, never changed.
 type Offers map[string]Offer
 
 // Offer has the values that the hub part of one module shares.
 type Offer struct {
-	// Life is the number of the hub part's life that has made the values.
+	// Life is the number of the hub part's life that made the values.
 	Life   int64
 	Shared []Shared
 }
 
-// With returns the offers after the hub part of a module has replaced its values, or has withdrawn them if offer is nil.
+// With replaces the values of a module's hub part, or withdraws them if offer is nil.
 func (o Offers) With(module string, offer *Offer) Offers {
 	next := maps.Clone(o)
 	if next == nil {
@@ -43,7 +42,7 @@ func (o Offers) Values() []Shared {
 	return all
 }
 
-// obstacle returns why a module that depends on the hub parts of others cannot run, or empty strings.
+// obstacle returns why a module that depends on hub parts cannot run, or empty strings.
 func (o Offers) obstacle(depends []string) (reason, why string) {
 	for _, module := range depends {
 		if _, runs := o[module]; !runs {
@@ -54,7 +53,6 @@ func (o Offers) obstacle(depends []string) (reason, why string) {
 	return "", ""
 }
 
-// lives returns the lives of the hub parts that a module depends on.
 func (o Offers) lives(depends []string) []int64 {
 	var all []int64
 	for _, module := range depends {

@@ -7,13 +7,11 @@ import (
 	"slices"
 )
 
-// Check reports the errors in the graph of an app with some modules and shared values. The values may be types only:
-// Check builds nothing.
+// Check reports errors in the graph of an app. The values may be types only: Check builds nothing.
 type Check func(modules []Choice, shared []Shared) error
 
-// Resolve checks the graph of every module alone, and the graph of all modules together. Then it finds the modules that
-// depend on values which the hub parts of others share. static are the values that are shared whether a hub part runs or
-// not.
+// Resolve checks the graph of every module alone and of all together, and finds the modules that depend on values of
+// hub parts. static are shared whether a hub part runs or not.
 func (all Catalog) Resolve(static []Shared, check Check) error {
 	shared := all.shared(static, "")
 	together := make([]Choice, 0, len(all))
@@ -31,8 +29,8 @@ func (all Catalog) Resolve(static []Shared, check Check) error {
 	return nil
 }
 
-// depend finds the modules that depend on values which the hub parts of others share: modules whose graph is
-// incomplete without the values. A module depends on its own hub part if that shares anything.
+// depend finds modules whose graph is incomplete without values of hub parts. A module depends on its own hub part if
+// that shares anything.
 func (all Catalog) depend(static []Shared, check Check) {
 	for i := range all {
 		e := &all[i]
@@ -48,7 +46,7 @@ func (all Catalog) depend(static []Shared, check Check) {
 	}
 }
 
-// shared returns the static values and the types that the hub parts share, except the hub part of one module.
+// shared leaves out the hub part of one module.
 func (all Catalog) shared(static []Shared, without string) []Shared {
 	shared := slices.Clone(static)
 	for _, e := range all {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -36,8 +36,8 @@ type Choice struct {
 // Filters returns the cache filters of the module in the app of the remote.
 func (c Choice) Filters() []boundcache.Filter { return c.filters(c.layers) }
 
-// Configured returns every module of the catalog with its configuration for an app that runs the chosen modules. A
-// module that does not run there has its configuration without overrides, as its hub part has.
+// Configured returns every module, configured for an app that runs the chosen ones. A module that does not run has its
+// configuration without overrides, as its hub part has.
 func (all Catalog) Configured(chosen []Choice) []Choice {
 	choices := make([]Choice, 0, len(all))
 	for i := range all {
@@ -50,15 +50,14 @@ func (all Catalog) Configured(chosen []Choice) []Choice {
 	return choices
 }
 
-// Facts are the facts about a remote and the hub from which the modules of the remote are selected.
 type Facts struct {
-	Version   string            // of Kubernetes, that the remote reports
-	Preflight *preflight.Result // nil before the first preflight
-	Offered   Offers            // by hub parts
+	Version   string                   // of Kubernetes, that the remote reports
+	Preflight *machine.PreflightResult // nil before the first preflight
+	Offered   Offers                   // by hub parts
 }
 
-// Wanted returns the names of the modules that the operator selects for a remote, in the order of the catalog. The
-// properties of the remote decide which of them run.
+// Wanted returns the modules that the operator selects, in the order of the catalog. The remote decides which of them
+// run.
 func (all Catalog) Wanted(c *state.Desired) []string {
 	var names []string
 	for i := range all {
@@ -100,8 +99,7 @@ func (all Catalog) Select(c *state.Desired, known Facts) Selection {
 	return s
 }
 
-// obstacle returns why a selected module cannot run, or empty strings. missing are the permissions that it declares and
-// the credentials lack.
+// obstacle returns empty strings if the module can run. missing are declared permissions that the credentials lack.
 func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
 	if why := e.Select.fits(known.Version); why != "" {
 		return state.ReasonVersionUnsupported, why
@@ -118,8 +116,7 @@ func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
 	return known.Offered.obstacle(e.depends)
 }
 
-// authorized returns the condition for whether the credentials have the permissions that the modules declare.
-func authorized(lacking []string, found *preflight.Result) state.Condition {
+func authorized(lacking []string, found *machine.PreflightResult) state.Condition {
 	switch {
 	case len(lacking) > 0:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack permissions: " + strings.Join(lacking, "; "))}
@@ -140,8 +137,7 @@ func (s Selection) Names() []string {
 	return names
 }
 
-// Shape identifies the settings of a remote that only a new app can apply. Labels, annotations, the probe, the
-// identity and the credential are not among them.
+// Shape identifies the settings that only a new app can apply: not labels, annotations, probe, identity or credential.
 func (s Selection) Shape(c *state.Desired) string {
 	var modules []string
 	for _, one := range s.Run {
@@ -151,9 +147,9 @@ func (s Selection) Shape(c *state.Desired) string {
 	return fmt.Sprintf("%s|%s|%v|%s", modules, namespaces, c.Client, c.Owner.UID)
 }
 
-// Questions returns the questions to a remote whose results are needed to select its modules, or nil for none.
-func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
-	q := &preflight.Questions{Namespaces: c.Namespaces}
+// Questions returns what a preflight asks to select the modules of a remote, or nil.
+func (all Catalog) Questions(c *state.Desired) *machine.Questions {
+	q := &machine.Questions{Namespaces: c.Namespaces}
 	for i := range all {
 		e := &all[i]
 		if !e.Wants(c) {
@@ -161,7 +157,7 @@ func (all Catalog) Questions(c *state.Desired) *preflight.Questions {
 		}
 		q.Kinds = append(q.Kinds, e.Select.Requires...)
 		if rules := e.rulesFor(c.Labels); len(rules) > 0 {
-			q.Rules = append(q.Rules, preflight.ModuleRules{Module: e.Name, Rules: rules})
+			q.Rules = append(q.Rules, machine.ModuleRules{Module: e.Name, Rules: rules})
 		}
 	}
 	if len(q.Kinds) == 0 && len(q.Rules) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Selector selects the remotes that run a module. See registry.Selector, which explains the fields.
+// Selector selects the remotes that run a module; see registry.Selector.
 type Selector struct {
 	Labels                   labels.Selector
 	OnRequest                bool
@@ -22,7 +22,6 @@ type Selector struct {
 	MinVersion, BelowVersion string
 }
 
-// check reports an invalid selector.
 func (s Selector) check() error {
 	for _, bound := range []string{s.MinVersion, s.BelowVersion} {
 		if bound == "" {
@@ -44,8 +43,7 @@ func (s Selector) check() error {
 	return nil
 }
 
-// wants reports whether the operator selects a module for a remote: the desired state c has the names of
-// spec.modules, nil if the field is not set.
+// wants reads the names of spec.modules in c, nil if the field is not set.
 func (s Selector) wants(name string, c *state.Desired) bool {
 	if c.Modules != nil {
 		return slices.Contains(c.Modules, name)
@@ -53,7 +51,6 @@ func (s Selector) wants(name string, c *state.Desired) bool {
 	return !s.OnRequest && (s.Labels == nil || s.Labels.Matches(labels.Set(c.Labels)))
 }
 
-// fits reports whether a version is within the bounds, and if not, why.
 func (s Selector) fits(found string) (why string) {
 	if s.MinVersion == "" && s.BelowVersion == "" {
 		return ""
@@ -70,7 +67,6 @@ func (s Selector) fits(found string) (why string) {
 	return ""
 }
 
-// versions returns the bounds of the versions as text.
 func (s Selector) versions() string {
 	var bounds []string
 	if s.MinVersion != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Claims records which remote represents which cluster. The remote that was registered first has the claim. All methods
-// may be called from any goroutine.
+// Claims records which remote represents which cluster: the one that was registered first. It is safe for many
+// goroutines.
 type Claims struct {
 	mu   sync.Mutex // protects byID; held for map operations only
 	byID map[string]Claim
@@ -22,10 +22,8 @@ type Claim struct {
 	Since time.Time
 }
 
-// New returns Claims without a claim.
 func New() *Claims { return &Claims{byID: map[string]Claim{}} }
 
-// before reports whether c is older than other.
 func (c Claim) before(other Claim) bool {
 	if !c.Since.Equal(other.Since) {
 		return c.Since.Before(other.Since)
@@ -33,9 +31,8 @@ func (c Claim) before(other Claim) bool {
 	return c.Name < other.Name
 }
 
-// Expect records before the first contact that a remote is the cluster with an id, as known from an earlier contact. A
-// remote that was registered later then cannot claim the cluster by being contacted first. Expect returns the name of the
-// remote that has lost the claim, or "".
+// Expect records before the first contact that a remote is the cluster with an id, as known from earlier: one that was
+// registered later cannot claim it by being contacted first. It returns the remote that has lost the claim, or "".
 func (c *Claims) Expect(id string, mine Claim) (loser state.ClusterName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,9 +44,8 @@ func (c *Claims) Expect(id string, mine Claim) (loser state.ClusterName) {
 	return first.Name
 }
 
-// Take claims the cluster with an id for a remote that was found to be that cluster, and drops other claims of the
-// remote. It returns the holder if an older remote has the claim. Otherwise it returns the name of the remote that has lost
-// the claim, or "".
+// Take claims a cluster for a remote that was found to be it, and drops the remote's other claims. It returns the
+// holder if an older remote has the claim, or else the remote that has lost it, or "".
 func (c *Claims) Take(id string, mine Claim) (holder, loser state.ClusterName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

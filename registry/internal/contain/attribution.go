@@ -20,7 +20,7 @@ func (g *Guard) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, guardKey{}, g)
 }
 
-// Config returns a configuration for clients of the module: the transport knows on whose behalf their requests are.
+// Config returns a configuration for clients of the module, whose transport knows that.
 func (g *Guard) Config(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport != nil {
@@ -39,7 +39,7 @@ type attributed struct {
 	guard *Guard
 }
 
-// RoundTrip sends the request. Reads are not attributed, because nothing depends on it and it takes a copy of the request.
+// Reads are not attributed: nothing depends on it, and it takes a copy of the request.
 func (a attributed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || GuardOf(r.Context()) == a.guard {
 		return a.next.RoundTrip(r)
@@ -47,11 +47,10 @@ func (a attributed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r.WithContext(a.guard.In(r.Context())))
 }
 
-// WrappedRoundTripper returns the transport below, for client-go.
 func (a attributed) WrappedRoundTripper() http.RoundTripper { return a.next }
 
-// Client returns a client whose writes are on behalf of the module. A delete of an object that was read does not delete
-// another object of the same name: it has the object's UID as a precondition.
+// Client returns a client whose writes are on behalf of the module. A delete of an object that was read has its UID as
+// a precondition, so that it does not delete another one of the same name.
 func (g *Guard) Client(c client.Client) client.Client { return moduleClient{Client: c, guard: g} }
 
 type moduleClient struct {
@@ -59,27 +58,22 @@ type moduleClient struct {
 	guard *Guard
 }
 
-// Create creates an object.
 func (c moduleClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	return c.Client.Create(c.guard.In(ctx), obj, opts...)
 }
 
-// Update updates an object.
 func (c moduleClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	return c.Client.Update(c.guard.In(ctx), obj, opts...)
 }
 
-// Patch patches an object.
 func (c moduleClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return c.Client.Patch(c.guard.In(ctx), obj, patch, opts...)
 }
 
-// Apply applies an object.
 func (c moduleClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return c.Client.Apply(c.guard.In(ctx), obj, opts...)
 }
 
-// Delete deletes an object.
 func (c moduleClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	uid := obj.GetUID()
 	before := client.Preconditions{}
@@ -97,24 +91,19 @@ func (c moduleClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 	return err
 }
 
-// replacedError is the conflict of a delete whose object has been replaced since the module has read it.
+// replacedError is the conflict of a delete whose object was replaced since the module read it.
 type replacedError struct{ conflict error }
 
-// Error returns the text of the conflict.
 func (e *replacedError) Error() string { return e.conflict.Error() }
 
-// Unwrap returns the conflict.
 func (e *replacedError) Unwrap() error { return e.conflict }
 
-// DeleteAllOf deletes objects.
 func (c moduleClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	return c.Client.DeleteAllOf(c.guard.In(ctx), obj, opts...)
 }
 
-// Status returns the writer of the status.
 func (c moduleClient) Status() client.SubResourceWriter { return c.SubResource("status") }
 
-// SubResource returns the client of a subresource.
 func (c moduleClient) SubResource(name string) client.SubResourceClient {
 	return moduleSubResource{c.Client.SubResource(name), c.guard}
 }
@@ -124,7 +113,6 @@ type moduleSubResource struct {
 	guard *Guard
 }
 
-// Create creates a subresource, such as an eviction.
 func (s moduleSubResource) Create(
 	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
 ) error {

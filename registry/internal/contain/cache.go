@@ -17,11 +17,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// Cache is the cache of an app with a guard around the code that its user adds. The user is a module of the app, a hub
-// part with a lease, or, with a guard without a module, other code of the hub. Informers call handlers and indexers in
-// goroutines of their own, and with the handlers the predicates and map functions of controllers, because controller-
-// runtime wraps them in one handler per source. A panic there ends the process, so the guard is around each handler and
-// indexer.
+// Cache is the cache of an app with a guard around the code of its user: a module, a hub part with a lease, or, with a
+// guard without a module, other code of the hub. Informers call handlers and indexers, and with the handlers predicates
+// and map functions of controllers, in goroutines of their own, where a panic ends the process.
 type Cache struct {
 	*boundcache.Cache
 	guard    *Guard
@@ -39,7 +37,6 @@ func (c *Cache) As(g *Guard, own bool) *Cache {
 	return &Cache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
 }
 
-// newModuleCache returns the cache of an app for a module of the app.
 func newModuleCache(c cache.Cache, g *Guard) *Cache { return c.(*Cache).As(g, true) }
 
 // GetInformer returns the informer for the object's kind.
@@ -58,7 +55,7 @@ func (c *Cache) GetInformerForKind(
 	return one.around(from.GetInformerForKind(ctx, gvk, opts...))
 }
 
-// containedFor returns an informer that is not complete, and notes that the user asks for it.
+// containedFor returns an incomplete informer, and notes that the user asks for it.
 func (c *Cache) containedFor(ctx context.Context, kind, what string) *informer {
 	one := &informer{guard: c.guard, handlers: c.handlers, what: what}
 	if c.guard.Module != "" {
@@ -81,7 +78,6 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.reads(list).List(ctx, list, opts...)
 }
 
-// reads returns the cache to read objects from, and notes a module of the app as a reader.
 func (c *Cache) reads(obj runtime.Object) *boundcache.Cache {
 	from := c.For(c.guard.Module, obj)
 	if c.own {
@@ -95,8 +91,7 @@ func (c *Cache) RemoveInformer(ctx context.Context, obj client.Object) error {
 	return c.For(c.guard.Module, obj).RemoveInformer(ctx, obj)
 }
 
-// IndexField adds an index to the informer for the object's kind. For users that are no module of the app it does
-// nothing if the index exists.
+// IndexField adds an index. For users that are no module of the app it does nothing if the index exists.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	from, indexer := c.For(c.guard.Module, obj), containIndexer(field, extract, c.guard)
 	if c.own {
@@ -105,7 +100,6 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return from.IndexOnce(ctx, obj, field, indexer)
 }
 
-// containIndexer returns an indexer that returns no values if extract panics.
 func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.IndexerFunc {
 	what := "index " + field
 	return func(obj client.Object) (values []string) {
@@ -117,17 +111,15 @@ func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.I
 	}
 }
 
-// informer is an informer as one user of the cache sees it.
 type informer struct {
 	cache.Informer
 	guard    *Guard
 	handlers *Handlers
-	// by is the controller that requested the informer, or nil, and what names the type of the objects.
+	// by requested the informer, or is nil; what names the type of the objects.
 	by   *Controller
 	what string
 }
 
-// around completes the informer.
 func (i *informer) around(inner cache.Informer, err error) (cache.Informer, error) {
 	if inner == nil {
 		return nil, err
@@ -136,19 +128,16 @@ func (i *informer) around(inner cache.Informer, err error) (cache.Informer, erro
 	return i, err
 }
 
-// AddEventHandler adds a handler.
 func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod adds a handler.
 func (i *informer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions adds a handler.
 func (i *informer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -163,12 +152,10 @@ func (i *informer) AddEventHandlerWithOptions(
 	return handle, nil
 }
 
-// firstLook is when the controllers of controller-runtime check for the second time whether a handler has received all
-// initial objects.
+// firstLook is when the controllers of controller-runtime check again whether a handler has all initial objects.
 const firstLook = 100 * time.Millisecond
 
-// awaitFirstLook waits until a handler of a synced informer has received the initial objects, which takes some
-// milliseconds, so that the first check of the controller succeeds.
+// awaitFirstLook waits some milliseconds for a handler of a synced informer, so that the first check succeeds.
 func (i *informer) awaitFirstLook(handle toolscache.ResourceEventHandlerRegistration) {
 	if !i.HasSynced() {
 		return
@@ -181,14 +168,12 @@ func (i *informer) awaitFirstLook(handle toolscache.ResourceEventHandlerRegistra
 	}
 }
 
-// RemoveEventHandler removes a handler.
 func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	i.handlers.remove(handle)
 	return i.Informer.RemoveEventHandler(handle)
 }
 
-// AddIndexers adds indexes. An indexer that returns an error fails its module like an indexer that panics, because
-// client-go would panic.
+// AddIndexers fails the module for an indexer that returns an error, because client-go would panic.
 func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 	all := toolscache.Indexers{}
 	for name, one := range indexers {
@@ -211,16 +196,14 @@ func (i *informer) containIndexFunc(what string, f toolscache.IndexFunc) toolsca
 	}
 }
 
-// eventHandler is an event handler whose panics fail its module. After the app has failed it is no longer called.
-//
-// Events that a handler has not received wait in memory, without a limit. So a handler that does not return while more
-// events arrive fails its module, too (see Handlers).
+// eventHandler fails its module if it panics, and is not called after the app has failed. Its events wait in memory
+// without a limit, so one that does not return while more arrive fails its module, too (see Handlers).
 type eventHandler struct {
 	handler toolscache.ResourceEventHandler
 	guard   *Guard
 	calls   atomic.Uint64 // odd during a call
 
-	// The call that the last check found in progress, and the time of the check. The lock of Handlers protects them.
+	// What the last check found; the lock of Handlers protects it.
 	found uint64
 	since time.Time
 }
@@ -229,7 +212,7 @@ var _ toolscache.ResourceEventHandler = (*eventHandler)(nil)
 
 const handling = "event handler"
 
-// stuckFor returns for how long the handler is known to be in the same call.
+// stuckFor is how long the handler is known to be in the same call.
 func (h *eventHandler) stuckFor(now time.Time) time.Duration {
 	switch calls := h.calls.Load(); {
 	case calls%2 == 0:
@@ -241,7 +224,6 @@ func (h *eventHandler) stuckFor(now time.Time) time.Duration {
 	return now.Sub(h.since)
 }
 
-// OnAdd passes on a new object.
 func (h *eventHandler) OnAdd(obj any, initial bool) {
 	if h.guard.IsBroken() {
 		return
@@ -254,7 +236,6 @@ func (h *eventHandler) OnAdd(obj any, initial bool) {
 	returned = true
 }
 
-// OnUpdate passes on a changed object.
 func (h *eventHandler) OnUpdate(before, after any) {
 	if h.guard.IsBroken() {
 		return
@@ -267,7 +248,6 @@ func (h *eventHandler) OnUpdate(before, after any) {
 	returned = true
 }
 
-// OnDelete passes on a deleted object.
 func (h *eventHandler) OnDelete(obj any) {
 	if h.guard.IsBroken() {
 		return

@@ -12,8 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// registerer registers the metrics of one module. Collectors are called at each scrape of the hub's metrics: a panic
-// there would end the process, and a collector that does not return would block every scrape.
+// registerer registers the metrics of one module. At a scrape, a panic in a collector would end the process, and one
+// that does not return would block every scrape.
 type registerer struct {
 	prometheus.Registerer
 	guard *Guard
@@ -26,7 +26,6 @@ func NewRegisterer(inner prometheus.Registerer, g *Guard) prometheus.Registerer 
 	return &registerer{Registerer: inner, guard: g}
 }
 
-// Register registers the collector until the app ends.
 func (m *registerer) Register(c prometheus.Collector) error {
 	descs, ok := collectWithin(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
 	if !ok {
@@ -44,8 +43,7 @@ func (m *registerer) Register(c prometheus.Collector) error {
 	return err
 }
 
-// MustRegister registers the collectors until the app ends. It panics where Register would fail,
-// as its interface demands; the panic fails the module, not the hub.
+// MustRegister panics where Register would fail, as its interface demands; that fails the module, not the hub.
 func (m *registerer) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
@@ -55,14 +53,13 @@ func (m *registerer) MustRegister(cs ...prometheus.Collector) {
 }
 
 const (
-	// collectorPatience is how long a collector may take to describe itself, or to collect.
+	// collectorPatience is for describing and for collecting.
 	collectorPatience = 2 * time.Second
-	// collectorCalls is how many calls of a collector may run at the same time. There are several only with scrapes at
-	// the same moment, or if calls do not return.
+	// collectorCalls may run at the same time: scrapes at the same moment, or calls that do not return.
 	collectorCalls = 4
 )
 
-// collector is a collector whose panics fail its module. While it does not return, scrapes leave it out.
+// Scrapes leave out a collector that does not return.
 type collector struct {
 	collector prometheus.Collector
 	guard     *Guard
@@ -70,14 +67,12 @@ type collector struct {
 	calls     atomic.Int32       // that have not returned
 }
 
-// Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range c.descs {
 		to <- desc
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if c.guard.IsBroken() {
 		return
@@ -106,8 +101,8 @@ func (g *Guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned = true
 }
 
-// collect sends the metrics of a collector with their current values: some metrics call the module only when they are
-// written, in the goroutine of the scrape.
+// collect sends metrics with their current values: some call the module only when they are written, in the scrape's
+// goroutine.
 func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	collected := make(chan prometheus.Metric)
 	go func() {
@@ -124,7 +119,7 @@ func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	}
 }
 
-// write returns the metric with its values, or nil if writing it panics.
+// write returns nil if writing the metric panics.
 func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
 	returned := false
 	defer g.check("metric", &returned)
@@ -137,16 +132,13 @@ func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
 	return one
 }
 
-// writtenMetric is a metric with the values that it had when it was written.
 type writtenMetric struct {
 	desc   *prometheus.Desc
 	values dto.Metric
 }
 
-// Desc implements prometheus.Metric.
 func (w *writtenMetric) Desc() *prometheus.Desc { return w.desc }
 
-// Write implements prometheus.Metric.
 func (w *writtenMetric) Write(to *dto.Metric) error {
 	to.Label, to.TimestampMs = w.values.Label, w.values.TimestampMs
 	to.Counter, to.Gauge, to.Untyped = w.values.Counter, w.values.Gauge, w.values.Untyped
@@ -154,8 +146,8 @@ func (w *writtenMetric) Write(to *dto.Metric) error {
 	return nil
 }
 
-// collectWithin returns the values that f sends, and whether f has returned in time. An f that is late continues in its
-// goroutine, and its values are dropped.
+// collectWithin returns the values of f, and whether f has returned in time. A late f continues in its goroutine, and
+// its values are dropped.
 func collectWithin[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok bool) {
 	to := make(chan T)
 	go func() {

@@ -11,8 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Controller is a controller of a module: the kinds that it watches, and the kinds whose initial objects it has not
-// received.
+// Controller is a controller of a module: what it watches, and which initial objects it lacks.
 type Controller struct {
 	Name       string
 	Supervised bool
@@ -24,17 +23,15 @@ type Controller struct {
 	kinds  []WatchedKind
 }
 
-// WatchedKind is a kind that a controller watches.
 type WatchedKind struct {
 	Kind   string                                      // as people write it: Deployment.apps
 	Type   string                                      // the type as in boundcache.Options.Blocked
 	handle toolscache.ResourceEventHandlerRegistration // nil until the controller has one
 }
 
-// controllerKey is the key of the Controller in the context of its sources.
 type controllerKey struct{}
 
-// controllerOf returns the controller on whose behalf a context acts, or nil.
+// controllerOf may return nil.
 func controllerOf(ctx context.Context) *Controller {
 	w, _ := ctx.Value(controllerKey{}).(*Controller)
 	return w
@@ -53,7 +50,7 @@ func (w *Controller) MarkSynced() {
 	w.synced, w.kinds = true, nil
 }
 
-// asks notes that the controller asks for an informer of a kind. A source without an informer repeats the request.
+// asks is repeated by a source without an informer.
 func (w *Controller) asks(kind, what string) {
 	if w == nil {
 		return
@@ -66,7 +63,7 @@ func (w *Controller) asks(kind, what string) {
 	}
 }
 
-// receives notes that the controller has a handler for a kind that it has asked for.
+// receives: the controller has a handler for a kind that it has asked for.
 func (w *Controller) receives(what string, handle toolscache.ResourceEventHandlerRegistration) {
 	if w == nil {
 		return
@@ -81,8 +78,8 @@ func (w *Controller) receives(what string, handle toolscache.ResourceEventHandle
 	}
 }
 
-// Awaits notes that the controller on whose behalf a context acts waits for the objects of a source that is no informer of
-// the app's cache. what is the type as in boundcache.Options.Blocked.
+// Awaits notes that the controller of a context waits for a source that is no informer of the app's cache. what is the
+// type as in boundcache.Options.Blocked.
 func Awaits(ctx context.Context, kind, what string) { controllerOf(ctx).asks(kind, what) }
 
 // Missing returns the kinds whose initial objects the controller has not received.
@@ -98,7 +95,7 @@ func (w *Controller) Missing() []WatchedKind {
 	return missing
 }
 
-// Progress reports whether the sources of the controller were started, and whether all of them have delivered.
+// Progress reports whether the sources have started, and whether all have delivered.
 func (w *Controller) Progress() (begun, synced bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

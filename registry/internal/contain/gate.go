@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Gate lets the runnables of an epoch's modules work, and ends their work while the epoch continues: when another epoch
-// replaces it, whose runnables wait for the end of these, and before cleanup steps run. So there are never two sets of
-// controllers of one remote at work.
+// Gate lets the runnables of modules work, and ends their work while the epoch continues: before another epoch's
+// runnables work, and before cleanup steps run. So no remote has two sets of controllers at work.
 type Gate struct {
 	granted chan struct{} // closed when runnables may begin
 	Open    func()
@@ -31,12 +30,11 @@ func NewGate(ctx context.Context) *Gate {
 	return p
 }
 
-// Ended reports whether the gate has closed or the epoch has ended. The end of an epoch reaches the contexts derived from
-// it one after the other, and may end a request before Context; Ended reports true from the first one on.
+// Ended reports whether the gate has closed or the epoch has ended. The end reaches the derived contexts one by one,
+// and may end a request before Context; Ended knows from the first one on.
 func (p *Gate) Ended() bool { return p.epoch.Err() != nil || p.Context.Err() != nil }
 
-// run calls work after the gate has opened, with a context that ends when the gate closes. Work that ends after that
-// has not failed, whatever it returns.
+// run calls work while the gate is open. Work that ends after that has not failed, whatever it returns.
 func (p *Gate) run(ctx context.Context, work func(context.Context) error) error {
 	select {
 	case <-p.granted:
@@ -52,7 +50,7 @@ func (p *Gate) run(ctx context.Context, work func(context.Context) error) error 
 	return p.runEarly(ctx, work)
 }
 
-// runEarly calls work at once, with a context that ends when the gate closes. It is for preparations.
+// runEarly is for preparations: it calls work at once, with a context that ends when the gate closes.
 func (p *Gate) runEarly(ctx context.Context, work func(context.Context) error) error {
 	// The context outlives the return of work, which may have handed something to the manager.
 	ctx, cancel := context.WithCancel(ctx)

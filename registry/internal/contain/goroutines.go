@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Stacks returns the stacks of all goroutines with these pprof labels, given as keys and values. Equal stacks are one,
-// with their number.
+// Stacks returns the stacks of the goroutines with these labels, keys and values. Equal stacks are one, with their
+// number.
 func Stacks(labels ...string) iter.Seq[string] {
 	var profile bytes.Buffer
 	err := pprof.Lookup("goroutine").WriteTo(&profile, 1) // stops the process for some milliseconds
@@ -36,10 +36,9 @@ func hasLabels(stack string, labels []string) bool {
 	return true
 }
 
-// maxDump limits the stacks of a stuck reconciler in the log, in bytes.
+// maxDump limits the stacks of a stuck reconciler in the log.
 const maxDump = 16 << 10
 
-// dump returns the stacks of the goroutines with these labels, up to maxDump.
 func dump(labels ...string) string {
 	var text strings.Builder
 	for stack := range Stacks(labels...) {
@@ -54,14 +53,12 @@ func dump(labels ...string) string {
 // maxNamed limits the stacks of an app's goroutines in the log.
 const maxNamed = 10
 
-// isConnection reports whether a stack belongs to a connection to the remote. Connections outlive the epoch that has
-// opened them.
+// isConnection: connections to the remote outlive the epoch that opened them.
 func isConnection(stack string) bool {
 	return strings.Contains(stack, "net/http.(*persistConn)") || strings.Contains(stack, "net/http.(*http2ClientConn)")
 }
 
-// summarize returns the number of goroutines with a stack, and the first function on the stack that belongs neither to
-// the runtime nor to the standard library of Go.
+// summarize names the first function that belongs neither to the runtime nor to the standard library.
 func summarize(stack string) string {
 	lines := strings.Split(stack, "\n")
 	count, _, _ := strings.Cut(lines[0], " ")

@@ -15,11 +15,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// Guard contains the code of one module in one app, in any goroutine: if the code panics, the app ends with an error
-// that names the module, and the goroutine continues.
-//
-// A Guard without a module contains code of the hub that uses a remote with WithCluster. A panic of that code is logged
-// and counted. It does not end the app of the remote, because the modules of the remote are not its cause.
+// Guard contains the code of one module in one app, in any goroutine: a panic ends the app with an error that names the
+// module, and the goroutine continues. Without a module it contains code of the hub that uses a remote with
+// WithCluster: a panic is logged and counted, and does not end the app, whose modules are not its cause.
 type Guard struct {
 	Module string
 	App    *App
@@ -34,8 +32,8 @@ func NewGuard(app *App, module string, log logr.Logger) *Guard {
 // ErrGoexit is the error of code that has ended its goroutine.
 var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
 
-// check is deferred around a call of the module's code, and recovers a panic. returned is whether the call has
-// returned. If it has not, and there is no panic, the goroutine is ending.
+// check is deferred around a call, and recovers a panic. If the call has not returned and there is no panic, the
+// goroutine is ending.
 func (g *Guard) check(what string, returned *bool) {
 	if *returned {
 		return
@@ -48,7 +46,6 @@ func (g *Guard) check(what string, returned *bool) {
 	g.fail(fmt.Errorf("%s: %w", what, err))
 }
 
-// fail ends the app because of the module.
 func (g *Guard) fail(err error) {
 	if g.Module != "" {
 		g.App.Fail(g.Module, err)
@@ -62,7 +59,7 @@ func (g *Guard) fail(err error) {
 	g.log.Error(err, "Code of the hub failed on an object of a remote")
 }
 
-// Call calls code of a module in a goroutine that does not belong to the module.
+// Call calls the module's code in a goroutine of another owner.
 func (g *Guard) Call(what string, f func()) {
 	returned := false
 	defer g.check(what, &returned)
@@ -70,7 +67,7 @@ func (g *Guard) Call(what string, f func()) {
 	returned = true
 }
 
-// CallBounded is Call for code that may take no longer than a reconcile: the module fails if it does not return.
+// CallBounded is Call, and fails the module if the code takes longer than a reconcile may.
 func (g *Guard) CallBounded(what string, f func()) {
 	patience := g.App.ReconcileTimeout
 	watchdog := time.AfterFunc(patience, func() {
@@ -82,7 +79,7 @@ func (g *Guard) CallBounded(what string, f func()) {
 	g.Call(what, f)
 }
 
-// Transform calls the Transform of a cache filter, unless the app is about to end. If it panics, the object is stored
+// Transform calls the Transform of a cache filter, unless the app is about to end. After a panic the object is stored
 // unchanged.
 func (g *Guard) Transform(f func()) {
 	if !g.IsBroken() {
@@ -90,14 +87,13 @@ func (g *Guard) Transform(f func()) {
 	}
 }
 
-// CallCheck calls a health check of a module. If the check panics, CallCheck returns an error and the hub part ends.
+// CallCheck calls a health check. A panic is an error, and ends the hub part.
 func (g *Guard) CallCheck(what string, check healthz.Checker, r *http.Request) (err error) {
 	err = fmt.Errorf("%s panicked", what)
 	g.Call(what, func() { err = check(r) })
 	return err
 }
 
-// guardKey is the key of the guard in the contexts of a module.
 type guardKey struct{}
 
 // GuardOf returns the guard of the module on whose behalf a context acts, or nil.
@@ -114,5 +110,5 @@ func (g *Guard) CountPanic() {
 	g.App.Metrics.CountPanic(g.App.Name, g.Module)
 }
 
-// IsBroken reports whether the app is about to end, so that it is useless to call the code of the module.
+// IsBroken reports whether the app is about to end, so that calling the module is useless.
 func (g *Guard) IsBroken() bool { return g.Module != "" && g.App.IsBroken() }

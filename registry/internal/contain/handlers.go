@@ -10,7 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Handlers are the event handlers of an app's informers. Check finds the handlers that do not return.
+// Handlers are the event handlers of an app; Check finds those that do not return.
 type Handlers struct {
 	app *App
 
@@ -36,9 +36,8 @@ func (h *Handlers) remove(handle toolscache.ResourceEventHandlerRegistration) {
 	delete(h.all, handle)
 }
 
-// Check fails the modules of handlers that do not return. The cache calls it after objects have arrived, so that more
-// events wait for a handler. A handler is stuck if two checks find the same call in progress, more than a
-// ReconcileTimeout apart.
+// Check fails the modules of stuck handlers: two checks find the same call, more than a ReconcileTimeout apart. The
+// cache calls it after objects have arrived, so that more events wait.
 func (h *Handlers) Check() {
 	for _, one := range h.stuck(time.Now()) {
 		one.guard.log.Info("An event handler does not return", "goroutines", h.app.Goroutines())

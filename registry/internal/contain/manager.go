@@ -19,14 +19,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 )
 
-// Manager is the manager of an app as one module sees it. The runnables that the module adds, and the handlers and
-// indexes that it adds to the manager's cache, belong to the module: if one fails or panics, the app ends with an error
-// that names it.
+// Manager is the manager of an app as one module sees it. A failure or panic in the module's runnables, handlers and
+// indexers ends the app with an error that names the module.
 type Manager struct {
 	ctrl.Manager
 	guard *Guard
 	cache *Cache
-	// client reads from the module's filtered caches, if it has any, and writes on behalf of the module.
+	// client reads from filtered caches, if the module has any, and writes on its behalf.
 	client client.Client
 }
 
@@ -48,18 +47,17 @@ func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Ma
 // GetClient returns the module's client.
 func (m *Manager) GetClient() client.Client { return m.client }
 
-// GetLogger returns the module's logger. Builders of controllers log the errors of reconcilers with it. After the end
-// of the app these are logged for debugging only.
+// GetLogger returns the module's logger. After the end of the app errors are logged for debugging only.
 func (m *Manager) GetLogger() logr.Logger {
 	return logsink.QuietAfter(m.guard.App.Gate.Ended, m.guard.log)
 }
 
-// GetEventRecorder returns a recorder that makes an event of each note.
+// GetEventRecorder returns a recorder that makes one event of each note.
 func (m *Manager) GetEventRecorder(name string) crrecorder.EventRecorder {
 	return eventseries.ByNote(m.Manager.GetEventRecorder(name), m.GetScheme())
 }
 
-// GetConfig returns the configuration for clients that the module makes.
+// GetConfig is for clients that the module makes.
 func (m *Manager) GetConfig() *rest.Config { return m.guard.Config(m.guard.App.Config) }
 
 // GetHTTPClient returns the client that belongs to GetConfig.

@@ -18,15 +18,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
-// Queues gives the controllers of modules the queue of the package queue instead of controller-runtime's priority queue.
-// A hub has one. A controller whose module has chosen another queue, with NewQueue or UsePriorityQueue, keeps that queue.
-//
-// The queue of a controller is in a field of a type that has no exported name, as its reconciler is (see hasSupervisor).
-// If a later version of controller-runtime has no such field, controllers keep the queue of controller-runtime.
+// Queues gives controllers the queue of the package queue, unless their module has chosen another with NewQueue or
+// UsePriorityQueue. The queue is in a field of a type without an exported name (see hasSupervisor); if a later
+// controller-runtime has none, its own queue stays.
 type Queues struct {
 	metrics *queue.Metrics
-	// standard is the name of the function that makes the queue of a controller without NewQueue; empty if unknown. It is
-	// the same for all types of requests, while the address of the function is not.
+	// standard is the function that makes the queue without NewQueue, by name, since the name does not depend on the
+	// type of requests; empty if unknown.
 	standard string
 }
 
@@ -46,8 +44,7 @@ func NewQueues() *Queues {
 	return q
 }
 
-// replace replaces the queue of a controller that has not started. Only a supervised reconciler knows the type of the
-// requests if that is not ctrl.Request.
+// replace needs a supervised reconciler if the requests are no ctrl.Requests: only that knows their type.
 func (q *Queues) replace(controller manager.Runnable) {
 	field := fieldOf(controller, "NewQueue")
 	if q == nil || q.standard == "" || functionName(field) != q.standard || !field.CanSet() {
@@ -60,7 +57,6 @@ func (q *Queues) replace(controller manager.Runnable) {
 	replaceQueue[ctrl.Request](field, q.metrics)
 }
 
-// functionName returns the name of a function, or "" if the value is none.
 func functionName(v reflect.Value) string {
 	if v.Kind() != reflect.Func || v.IsNil() {
 		return ""
@@ -72,9 +68,8 @@ func functionName(v reflect.Value) string {
 	return f.Name()
 }
 
-// replaceQueue replaces the function in a field, unless its requests are of another type. Whether UsePriorityQueue is set
-// shows only in the queue that the function makes. So the function is called when the controller starts, and a priority
-// queue of controller-runtime is shut down at once.
+// replaceQueue does nothing for requests of another type. UsePriorityQueue shows only in the queue that the function
+// makes, so the function is called at the start, and a priority queue is shut down at once.
 func replaceQueue[request comparable](field reflect.Value, m *queue.Metrics) {
 	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 	standard, ok := field.Interface().(newQueue)

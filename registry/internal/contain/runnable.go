@@ -13,13 +13,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
-// warmup is implemented by the controllers of controller-runtime: Warmup starts the sources, and returns when they have
-// delivered the initial objects. By it the app knows that a controller is ready.
+// warmup is a controller of controller-runtime: Warmup starts the sources, and returns when they have delivered, by
+// which the app knows that the controller is ready.
 type warmup interface {
 	Warmup(ctx context.Context) error
 }
 
-// runnable is a runnable of a module, whose failures name the module.
 type runnable struct {
 	manager.Runnable
 	guard *Guard
@@ -27,8 +26,7 @@ type runnable struct {
 
 var _ manager.LeaderElectionRunnable = (*runnable)(nil)
 
-// Start runs the runnable, and returns its error or panic with the name of the module. A runnable that needs leader
-// election waits until the gate opens, and ends when the gate closes.
+// Start waits for the gate if the runnable needs leader election, and ends with it. Errors and panics name the module.
 func (c *runnable) Start(ctx context.Context) error {
 	work := func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
 	if !c.NeedLeaderElection() {
@@ -37,7 +35,7 @@ func (c *runnable) Start(ctx context.Context) error {
 	return c.guard.App.Gate.run(ctx, work)
 }
 
-// NeedLeaderElection returns the result of the runnable; the default of controller-runtime is true.
+// The default of controller-runtime is true.
 func (c *runnable) NeedLeaderElection() bool {
 	if r, ok := c.Runnable.(manager.LeaderElectionRunnable); ok {
 		return r.NeedLeaderElection()
@@ -45,8 +43,7 @@ func (c *runnable) NeedLeaderElection() bool {
 	return true
 }
 
-// run calls f. In profiles the goroutines that f starts have labels with the names of the module and its App, and
-// contexts derived from the context of f lead CountPanic to the module.
+// run gives the goroutines of f labels in profiles, and contexts that lead CountPanic to the module.
 func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err error) {
 	g, returned := c.guard, false
 	defer func() {
@@ -64,26 +61,24 @@ func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err 
 	return g.App.Failed(g.Module, err)
 }
 
-// labels returns the labels of the module's goroutines in profiles, as keys and values.
 func (g *Guard) labels() []string {
 	return slices.Concat(g.App.Labels, []string{telemetry.ModuleLabel, g.Module})
 }
 
-// controllerRunnable is a controller of a module. The manager calls Warmup and Start in goroutines of their own, and the
-// controller starts its sources in the first call that it receives. So both contexts have the Controller of the sources.
+// controllerRunnable gives the Controller to the contexts of Warmup and Start: the manager calls each in a goroutine,
+// and the sources start in whichever comes first.
 type controllerRunnable struct {
 	runnable
 	warmer warmup
 	known  *Controller
 }
 
-// Start runs the controller.
 func (c *controllerRunnable) Start(ctx context.Context) error {
 	return c.runnable.Start(context.WithValue(ctx, controllerKey{}, c.known))
 }
 
-// Warmup waits until the controller has received its initial objects. If Warmup starts the sources, they and the queue
-// live in its context, and the workers end only with the queue; so the context ends when the gate closes.
+// Warmup ends its context when the gate closes: if Warmup starts the sources, they and the queue live in that, and the
+// workers end only with the queue.
 func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.App.Gate.Context, cancel)
@@ -96,7 +91,6 @@ func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	return err
 }
 
-// warnOfUnsupervised logs, once, the controllers of the module that are not supervised.
 func (g *Guard) warnOfUnsupervised() {
 	if names := g.App.TakeUnsupervised(g.Module); len(names) > 0 {
 		g.log.Info("Controllers are not supervised; build them with registry.ControllerManagedBy", "controllers", names)

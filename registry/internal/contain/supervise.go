@@ -24,8 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// Supervise returns a reconciler that calls r and supervises it, as registry.Supervise describes, for the module of a
-// Manager. With another manager, and for a supervised reconciler, it returns r.
+// Supervise is registry.Supervise, for the module of a Manager. With another manager, or for a supervised reconciler,
+// it returns r.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	m, ok := manager.(*Manager)
 	if !ok {
@@ -43,9 +43,8 @@ type supervised[request comparable] struct {
 	breaker breaker
 }
 
-// supervisedReconciler is implemented by supervised reconcilers of all types of requests.
+// supervisedReconciler is a supervised reconciler of any type of requests.
 type supervisedReconciler interface {
-	// replaceQueue replaces the queue in a field of a controller of the reconciler.
 	replaceQueue(field reflect.Value, m *queue.Metrics)
 }
 
@@ -53,16 +52,14 @@ func (s *supervised[request]) replaceQueue(field reflect.Value, m *queue.Metrics
 	replaceQueue[request](field, m)
 }
 
-// hasSupervisor reports whether the reconciler of a controller is supervised. A controller without a known reconciler
-// counts as supervised.
+// hasSupervisor counts a controller without a known reconciler as supervised.
 func hasSupervisor(controller manager.Runnable) bool {
 	r := reconcilerOf(controller)
 	_, supervised := r.(supervisedReconciler)
 	return supervised || r == nil
 }
 
-// reconcilerOf returns the reconciler of a controller, or nil. controller-runtime keeps the reconciler in a field of a type
-// that has no exported name.
+// reconcilerOf may return nil. controller-runtime has the reconciler in a field of a type without an exported name.
 func reconcilerOf(controller manager.Runnable) any {
 	if field := fieldOf(controller, "Do"); field.IsValid() {
 		return field.Interface()
@@ -70,7 +67,6 @@ func reconcilerOf(controller manager.Runnable) any {
 	return nil
 }
 
-// fieldOf returns an exported field of a controller, or the zero Value if the controller has no such field.
 func fieldOf(controller manager.Runnable, name string) reflect.Value {
 	v := reflect.Indirect(reflect.ValueOf(controller))
 	if v.Kind() != reflect.Struct {
@@ -83,7 +79,6 @@ func fieldOf(controller manager.Runnable, name string) reflect.Value {
 	return v.FieldByIndex(field.Index)
 }
 
-// Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
 	app := s.guard.App
 	ctx, span := app.Tracer.StartReconcile(ctx, app.Name, s.guard.Module, app.Number)
@@ -110,14 +105,13 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 	return result, err
 }
 
-// count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
 	f := s.guard.App.Metrics
 	f.CountReconcile(s.guard.App.Name, s.guard.Module, outcomeOf(result, err))
 	f.ObserveReconcile(s.guard.Module, took)
 }
 
-// Outcomes of a call, in metrics and traces.
+// Outcomes in metrics and traces.
 const (
 	outcomeSuccess = "success"
 	outcomeAgain   = "requeue_after"
@@ -139,19 +133,18 @@ func outcomeOf(result reconcile.Result, err error) string {
 }
 
 const (
-	// heldRetry is when a reconcile whose deletes are held is repeated, with up to a quarter more. A backoff would wait
-	// longer and longer, and a person who allows the deletes looks for their effect.
+	// heldRetry, up to a quarter more, is for held deletes: with a growing backoff a person who allows them would not
+	// see the effect.
 	heldRetry = 30 * time.Second
-	// replacedRetry is when a reconcile is repeated that has read an object which was replaced. The cache may lag behind.
+	// replacedRetry is for an object that was replaced since it was read; the cache may lag behind.
 	replacedRetry = time.Second
-	// refusedRetry is when a reconcile is repeated whose writes the gate has refused, with up to half of it more. A backoff
-	// could wait for minutes after the gate is open again.
+	// refusedRetry, up to half more, is for writes that the gate has refused. A backoff could wait minutes after it
+	// opens.
 	refusedRetry = 5 * time.Second
 )
 
-// retryAfter returns when a reconcile is repeated that has failed with nothing else than deletes which were held, deletes of
-// objects that were replaced, or writes that the gate has refused: none of that is an error for a log. It is 0 for all other
-// errors.
+// retryAfter is not 0 for an error of nothing but held deletes, deletes of replaced objects and writes that the gate
+// refused. None of these belongs in a log.
 func retryAfter(err error) time.Duration {
 	switch {
 	case deletes.IsHeld(err):
@@ -174,11 +167,10 @@ func isReplaced(err error) bool {
 	return replaced
 }
 
-// minRequeueAfter is the shortest time until a repeated request comes back. controller-runtime limits the rate of
-// errors only: a reconciler that repeats its request at once would occupy a processor.
+// minRequeueAfter: controller-runtime limits the rate of errors only, so a reconciler that repeats its request at once
+// would occupy a processor.
 const minRequeueAfter = 100 * time.Millisecond
 
-// timeout returns how long the call may take.
 func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
@@ -196,7 +188,6 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 	return err
 }
 
-// stuck is called after twice the timeout of a call.
 func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
 	app := s.guard.App
 	if app.Context.Err() != nil {
@@ -208,14 +199,12 @@ func (s *supervised[request]) stuck(ctx context.Context, r request, after time.D
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 
-// Panics that open a breaker.
 const (
 	breakerPanics   = 10
 	breakerWithin   = time.Minute
 	breakerRequests = 3
 )
 
-// breaker finds out whether a controller does nothing but panic.
 type breaker struct {
 	mu       sync.Mutex // protects the fields
 	useful   bool       // a call has returned since the app began
@@ -223,15 +212,14 @@ type breaker struct {
 	requests map[string]bool // of the panics in a row, breakerRequests at most
 }
 
-// worked notes a call without a panic.
 func (b *breaker) worked() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.useful, b.times, b.requests = true, b.times[:0], nil
 }
 
-// panicked notes a panic, and reports whether the controller does nothing else. One request that panics says little
-// about a controller that has served others: the backoff of the request is enough.
+// panicked reports whether the controller does nothing but panic. One request says little about a controller that has
+// served others: its backoff is enough.
 func (b *breaker) panicked(request string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Call calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
-// so does a Status in a response that accepts the request. An error because the context has ended matches the cause of its
-// end, too: client-go returns ctx.Err() for a request that it does not send.
+// Call calls a function that sends a request and decodes the response. Errors of the decoder, and a Status in a
+// response that accepts the request, get a fixed text. The error of an ended context matches its cause, too, since
+// client-go returns ctx.Err().
 func Call(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	ctx, x := transport.WithExchange(ctx)
 	err := call(ctx)
@@ -47,8 +47,7 @@ func Call(ctx context.Context, what string, call func(ctx context.Context) error
 // ErrMisfit is wrapped by the error of an object that the Go type of its kind cannot hold.
 var ErrMisfit = errors.New("an object does not fit the Go type of its kind")
 
-// misfitIn returns the error of a value that the type of its field cannot hold, or nil. It names the field, as the Go type does, and the
-// types of Go and JSON, and not the value.
+// misfitIn names the field and the types of Go and JSON, but not the value; nil for other errors.
 func misfitIn(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) || wrong.Field == "" || wrong.Type == nil {
@@ -61,7 +60,6 @@ func misfitIn(err error) error {
 		"An object does not fit the Go type of its kind: "+text+"; correct the object, its definition, or the type in the module."))
 }
 
-// kindOfError names the type of the innermost error.
 func kindOfError(err error) string {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next
@@ -69,8 +67,7 @@ func kindOfError(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// Manager is a manager whose APIReader quotes no response in its errors. The client that it is given is one of NewClient
-// already.
+// Manager has an APIReader that quotes no response. Its client must be one of NewClient.
 type Manager struct{ ctrl.Manager }
 
 // GetAPIReader returns the reader.
@@ -78,22 +75,18 @@ func (m Manager) GetAPIReader() client.Reader {
 	return reader{m.Manager.GetAPIReader()}
 }
 
-// reader is a reader whose errors quote no response.
 type reader struct{ inner client.Reader }
 
-// Get reads one object.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return Call(ctx, naming("get", obj), func(ctx context.Context) error { return r.inner.Get(ctx, key, obj, opts...) })
 }
 
-// List reads objects.
 func (r reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return Call(ctx, naming("list", list), func(ctx context.Context) error { return r.inner.List(ctx, list, opts...) })
 }
 
 func naming(verb string, obj any) string { return fmt.Sprintf("%s %T", verb, obj) }
 
-// quietClient is a client whose errors quote no response.
 type quietClient struct {
 	client.Client
 	reader
@@ -109,55 +102,44 @@ func NewClient(inner client.Client, err error) (client.Client, error) {
 	return quietClient{inner, reader{inner}}, nil
 }
 
-// Get reads one object.
 func (c quietClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.reader.Get(ctx, key, obj, opts...)
 }
 
-// List reads objects.
 func (c quietClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.reader.List(ctx, list, opts...)
 }
 
-// Apply applies a configuration.
 func (c quietClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return Call(ctx, naming("apply", obj), func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
-// Create creates an object.
 func (c quietClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	return Call(ctx, naming("create", obj), func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
 }
 
-// Delete deletes an object.
 func (c quietClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return Call(ctx, naming("delete", obj), func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
-// Update updates an object.
 func (c quietClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	return Call(ctx, naming("update", obj), func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
 }
 
-// Patch patches an object.
 func (c quietClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return Call(ctx, naming("patch", obj), func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
-// DeleteAllOf deletes objects.
 func (c quietClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	return Call(ctx, naming("delete all", obj), func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
 }
 
-// Status returns a client for the status.
 func (c quietClient) Status() client.SubResourceWriter { return c.SubResource("status") }
 
-// SubResource returns a client for a subresource.
 func (c quietClient) SubResource(name string) client.SubResourceClient {
 	return subResource{c.Client.SubResource(name), name}
 }
 
-// subResource is a client for a subresource whose errors quote no response.
 type subResource struct {
 	inner client.SubResourceClient
 	name  string
@@ -167,29 +149,24 @@ func (c subResource) naming(verb string, obj any) string {
 	return naming(verb, obj) + ", " + c.name
 }
 
-// Get reads the subresource.
 func (c subResource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
 	return Call(ctx, c.naming("get", obj), func(ctx context.Context) error { return c.inner.Get(ctx, obj, sub, opts...) })
 }
 
-// Create creates the subresource.
 func (c subResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
 	return Call(ctx, c.naming("create", obj), func(ctx context.Context) error { return c.inner.Create(ctx, obj, sub, opts...) })
 }
 
-// Update updates the subresource.
 func (c subResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	return Call(ctx, c.naming("update", obj), func(ctx context.Context) error { return c.inner.Update(ctx, obj, opts...) })
 }
 
-// Patch patches the subresource.
 func (c subResource) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	return Call(ctx, c.naming("patch", obj), func(ctx context.Context) error { return c.inner.Patch(ctx, obj, patch, opts...) })
 }
 
-// Apply applies a configuration of the subresource.
 func (c subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	return Call(ctx, c.naming("apply", obj), func(ctx context.Context) error { return c.inner.Apply(ctx, obj, opts...) })
 }

@@ -17,14 +17,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// maxList is the size of the response to a dry run, in bytes.
+// maxList is the size of a response to a dry run, in bytes.
 const maxList = 64 << 20
 
-// errList does not quote the response.
 var errList = errors.New("the response to the dry run is not a list")
 
-// deleteAll decides about the delete of a collection. A dry run, which needs no further permission, tells how many objects
-// it would delete. The delete that follows is limited to those, since objects may have been added in between.
+// deleteAll counts with a dry run, which needs no further permission, and limits the delete to that number, since
+// objects may have been added in between.
 func (c *call) deleteAll(r *http.Request, all *ledger.Ledger, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
 	if options == nil {
 		return transport.Refuse(r, c.held(deletes.LimitExceeded, errOptions))
@@ -50,8 +49,7 @@ func (c *call) deleteAll(r *http.Request, all *ledger.Ledger, ask ledger.Request
 	return c.sendCounted(limited, ask)
 }
 
-// dryRun returns a request that deletes nothing. Its query says so, too, for those who read an audit log: the API server
-// reads the body only.
+// dryRun says so in its query, too, for readers of an audit log: the API server reads the body only.
 func dryRun(r *http.Request, options *metav1.DeleteOptions) (*http.Request, error) {
 	dry := options.DeepCopy()
 	dry.DryRun = []string{metav1.DryRunAll}
@@ -65,7 +63,6 @@ func dryRun(r *http.Request, options *metav1.DeleteOptions) (*http.Request, erro
 	return r, nil
 }
 
-// limitedTo returns a request for so many objects of a collection.
 func limitedTo(r *http.Request, objects int) *http.Request {
 	r = r.Clone(r.Context())
 	query := r.URL.Query()
@@ -74,14 +71,12 @@ func limitedTo(r *http.Request, objects int) *http.Request {
 	return r
 }
 
-// collection says how many objects there are in a collection.
 type collection struct{ all, terminating int }
 
-// deleted returns how many objects a delete of the collection deletes.
 func (c collection) deleted() int { return c.all - c.terminating }
 
-// count looks for one more object than may be deleted, or returns the response with which the API server refuses the delete.
-// Objects that are being deleted already may come first in the collection, so it asks for more until others are found.
+// count looks for one more object than may be deleted, or returns the API server's refusal. Objects that are being
+// deleted may come first, so it asks for more until others are found.
 func (c *call) count(r *http.Request, options *metav1.DeleteOptions, left int) (collection, *http.Response, error) {
 	asked, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	isLimited := err == nil && asked > 0
@@ -99,13 +94,12 @@ func (c *call) count(r *http.Request, options *metav1.DeleteOptions, left int) (
 	}
 }
 
-// countUpTo tries to delete so many objects of a collection.
 func (c *call) countUpTo(r *http.Request, options *metav1.DeleteOptions, limit int) (found collection, refusal *http.Response, err error) {
 	r, err = dryRun(limitedTo(r, limit), options)
 	if err != nil {
 		return found, nil, err
 	}
-	// The metadata of the objects is enough. An API server that cannot send it alone sends the objects.
+	// The metadata is enough. An API server that cannot send it alone sends the objects.
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 	response, err := c.send(r)
 	if err != nil || !isSuccess(response) {

@@ -1,44 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package deletions bounds how many objects the modules of a hub may delete without evidence.
+Package deletions bounds how many objects the modules of a hub may delete without evidence: a source that looks empty
+by mistake (a hub restored from an old backup, a cache read too early, a selector without a match) makes a controller
+delete everything that it made, and a client cannot see why.
 
-A source that looks empty by mistake makes a controller delete everything that it made: the hub was restored from an old
-backup, a cache was read too early, a selector lost its match. A client cannot see what a delete was decided from. So the
-package promises a bound to every module, and evidence to the modules that have it.
-
-A Guard is a layer in the transports of the modules, so that it sees every request whatever client sends it: deletes,
-deletes of collections and evictions. It passes the request on, or returns an error that wraps ErrHeld, in this order:
+A Guard is a layer in the transports of modules, so it sees deletes, deletes of collections and evictions of every
+client. It passes a request on or returns an error that wraps ErrHeld, in this order:
 
   - Dry runs, and Events and Leases, are not counted.
   - A delete with Evidence passes.
-  - While an informer of the module has no current objects, its deletes are refused: the module does not see its sources.
+  - While an informer of the module has no current objects, its deletes are refused.
   - Otherwise the ledger decides; see the package ledger. A Hold is stored before the delete is refused.
 
-A delete of a collection is first sent as a dry run that is limited to the number of objects that are left, and is refused
-whole if it would delete more.
+A delete of a collection is first a dry run, limited to the objects that are left, and is refused whole if it would
+delete more. A held delete is sent as a dry run, too: a module that does not know that an object is gone would ask
+without end. So is a repeated delete by name, for the UID. No other responses are read, but those of deletes by name.
 
-A delete that is held is sent as a dry run, and the module gets the response if the API server refuses it: a module that
-does not know that an object is gone would ask for its delete without end, and its hold would never end.
+With Options.IsAlive several processes use one Store, and targets move between them:
 
-A delete by name that repeats one of an object which may still be there is sent as a dry run, too: that tells the UID of the object.
-The Guard reads no response except those of its own dry runs and of deletes by name.
-
-# Processes that share the targets
-
-With Options.IsAlive, several processes use one Store, and targets move between them.
-
-  - A Hold of a target belongs to the process that has the target. Term numbers the visits of a target in a process: before the
-    first delete of a visit is decided, the Guard reads the Holds of the target from the Store. Deletes at the same time share
-    one read, and the upkeep reads them without a delete. What the process knows of the Holds of an earlier visit has no effect.
-  - A Hold of the hub or of the fleet belongs to the process whose limit was exceeded; the Hold has its name. When that process
-    is no longer alive, one of the others takes the Hold over, with a new id and without what was allowed.
-  - A process writes and removes only the entries that belong to it. A write that was on its way when the target moved may arrive
-    late; the next upkeep of the process that has the target repairs it. A process that loses a target drops its Holds without a
-    write.
+  - A Hold of a target belongs to the process that has it. Term numbers the visits of a target; before the first
+    delete of a visit its Holds are read again, and what was known before has no effect.
+  - A Hold of the hub or fleet belongs to the process whose limit was exceeded. When that is no longer alive, another
+    takes it over, with a new id and no allowance.
+  - A process writes only entries that belong to it; a late write is repaired by the next upkeep. One that loses a
+    target drops its Holds without a write.
   - Without the target, deletes are refused with the error of Term.
 
-Counts do not move: the limit of a target begins again with each visit in a new process, unless a Hold is in force, and the
-limits of the hub and of the fleet are those of each process. The entry of a target that no process has stays in the Store.
+Counts do not move: limits begin again with each visit, unless a Hold is in force, and those of the hub and fleet are
+each process's.
 */
 package deletions

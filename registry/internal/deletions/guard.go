@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// limitsFor returns the limits of a resource for a module.
 func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 	limits := ledger.LimitsFor(resource)
 	if of.PerTarget > 0 {
@@ -37,61 +36,57 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 	return limits
 }
 
-// Store keeps the Holds. Its methods end with ctx.
+// Store keeps the Holds. Its methods must end with ctx.
 type Store interface {
-	// Load returns the content of the Store. With an error, it returns what it could read, or nil if it could not read the
-	// Store.
+	// Load returns, with an error, what it could read; nil if nothing.
 	Load(ctx context.Context) (*holdstore.Content, error)
 	// Save stores a Hold in place of the Hold with its id.
 	Save(ctx context.Context, h ledger.Hold) error
-	// Remove removes a Hold. It is no error if there is none.
+	// Remove returns nil for an unknown id.
 	Remove(ctx context.Context, id string) error
-	// Claim records the removal of a Cluster, unless limit others were recorded within a Window. It reports whether the removal is
-	// recorded, also by an earlier call, and how many others are.
+	// Claim records a removal unless limit others are in the Window. It reports whether the removal is recorded, also
+	// earlier, and how many others are.
 	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
-	// Replace removes a Hold and stores another, if that is not nil, in one write, if the version of the Store is still
-	// this one. It returns the next version; empty if the version has changed.
+	// Replace removes a Hold and stores another, or none for nil, in one write, if the version is still this one. It
+	// returns the next version, or "".
 	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)
 }
 
-// Options describe a Guard. All fields are required, except for those of a hub whose processes share the targets.
+// Options describe a Guard. All are required, except where processes share the targets.
 type Options struct {
 	Store Store
-	// Replica is the name of this process, if processes share the targets. IsAlive reports whether the process with another
-	// name is alive; true if this process cannot tell. It must return at once. Nil means that this process has all targets:
-	// all stored Holds are its own.
+	// Replica names this process. IsAlive reports whether another one is alive, and true if unknown; it must return at
+	// once. Nil means that this process has all targets and all stored Holds.
 	Replica string
 	IsAlive func(replica string) bool
-	// Term returns the number of the time in which this process has a target, or an error if it does not have the target. It
-	// must return at once. Required with IsAlive.
+	// Term numbers the visits of a target, or returns an error if this process does not have it. It must return at
+	// once. Required with IsAlive.
 	Term func(target state.ClusterName) (term int64, closed error)
-	// Module returns the name of the module on whose behalf a context acts; "hub" for code of the hub.
+	// Module returns the module on whose behalf a context acts; "hub" for code of the hub.
 	Module func(context.Context) string
-	// Blind returns the kind of an informer of that module, in the App on whose behalf the context acts, that has no
-	// current objects; empty if there is none.
+	// Blind returns the kind of an informer of that module, in the App of the context, without current objects; or "".
 	Blind func(context.Context) string
-	// Silent reports whether the app of a target does not run, so that no module asks for deletes there. It must return at once.
+	// Silent reports whether a target's app does not run, so that no module asks for deletes there. It must return at
+	// once.
 	Silent func(target state.ClusterName) bool
-	// Limits returns the limits of a module in a target with these labels.
 	Limits func(module string, labels map[string]string) deletes.Limits
 	// Counted is called for each delete that was sent and not refused, with its evidence, or "".
 	Counted func(module string, target state.ClusterName, evidence deletes.EvidenceKind, objects int)
 	// Refused is called for each delete that is refused.
 	Refused func(module string, target state.ClusterName, reason deletes.Reason)
-	// Began is called when a Hold begins, or is restored from the Store, and Ended when it ends. Both must return at once.
+	// Began is called when a Hold begins or is restored, Ended when it ends. Both must return at once.
 	Began func(h ledger.Hold, restored bool)
 	Ended func(h ledger.Hold)
-	// Changed is called when the State of a target has changed. It must return at once.
+	// Changed is called after a change of a target's State. It must return at once.
 	Changed func(target state.ClusterName)
-	// Now returns the time.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
-// Guard decides about the deletes of all modules of a hub. Its methods may be called from any goroutine.
+// Guard decides about the deletes of all modules of a hub. It is safe for use by many goroutines.
 type Guard struct {
 	options Options
 
-	// writing has one token: who has it may write to the Store.
+	// writing has one token: its holder may write to the Store.
 	writing chan struct{}
 
 	mu      sync.Mutex // protects the fields
@@ -113,19 +108,15 @@ func New(o Options) *Guard {
 	return g
 }
 
-// Send is the part of a transport below the Guard.
 type Send func(*http.Request) (*http.Response, error)
 
-// Target is where requests are sent.
+// Target is where requests are sent. Name, Labels, Blind and Term are zero for the hub.
 type Target struct {
-	// Name is the name of the remote; empty for the hub.
-	Name state.ClusterName
-	// Labels are the labels of the remote; nil for the hub.
+	Name   state.ClusterName
 	Labels map[string]string
-	// Blind returns the kind of an informer of a module in the app of the target that has no current objects; empty if
-	// there is none. It is nil for the hub.
+	// Blind returns the kind of an informer of a module in the target's app without current objects, or "".
 	Blind func(module string) string
-	// Term is that of Options for this target; nil for the hub, and in a process that has all targets.
+	// Term is that of Options, for this target; nil in a process that has all targets.
 	Term func() (term int64, closed error)
 	// Judge judges the parents of declared deletes.
 	Judge *evidence.Judge
@@ -155,7 +146,6 @@ func (g *Guard) RoundTrip(target Target, r *http.Request, send Send) (*http.Resp
 	return one.delete(r)
 }
 
-// call is one request that the Guard decides about.
 type call struct {
 	guard *Guard
 	send  Send
@@ -167,7 +157,6 @@ type call struct {
 	visit  visit // whose Holds are known
 }
 
-// create sends the request and counts an object that it has created.
 func (c *call) create(r *http.Request) (*http.Response, error) {
 	response, err := c.send(r)
 	if err != nil || response.StatusCode != http.StatusCreated || isDryRun(r.URL.Query()["dryRun"]) {
@@ -179,7 +168,6 @@ func (c *call) create(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delete decides about a delete, and sends it.
 func (c *call) delete(r *http.Request) (*http.Response, error) {
 	options, err := optionsOf(r, c.what)
 	if err != nil && !errors.Is(err, errOptions) {
@@ -228,7 +216,6 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	return c.sendCounted(r, ask)
 }
 
-// ask returns what the ledger is asked for the delete of one object.
 func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
 	ask := ledger.Request{
 		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
@@ -241,13 +228,13 @@ func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
 
 var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
 
-// maxNote is the length of a note, which the Store keeps.
+// maxNote is in bytes, which the Store keeps.
 const maxNote = 100
 
 // noteParents begins the note of a Hold of deletes whose evidence is none.
 const noteParents = "Of a parent: "
 
-// check returns why evidence does not hold, or nil. The error wraps evidence.ErrNone if the delete counts like any other.
+// check returns an error that wraps evidence.ErrNone if the delete counts like any other.
 func (c *call) check(ctx context.Context, e deletes.Evidence) error {
 	switch e.Kind {
 	case deletes.KindTerminating:
@@ -262,7 +249,6 @@ func (c *call) check(ctx context.Context, e deletes.Evidence) error {
 	return cmp.Or(e.Err, errNoKind)
 }
 
-// sendDeclared sends a delete that is not limited.
 func (c *call) sendDeclared(r *http.Request, kind deletes.EvidenceKind) (*http.Response, error) {
 	response, err := c.send(r)
 	if err == nil && isSuccess(response) {
@@ -271,7 +257,6 @@ func (c *call) sendDeclared(r *http.Request, kind deletes.EvidenceKind) (*http.R
 	return response, err
 }
 
-// blind returns a kind that the module watches and has no current objects of, or "".
 func (c *call) blind(ctx context.Context) string {
 	if kind := c.guard.options.Blind(ctx); kind != "" || c.target.Blind == nil {
 		return kind
@@ -279,7 +264,6 @@ func (c *call) blind(ctx context.Context) string {
 	return c.target.Blind(c.key.Module)
 }
 
-// name returns the name of the object with its namespace, or describes the collection.
 func (c *call) name(r *http.Request) string {
 	name := c.info.Name
 	if c.what == deletesMany {
@@ -294,10 +278,10 @@ func (c *call) name(r *http.Request) string {
 	return name[:min(len(name), maxName)]
 }
 
-// maxName is the length of a name, which may have a selector of any length. Names of objects are shorter.
+// maxName is for a name with a selector of any length. Names of objects are shorter.
 const maxName = 320
 
-// sendCounted counts a delete, sends it, and takes it back if the API server has refused it.
+// sendCounted takes the count back if the API server has refused the delete.
 func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response, error) {
 	o := &c.guard.options
 	one := c.guard.admit(c.visit, ask)
@@ -328,7 +312,6 @@ func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response,
 	return response, err
 }
 
-// save stores a Hold if there is one to store, and returns the error with which the delete is refused, or nil.
 func (c *call) save(ctx context.Context, store *ledger.Hold, held error) error {
 	var err error
 	if store != nil {

@@ -10,23 +10,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
 
-// known returns the ledger, or nil before it is loaded.
 func (g *Guard) known() *ledger.Ledger {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.ledger
 }
 
-// reading is a read of the Store that several calls wait for.
+// reading is a read of the Store that several calls share.
 type reading struct {
 	done  chan struct{}
 	err   error // read it, and ended, only after done
 	ended bool  // the context of the call that reads has ended
 }
 
-// load returns the ledger when it has the Holds of a visit. The first call reads the Holds from the Store; calls at the same
-// time wait for it and fail with it, so that no call waits for the failures of others one after the other. If the first call
-// ends, another one reads. A call for a visit that began during a read needs another read.
+// load returns the ledger with the Holds of a visit. The first call reads; calls at the same time wait for it and fail
+// with it, so that they do not wait for failures one after the other. If it ends, another one reads. A visit that began
+// during a read needs another.
 func (g *Guard) load(ctx context.Context, v visit) (*ledger.Ledger, error) {
 	for {
 		all, one, isFirst := g.join(v)
@@ -47,8 +46,7 @@ func (g *Guard) load(ctx context.Context, v visit) (*ledger.Ledger, error) {
 	}
 }
 
-// join returns the ledger if it has the Holds of a visit, or the read that is under way. isFirst says that the caller has to
-// lead it.
+// join's isFirst says that the caller has to lead the read.
 func (g *Guard) join(v visit) (all *ledger.Ledger, one *reading, isFirst bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +61,6 @@ func (g *Guard) join(v visit) (all *ledger.Ledger, one *reading, isFirst bool) {
 	return nil, g.reading, true
 }
 
-// lead reads the Holds for all calls that have joined.
 func (g *Guard) lead(ctx context.Context, one *reading) {
 	_, one.err = g.read(ctx)
 	one.ended = ctx.Err() != nil
@@ -73,8 +70,7 @@ func (g *Guard) lead(ctx context.Context, one *reading) {
 	close(one.done)
 }
 
-// read takes the Holds of this process in the Store into the ledger. Those that are in force already stay as they are, except for
-// those of targets that wait for a read.
+// read leaves Holds in force as they are, except those of targets that wait for a read.
 func (g *Guard) read(ctx context.Context) (*holdstore.Content, error) {
 	before := g.begin()
 	there, err := g.options.Store.Load(ctx)
@@ -87,7 +83,6 @@ func (g *Guard) read(ctx context.Context) (*holdstore.Content, error) {
 	return there, nil
 }
 
-// take takes the Holds of this process into the ledger.
 func (g *Guard) take(there []ledger.Hold, before beginning) {
 	own := g.ownOf(there, before)
 	now := g.options.Now()
@@ -113,7 +108,6 @@ func (g *Guard) take(there []ledger.Hold, before beginning) {
 	g.changedAll(dropped)
 }
 
-// admission is the decision of the ledger about a delete.
 type admission struct {
 	ticket  *ledger.Ticket
 	store   *ledger.Hold
@@ -121,7 +115,6 @@ type admission struct {
 	isKnown bool // the Holds of the visit are known; otherwise there is no decision
 }
 
-// admit lets the ledger decide about a delete if it has the Holds of the visit.
 func (g *Guard) admit(v visit, ask ledger.Request) (one admission) {
 	now := g.options.Now()
 	g.mu.Lock()

@@ -12,14 +12,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// visit is a time in which this process has a target without an interruption. The zero visit is that of the hub, and of all
-// targets of a process that has all of them.
+// visit is an uninterrupted time of a target in this process. The zero visit is that of the hub, and of a process that
+// has all targets.
 type visit struct {
 	target state.ClusterName
 	term   int64
 }
 
-// moving is what a Guard knows of targets that move between the processes of a hub. Without IsAlive it stays empty.
+// moving stays empty without IsAlive.
 type moving struct {
 	terms     map[state.ClusterName]int64     // the visits whose Holds are known
 	waiting   map[state.ClusterName]int64     // the visits that the next read is for
@@ -33,10 +33,9 @@ func newMoving() moving {
 	}
 }
 
-// isShared reports whether the processes of the hub share the targets.
 func (g *Guard) isShared() bool { return g.options.IsAlive != nil }
 
-// know returns the ledger when it has the Holds of the target, or the error with which the delete is refused.
+// know returns the ledger with the Holds of the target, or the error of the refusal.
 func (c *call) know(ctx context.Context) (*ledger.Ledger, error) {
 	if c.guard.isShared() && c.target.Name != "" {
 		term, closed := c.target.Term()
@@ -52,21 +51,21 @@ func (c *call) know(ctx context.Context) (*ledger.Ledger, error) {
 	return all, nil
 }
 
-// isRead reports whether the ledger has the Holds of a visit. The caller has g.mu.
+// isRead needs g.mu.
 func (g *Guard) isRead(v visit) bool {
 	term, known := g.moving.terms[v.target]
 	return g.ledger != nil && (v.target == "" || known && term == v.term)
 }
 
-// await makes the next read one for a visit, too. The caller has g.mu.
+// await makes the next read one for a visit, too. It needs g.mu.
 func (g *Guard) await(v visit) {
 	if v.target != "" {
 		g.moving.waiting[v.target] = v.term
 	}
 }
 
-// owns reports whether a Hold belongs to this process: its place in the ledger, and its entry in the Store. The Hold of a target
-// belongs to the process that has the target and has read the Holds of its visit.
+// owns reports whether a Hold's place in the ledger and its entry in the Store are this process's: it has the target,
+// and has read the Holds of the visit.
 func (g *Guard) owns(h *ledger.Hold) bool {
 	switch {
 	case !g.isShared():
@@ -80,7 +79,6 @@ func (g *Guard) owns(h *ledger.Hold) bool {
 	return isHere && g.isRead(v)
 }
 
-// visitOf returns the visit of a target, if this process has the target.
 func (g *Guard) visitOf(target state.ClusterName) (v visit, isHere bool) {
 	if !g.isShared() {
 		return visit{}, true
@@ -103,7 +101,7 @@ func (g *Guard) begin() beginning {
 	return b
 }
 
-// putBack makes the next read one for the visits of a read that has failed.
+// putBack is for a failed read.
 func (g *Guard) putBack(b beginning) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,9 +112,8 @@ func (g *Guard) putBack(b beginning) {
 	}
 }
 
-// ownOf returns the Holds of a read that the ledger shall have: those of the visits, and others of this process that have not
-// ended since. Holds of a target that this process has and does not know need another read, since the read may have begun before
-// the visit.
+// ownOf returns what the ledger shall have: the Holds of the visits, and others of this process that have not ended
+// since. Holds of a target that is here and unknown need another read, since this one may have begun before the visit.
 func (g *Guard) ownOf(there []ledger.Hold, before beginning) (own []ledger.Hold) {
 	for _, h := range there {
 		_, isVisited := before.visits[h.Target]
@@ -136,8 +133,8 @@ func (g *Guard) ownOf(there []ledger.Hold, before beginning) (own []ledger.Hold)
 	return own
 }
 
-// forsake drops the Holds of the visits of a read: those that the Store has, which are restored as they are there, and those that
-// it had when this process had the target before. Holds that could not be stored stay. The caller has g.mu.
+// forsake drops the Holds of the visits of a read that the Store has, or had when the target was here before; those
+// that could not be stored stay. It needs g.mu.
 func (g *Guard) forsake(before beginning, own []ledger.Hold) (dropped map[string]ledger.Hold) {
 	dropped = map[string]ledger.Hold{}
 	if len(before.visits) == 0 {
@@ -159,8 +156,8 @@ func (g *Guard) forsake(before beginning, own []ledger.Hold) (dropped map[string
 	return dropped
 }
 
-// leave drops the stored Holds of targets that this process no longer has, or has had with an interruption: another process may
-// have changed or ended them. It writes nothing. Holds that could not be stored stay until they expire.
+// leave drops the stored Holds of targets that have left, even if they are back, since another process may have changed
+// them. It writes nothing. Holds that could not be stored stay until they expire.
 func (g *Guard) leave() {
 	g.mu.Lock()
 	terms := maps.Clone(g.moving.terms)
@@ -199,7 +196,7 @@ func (g *Guard) leaveOne(v visit) []ledger.Hold {
 	return dropped
 }
 
-// isForgotten reports whether a Hold is one of a target that was removed after it began.
+// isForgotten: the target was removed after the Hold began.
 func (g *Guard) isForgotten(h *ledger.Hold) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +204,7 @@ func (g *Guard) isForgotten(h *ledger.Hold) bool {
 	return ok && h.IsOfTarget() && !h.Since.After(at)
 }
 
-// forgetIn notes that the Store may have Holds of a target that was removed.
+// forgetIn: the Store may have Holds of a removed target.
 func (g *Guard) forgetIn(target state.ClusterName, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

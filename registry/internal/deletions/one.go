@@ -15,8 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// deleteOne decides about the delete of one object. A delete that would be held anyway, or that repeats one by its name, is first
-// sent as a dry run, which tells the UID of the object: the delete of an object counts once.
+// deleteOne sends a delete that would be held, or that repeats one by its name, as a dry run first, which tells the
+// UID: the delete of an object counts once.
 func (c *call) deleteOne(r *http.Request, all *ledger.Ledger, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
 	now := c.guard.options.Now()
 	isRepeated := ask.UID == "" && all.Repeats(ask, now)
@@ -39,9 +39,9 @@ func (c *call) deleteOne(r *http.Request, all *ledger.Ledger, ask ledger.Request
 	return c.sendCounted(r, ask)
 }
 
-// try sends a delete as a dry run. It returns the response of the API server if the object does not exist, is another one than the
-// module has read, or cannot be deleted again now; otherwise the UID of the object, if the response has it. Without it, a module
-// that deletes objects by their names, and does not know that they are gone, would ask for held deletes without end.
+// try sends a dry run. It returns the response if the object does not exist, is another one, or cannot be deleted now;
+// otherwise the UID, if the response has it. Without it a module that deletes by names, and does not know what is gone,
+// would ask for held deletes without end.
 func (c *call) try(r *http.Request, options *metav1.DeleteOptions, isRepeated bool) (uid types.UID, refusal *http.Response) {
 	dry, err := dryRun(r, options)
 	if err != nil {
@@ -62,14 +62,14 @@ func (c *call) try(r *http.Request, options *metav1.DeleteOptions, isRepeated bo
 	return uid, nil
 }
 
-// acceptMetadata asks for the metadata of the object of a dry run. An API server that cannot send it alone sends the object.
+// acceptMetadata: an API server that cannot send metadata alone sends the object.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// maxAnswer is how much of a response to a delete is read, in bytes. The objects of larger ones are not known.
+// maxAnswer bytes of a response to a delete are read. The objects of larger ones are not known.
 const maxAnswer = 256 << 10
 
-// objectIn returns the UID of the object that was deleted, or "" if the response does not tell, and whether the object may still be
-// there. The response can be read after that. It may be nil.
+// objectIn returns the UID of the deleted object, or "", and whether it may still be there. The response, which may be
+// nil, can still be read.
 func objectIn(response *http.Response) (uid types.UID, mayBeLeft bool) {
 	if response == nil || !isSuccess(response) {
 		return "", true

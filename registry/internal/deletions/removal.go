@@ -13,24 +13,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
 
-// Removal is the removal of a Cluster from the hub, which has all modules clean up in its remote.
+// Removal is the removal of a Cluster, which has all modules clean up.
 type Removal struct {
-	Name string
-	UID  types.UID
-	// Fleet is how many Clusters there are.
+	Name  string
+	UID   types.UID
 	Fleet int
 }
 
-// limit is how many Clusters are removed within a Window: 3, or a twentieth of the fleet.
+// limit for a Window is 3, or a twentieth of the fleet.
 func (r Removal) limit() int { return max(ledger.LimitsFor(clusters()).PerTarget, r.Fleet/20) }
 
-// clusters is the resource of Clusters.
 func clusters() schema.GroupResource {
 	return schema.GroupResource{Group: "clusterfx.dev", Resource: "clusters"}
 }
 
-// AdmitRemoval returns nil if a Cluster may be removed, or a *deletes.HeldError. The Store counts the removals, so the limit is that
-// of all processes together, also after a restart. A removal that was admitted stays so for a Window.
+// AdmitRemoval returns nil if a Cluster may be removed, or a *deletes.HeldError. The Store counts, so the limit is that
+// of all processes, also after a restart. An admitted removal stays so for a Window.
 func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 	one := call{guard: g, key: ledger.Key{Module: g.options.Module(ctx), Resource: clusters()}}
 	all, err := one.know(ctx)
@@ -68,5 +66,4 @@ func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 	return nil
 }
 
-// noteRemoval is the note of a Hold of removals.
 const noteRemoval = "Their apps run until the removal is allowed; without its finalizer a Cluster goes without cleanup"

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
-// action is the effect of a request on the number of objects.
 type action int
 
 const (
@@ -33,7 +32,6 @@ const (
 	mayCreate          // a PUT, or a patch that applies
 )
 
-// actionOf returns what a request does, without its body.
 func actionOf(r *http.Request, info requestinfo.Info) action {
 	switch {
 	case info.Resource == "":
@@ -52,12 +50,12 @@ func actionOf(r *http.Request, info requestinfo.Info) action {
 	return other
 }
 
-// mutates reports whether a request can have an effect, so that reads take no more than a comparison.
+// mutates keeps reads to a comparison.
 func mutates(method string) bool {
 	return method == http.MethodDelete || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
 
-// isPassing reports whether the objects of a resource are reports that come and go: nothing is lost with them.
+// isPassing: the objects are reports that come and go.
 func isPassing(resource schema.GroupResource) bool {
 	switch resource {
 	case schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
@@ -67,13 +65,13 @@ func isPassing(resource schema.GroupResource) bool {
 	return false
 }
 
-// maxOptions is the size of the options of a delete, in bytes.
+// maxOptions is the size of a delete's options, in bytes.
 const maxOptions = 1 << 20
 
 var errOptions = errors.New("the options of the delete cannot be read")
 
-// optionsOf returns the options of a delete or eviction, which are in its body or, without a body, in its query. The body
-// can be sent after that. An error is an error of the body, or wraps errOptions.
+// optionsOf reads the body or, without one, the query. The body can still be sent. An error is one of the body, or
+// wraps errOptions.
 func optionsOf(r *http.Request, what action) (*metav1.DeleteOptions, error) {
 	query, options := r.URL.Query(), &metav1.DeleteOptions{}
 	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&query, options, nil); err != nil {
@@ -117,10 +115,9 @@ func optionsOf(r *http.Request, what action) (*metav1.DeleteOptions, error) {
 	return said, nil
 }
 
-// message is an object that has an encoding in protobuf.
 type message interface{ Unmarshal(data []byte) error }
 
-// decodeJSON decodes as the API server does: the names of fields are case-sensitive.
+// decodeJSON is case-sensitive, as the API server is.
 func decodeJSON(body []byte, into message) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
 		return errOptions // The error of the decoder quotes the body.
@@ -140,7 +137,6 @@ func decodeProtobuf(body []byte, into message) error {
 	return nil
 }
 
-// readCloser reads from one reader and closes another.
 type readCloser struct {
 	io.Reader
 	io.Closer
@@ -152,10 +148,8 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// isDryRun reports whether options or a query ask for a dry run.
 func isDryRun(dryRun []string) bool { return slices.Contains(dryRun, metav1.DryRunAll) }
 
-// withOptions returns a request with other options, and without the body of r.
 func withOptions(r *http.Request, options *metav1.DeleteOptions) (*http.Request, error) {
 	options = options.DeepCopy()
 	options.Kind, options.APIVersion = "DeleteOptions", "v1"

@@ -13,11 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// lookEvery is the time between two reads of a Store by a process that has no Hold in force: Holds of processes that have ended
-// wait for a successor.
+// lookEvery is for a process without Holds: those of ended processes wait for a successor.
 const lookEvery = 30 * time.Second
 
-// isDue reports whether the upkeep reads the Store although no Hold is in force.
 func (g *Guard) isDue() bool {
 	if !g.isShared() {
 		return false
@@ -28,8 +26,8 @@ func (g *Guard) isDue() bool {
 	return isLate || len(g.moving.waiting)+len(g.moving.forgotten) > 0
 }
 
-// lookShared reads the Store, takes the Holds of this process, removes those of targets that were removed, and takes over those
-// of processes that have ended.
+// lookShared reads the Store, takes this process's Holds, removes those of removed targets, and takes over those of
+// ended processes.
 func (g *Guard) lookShared(ctx context.Context) (*holdstore.Content, error) {
 	g.mu.Lock()
 	forgotten := maps.Clone(g.moving.forgotten)
@@ -52,7 +50,6 @@ func (g *Guard) isWaiting() bool {
 	return len(g.moving.waiting) > 0
 }
 
-// removeForgotten removes the Holds in the Store of targets that were removed before it was read.
 func (g *Guard) removeForgotten(ctx context.Context, there *holdstore.Content, forgotten map[state.ClusterName]time.Time) error {
 	var problems []error
 	for _, h := range there.Holds {
@@ -75,8 +72,8 @@ func (g *Guard) removeForgotten(ctx context.Context, there *holdstore.Content, f
 	return nil
 }
 
-// takeOver takes the place of each Hold of the hub or of the fleet whose process has ended. Of several processes that try to, one
-// succeeds; the others find its Hold when they read the Store again.
+// takeOver replaces Holds of the hub or the fleet whose process has ended. Of several processes one succeeds, and the
+// others find its Hold.
 func (g *Guard) takeOver(ctx context.Context, there *holdstore.Content) error {
 	version := there.Version
 	for _, h := range there.Holds {
@@ -101,7 +98,6 @@ func (g *Guard) takeOver(ctx context.Context, there *holdstore.Content) error {
 	return nil
 }
 
-// succeed begins a Hold that this process has stored in place of that of another process.
 func (g *Guard) succeed(h ledger.Hold) {
 	now := g.options.Now()
 	g.mu.Lock()

@@ -10,18 +10,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// State is what the hub reports about the deletes in a target. The numbers of its Holds change with the upkeep only, so that
-// a report is not written for each refused delete.
+// State is what the hub reports about a target's deletes. The numbers change with the upkeep only, so that no report is
+// written for each refused delete.
 type State struct {
-	// Known means that the Holds in the Store are known. It is false for a target that this process does not have.
+	// Known is false for a target that this process does not have.
 	Known bool
-	// Holds are the Holds that began in the target, sorted by id.
+	// Holds began in the target, sorted by id.
 	Holds []ledger.Hold
-	// Unavailable is the error for which deletes were refused in the target since the Store was last available; nil for none.
+	// Unavailable is why deletes were refused since the Store was last available, or nil.
 	Unavailable error
 }
 
-// shown are the States.
 type shown struct {
 	holds       []ledger.Hold                  // sorted by id
 	asked       map[state.ClusterName]struct{} // targets whose State was not known yet
@@ -50,7 +49,6 @@ func (g *Guard) Shown(target state.ClusterName) State {
 	return s
 }
 
-// changed shows the Holds in force as they are now, if any of them have changed.
 func (g *Guard) changed(holds ...ledger.Hold) {
 	if len(holds) == 0 {
 		return
@@ -63,7 +61,6 @@ func (g *Guard) changed(holds ...ledger.Hold) {
 	}
 }
 
-// changedAll is changed, of Holds by id.
 func (g *Guard) changedAll(holds map[string]ledger.Hold) {
 	g.changed(slices.Collect(maps.Values(holds))...)
 }
@@ -75,7 +72,6 @@ func (g *Guard) ended(holds []ledger.Hold) {
 	g.changed(holds...)
 }
 
-// unavailable notes that a delete in a target was refused because of the Store.
 func (g *Guard) unavailable(target state.ClusterName, err error) {
 	g.mu.Lock()
 	_, known := g.shown.unavailable[target]
@@ -88,7 +84,6 @@ func (g *Guard) unavailable(target state.ClusterName, err error) {
 	}
 }
 
-// available notes that the Store can be read and written.
 func (g *Guard) available() {
 	g.mu.Lock()
 	targets := slices.AppendSeq(slices.Collect(maps.Keys(g.shown.unavailable)), maps.Keys(g.shown.asked))
@@ -100,7 +95,6 @@ func (g *Guard) available() {
 	}
 }
 
-// forget forgets what is noted about a target.
 func (g *Guard) forget(target state.ClusterName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

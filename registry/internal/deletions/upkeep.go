@@ -17,8 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// AllowAnnotation is the annotation with which an operator allows held deletes: the id of the hold, "=" and the number of
-// objects, for several holds separated by commas.
+// AllowAnnotation allows held deletes: the id of the hold, "=" and the number of objects, several separated by commas.
 const AllowAnnotation = "clusterfx.dev/allow-deletes"
 
 // Holds returns the Holds of this process that are in force, sorted by id.
@@ -30,15 +29,14 @@ func (g *Guard) Holds() []ledger.Hold {
 	return slices.DeleteFunc(all.Holds(), func(h ledger.Hold) bool { return !g.owns(&h) })
 }
 
-// Allow allows the deletes that the value of an AllowAnnotation of a remote names. Ids that are not in force in that remote
-// alone have no effect. It returns an error for a value that it cannot read, of which it uses the rest.
+// Allow allows the deletes that an AllowAnnotation of a remote names. Ids that are not in force there alone have no
+// effect. It fails for a value that it cannot read, and uses the rest of it.
 func (g *Guard) Allow(ctx context.Context, target state.ClusterName, value string) error {
 	bad, failed := g.allow(ctx, value, func(h ledger.Hold) bool { return !h.Fleet && h.Target == target })
 	return errors.Join(bad, failed)
 }
 
-// allow allows the deletes of those Holds that an annotation may name. It returns the problems of the value and of the Store
-// apart from each other.
+// allow returns problems of the value and of the Store apart.
 func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Hold) bool) (bad, failed error) {
 	all := g.known()
 	if all == nil || value == "" {
@@ -61,7 +59,7 @@ func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Hold) b
 	return bad, errors.Join(problems...)
 }
 
-// Forget ends the Holds in a remote that was removed, also those in the Store that this process has not read.
+// Forget ends the Holds of a removed remote, also unread ones in the Store.
 func (g *Guard) Forget(target state.ClusterName) {
 	if g.isShared() {
 		g.forgetIn(target, g.options.Now())
@@ -72,9 +70,8 @@ func (g *Guard) Forget(target state.ClusterName) {
 	g.forget(target)
 }
 
-// Run reads the Holds from the Store, also those that another process has stored since this Guard has read them first. Then
-// it ends Holds and brings the Store up to date until ctx ends. told is called with the first of several errors of the
-// Store that are the same, and with nil after the last.
+// Run reads the Holds, also those that another process has stored meanwhile, then ends Holds and keeps the Store up to
+// date until ctx ends. told gets the first of several equal errors of the Store, and nil after the last.
 func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -107,8 +104,8 @@ func (g *Guard) readFirst(ctx context.Context) error {
 	return err
 }
 
-// keepUp ends the Holds whose time is up, applies the allowances in the Store and stores the Holds that have changed or that
-// the Store has lost, because the hub was restored from a backup or a person has changed them.
+// keepUp ends Holds, applies allowances, and stores what has changed, or what the Store has lost after a restore or an
+// edit.
 func (g *Guard) keepUp(ctx context.Context) error {
 	g.leave()
 	all := g.known()
@@ -136,7 +133,6 @@ func (g *Guard) keepUp(ctx context.Context) error {
 	return errors.Join(bad, failed)
 }
 
-// look reads the Store. Where processes share the targets, it also takes the Holds that have come to this process.
 func (g *Guard) look(ctx context.Context) (*holdstore.Content, error) {
 	if !g.isShared() {
 		return g.options.Store.Load(ctx)
@@ -144,8 +140,8 @@ func (g *Guard) look(ctx context.Context) (*holdstore.Content, error) {
 	return g.lookShared(ctx)
 }
 
-// lostIn returns a function that reports whether the Store has lost a Hold that was stored before it was read, or has older
-// numbers of it. They are those of the process that had the target before, whose last write may arrive late.
+// lostIn reports whether the Store has lost a Hold that was stored before the read, or has older numbers, as from a
+// late write of the process before.
 func lostIn(there *holdstore.Content, before map[string]ledger.Hold) func(id string) bool {
 	found := map[string]ledger.Hold{}
 	for _, h := range there.Holds {
@@ -158,7 +154,6 @@ func lostIn(there *holdstore.Content, before map[string]ledger.Hold) func(id str
 	}
 }
 
-// storeChanges stores the Holds that have changed or that the Store has lost, and removes those that have ended.
 func (g *Guard) storeChanges(ctx context.Context, isLost func(id string) bool) error {
 	stored := g.storedHolds() // Before the Holds in force: a Hold that begins now is not missing there.
 	var changed []ledger.Hold
@@ -185,8 +180,7 @@ func (g *Guard) storeChanges(ctx context.Context, isLost func(id string) bool) e
 	return errors.Join(problems...)
 }
 
-// store brings the Store up to date with one Hold, if it belongs to this process. One caller at a time writes, so that no older
-// version takes the place of a newer one.
+// store lets one caller at a time write, so that no older version replaces a newer one.
 func (g *Guard) store(ctx context.Context, id string) error {
 	select {
 	case <-g.writing:
@@ -210,7 +204,7 @@ func (g *Guard) store(ctx context.Context, id string) error {
 	return nil
 }
 
-// unstore removes a Hold that has ended. A Hold that has moved to another process with its target is not among the stored ones.
+// unstore: a Hold that has moved with its target is not among the stored ones.
 func (g *Guard) unstore(ctx context.Context, id string) error {
 	was, isStored := g.storedHolds()[id]
 	if !isStored || !g.owns(&was) {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Heartbeats of hub parts. They show in the state of the part, and are no reason to give up the lease.
+// Heartbeats show in the state of the part, and are no reason to give up the lease.
 
 // WatchProgress is registry.WatchProgress.
 func WatchProgress[request comparable](
@@ -30,7 +30,7 @@ func WatchProgress[request comparable](
 	return liveness.Wrap(of.life.part.supervisor.Hearts, of.life.subject(controller), heartbeat, inner)
 }
 
-// watchProgress watches a controller that the hub part adds, if its requests are ctrl.Requests.
+// watchProgress is for ctrl.Requests.
 func (l *Life) watchProgress(controller manager.Runnable, name string) {
 	if hearts := l.part.supervisor.Hearts; hearts != nil {
 		liveness.Attach(hearts, l.subject(name), controller, liveness.Request())
@@ -41,7 +41,6 @@ func (l *Life) subject(controller string) liveness.Subject {
 	return liveness.Subject{Module: l.part.module.Name, Controller: controller}
 }
 
-// stuck returns the message of the part's state that names the controllers without progress; empty for none.
 func (p *part) stuck() string {
 	var names []string
 	for _, one := range p.supervisor.Hearts.Missed() {
@@ -55,7 +54,6 @@ func (p *part) stuck() string {
 	return state.Sanitize("each worker has been in one reconcile for three heartbeats or longer, which is stuck or slow: controller " + strings.Join(names, ", "))
 }
 
-// beaten is called when a subject is stuck, and when it has recovered.
 func (s *Supervisor) beaten(subject liveness.Subject) {
 	for _, p := range s.all {
 		if p.module.Name == subject.Module {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// This file limits the lives of a part OnLeader to the time in which this replica leads.
+// A part OnLeader has lives while this replica leads.
 
 // Leader is registry.Leader.
 type Leader interface {
@@ -21,18 +21,15 @@ type Leader interface {
 	Check() error
 }
 
-// tenure is a time in which a part runs lives: a leadership of this replica, or, for a part that runs everywhere, the time of
-// the hub.
+// tenure is a leadership, or, for a part that runs everywhere, the time of the hub.
 type tenure struct {
 	hub   context.Context //nolint:containedctx // Ends when the hub ends.
 	leads context.Context //nolint:containedctx // Ends when this replica no longer leads; nil if the part runs everywhere.
 	work  context.Context //nolint:containedctx // Ends with the first of them.
 }
 
-// onLeader reports whether the part runs only while this replica leads.
 func (p *part) onLeader() bool { return p.module.OnLeader && p.supervisor.Leader != nil }
 
-// run runs the lives of the part until the hub ends.
 func (p *part) run(hub context.Context, first *Life) {
 	if p.onLeader() {
 		for life := first; p.lead(hub, life); life = nil {
@@ -43,8 +40,8 @@ func (p *part) run(hub context.Context, first *Life) {
 	p.setState(state.ModuleStopped, state.ReasonStopping, "")
 }
 
-// lead waits until this replica leads, and runs lives until it no longer does. It reports false when the hub has ended. The
-// life is the first one, which was built when the hub started, or nil.
+// lead runs lives while this replica leads, and reports false at the end of the hub. life was built when the hub
+// started, or is nil.
 func (p *part) lead(hub context.Context, life *Life) bool {
 	p.standBy()
 	leads, ended, err := p.supervisor.Leader.Await(hub)
@@ -72,13 +69,11 @@ func (p *part) lead(hub context.Context, life *Life) bool {
 	return hub.Err() == nil
 }
 
-// messageStandby is the message of a part that waits until this replica leads.
 const messageStandby = "the hub part runs in the replica that leads"
 
-// standBy records that the part waits until this replica leads.
 func (p *part) standBy() { p.setState(state.ModuleStandby, state.ReasonNotLeader, messageStandby) }
 
-// stateOfModule returns the state of the module in the life. A module that fails while its writes are refused has not failed.
+// stateOfModule: a module that fails while its writes are refused has not failed.
 func (l *Life) stateOfModule() state.ModuleStatus {
 	found := l.Modules()[0]
 	if found.State == state.ModuleFailed && l.mayWrite() != nil {
@@ -87,8 +82,7 @@ func (l *Life) stateOfModule() state.ModuleStatus {
 	return found
 }
 
-// runLives runs one life after the other until the tenure is over. The result waits until the goroutines of all of them have
-// ended.
+// runLives returns when the tenure is over; the result waits for the goroutines of all lives.
 func (p *part) runLives(t tenure, life *Life) *sync.WaitGroup {
 	lives := &sync.WaitGroup{}
 	for {
@@ -117,8 +111,7 @@ func (p *part) runLives(t tenure, life *Life) *sync.WaitGroup {
 	}
 }
 
-// reopened returns when a tenure whose gate was closed continues: a gate that is closed because a renewal is late opens with the
-// next renewal. It reports false when the tenure is over.
+// reopened waits for a gate that closed because a renewal is late. It reports false when the tenure is over.
 func (p *part) reopened(t tenure, last *Life) bool {
 	again := time.NewTicker(machine.RetryBase)
 	defer again.Stop()
@@ -135,8 +128,7 @@ func (p *part) reopened(t tenure, last *Life) bool {
 	}
 }
 
-// mayWrite returns an error that matches app.ErrNotLeader unless the life may write at this moment. The leadership of another
-// life does not count.
+// mayWrite's error matches app.ErrNotLeader. The leadership of another life does not count.
 func (l *Life) mayWrite() error {
 	if !l.part.onLeader() {
 		return nil
@@ -153,12 +145,12 @@ func (l *Life) mayWrite() error {
 	return err
 }
 
-// wasRefused reports whether a life may have ended with an error because its writes are refused, or were a moment ago.
+// wasRefused: the life may have ended because its writes are refused, or were a moment ago.
 func (l *Life) wasRefused(err error) bool {
 	return l.mayWrite() != nil || l.part.onLeader() && errors.Is(err, app.ErrNotLeader)
 }
 
-// discard ends a life that has not run. The nil life has ended.
+// discard ends a life that has not run; nil has ended.
 func (l *Life) discard() {
 	if l == nil {
 		return

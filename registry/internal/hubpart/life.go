@@ -27,12 +27,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Life is one life of a hub part: an epoch like that of a remote's app, with the hub in place of the remote. Its
-// App has a manager, a cache and clients of its own, so that their work is known to be the module's, and ends with
-// the life.
+// Life is one life of a hub part: an epoch with the hub in place of the remote, and a manager, cache and clients of its
+// own.
 type Life struct {
 	*app.Life
-	// Scheme is a copy of the hub's, to which invokes may add kinds.
+	// OwnScheme is a copy of the hub's, to which invokes may add kinds.
 	OwnScheme *runtime.Scheme
 	part      *part
 	hooks     Callbacks
@@ -48,7 +47,6 @@ type Life struct {
 	ready   bool                   // it ran; used only by the goroutine that runs the life
 }
 
-// newLife returns a life that has not started.
 func newLife(p *part) *Life {
 	host, name, number := p.supervisor.Host, p.module.Name, p.supervisor.NextEpoch()
 	l := &Life{part: p, OwnScheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
@@ -73,14 +71,13 @@ func (l *Life) SetDegraded(reason, message string) { l.part.reports(l, reason, m
 // Values are the values that a Life makes before it builds the graph. The manager has the others.
 func (l *Life) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
 
-// Scope returns the part of the graph that belongs to the module: its options, in a scope whose logger, manager and
-// lifecycle know that the module uses them. The Life may be a Life around the zero app.Life if the graph is only checked.
+// Scope returns the module's options in a scope whose logger, manager and lifecycle know the module. The zero app.Life
+// only checks the graph.
 func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
 	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &lifeManager{Manager: mgr, life: l} }
 	return app.Scope(l.Life, module, wrap, options...)
 }
 
-// start starts to build the App, unless that has started.
 func (l *Life) start() {
 	if l.Built() == nil {
 		l.Build(func() error {
@@ -93,7 +90,7 @@ func (l *Life) start() {
 	}
 }
 
-// connect makes the values that the App provides. It sends no request.
+// connect sends no request.
 func (l *Life) connect() error {
 	config := l.config()
 	l.Contained().Config = config
@@ -106,8 +103,7 @@ func (l *Life) connect() error {
 	return nil
 }
 
-// config returns the configuration of the part's clients: the hub's, with the fence of this life and the name of
-// the module on every request.
+// config has the fence of this life, and the module's name on every request.
 func (l *Life) config() *rest.Config {
 	config := rest.CopyConfig(l.Hub)
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
@@ -122,17 +118,15 @@ func (l *Life) config() *rest.Config {
 	return config
 }
 
-// decideDeletes sends a request of the module to the hub, unless it is a delete that is held.
 func (l *Life) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	return l.Deletes.RoundTrip(deletions.Target{Judge: &l.parents}, r, send)
 }
 
-// homes is the hub: a hub part deletes objects there only.
+// homes is the hub, where alone a hub part deletes.
 func (l *Life) homes() []evidence.Home {
 	return []evidence.Home{{Objects: l.HubPlace.Reader, Place: l.HubPlace}}
 }
 
-// clusterOptions sets the options of the hub as the part's manager sees it.
 func (l *Life) clusterOptions(o *cluster.Options) {
 	if base := l.part.supervisor.ManagerOptions; base != nil {
 		shared := base()
@@ -149,7 +143,6 @@ func (l *Life) clusterOptions(o *cluster.Options) {
 	}
 }
 
-// stale returns the message and the problem of a Stale informer of the part, or nothing. The nil life has none.
 func (l *Life) stale() (string, state.Problem) {
 	if l == nil {
 		return "", state.Problem{}
@@ -161,8 +154,7 @@ func (l *Life) stale() (string, state.Problem) {
 	return state.Sanitize(stale[0].Message()), stale[0].Problem
 }
 
-// run runs the life until it fails or its tenure is over, and returns the cause. It does not wait for the goroutines that it
-// has started: done is closed when all of them have ended.
+// run returns the cause when the life fails or its tenure is over; done closes when all its goroutines have ended.
 func (l *Life) run(t tenure) error {
 	l.tenure.Store(&t)
 	err := l.runUntil(t.work)
@@ -205,8 +197,8 @@ func (l *Life) runUntil(ctx context.Context) error {
 	return l.AwaitFailure(l.halted)
 }
 
-// cleanUp ends the manager and runs the hooks of the life, and returns when all goroutines have ended. At the end of
-// the hub the hooks wait for the apps of the remotes, which may use values that the hooks close.
+// cleanUp returns when all goroutines have ended. At the end of the hub the hooks wait for the apps, which may use
+// values that they close.
 func (l *Life) cleanUp(hub context.Context) {
 	defer l.Finish()
 	l.halt()
@@ -226,7 +218,6 @@ func (l *Life) cleanUp(hub context.Context) {
 	l.Stop(app.ErrStopped)
 }
 
-// controllers returns the controllers that the module has added.
 func (l *Life) controllers() []state.ControllerStatus {
 	for _, m := range l.Modules() {
 		if m.Name == l.part.module.Name {

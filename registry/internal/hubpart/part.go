@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// part runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again when
-// it fails. Neither the hub nor another hub part waits for it.
+// part builds and starts the hub part of one module, and again when it fails. Neither the hub nor another part waits
+// for it.
 type part struct {
 	supervisor *Supervisor
 	module     *Module
@@ -40,7 +40,6 @@ func newPart(s *Supervisor, m *Module) *part {
 	return p
 }
 
-// info returns the state of the part.
 func (p *part) info() state.HubPartStatus {
 	p.mu.Lock()
 	one, life := p.now, p.life
@@ -58,12 +57,11 @@ func (p *part) current() *Life {
 	return p.life
 }
 
-// say replaces the state of the life; the empty state clears it.
+// setState replaces the state of the life; the empty state clears it.
 func (p *part) setState(condition, reason, message string) {
 	p.override(state.HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
 }
 
-// override replaces the state of the life.
 func (p *part) override(with state.HubPartStatus) {
 	p.mu.Lock()
 	p.over = with
@@ -71,8 +69,7 @@ func (p *part) override(with state.HubPartStatus) {
 	p.changed()
 }
 
-// changed computes the state of the part, and logs it if it has changed. It is called after every event that may
-// change the state.
+// changed computes the state, and logs a change. It follows every event that may change the state.
 func (p *part) changed() {
 	p.mu.Lock()
 	life := p.life
@@ -108,7 +105,7 @@ func (p *part) changed() {
 	}
 }
 
-// stateOf returns the state of the part from the state of its life. The caller holds the lock.
+// stateOf needs the lock.
 func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message, Problem: p.over.Problem}
 	switch {
@@ -124,7 +121,6 @@ func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	return found
 }
 
-// next returns a new life, which has not begun.
 func (p *part) next() *Life {
 	life := newLife(p)
 	p.mu.Lock()
@@ -133,7 +129,7 @@ func (p *part) next() *Life {
 	return life
 }
 
-// reports records what the module of a life lacks; an empty reason means nothing. A life that has ended has no say.
+// reports records what the module lacks; empty for nothing. A life that has ended has no say.
 func (p *part) reports(l *Life, reason, message string) {
 	report := state.ModuleStatus{State: state.ModuleDegraded, Reason: reason, Message: state.Sanitize(message)}
 	p.mu.Lock()
@@ -147,7 +143,6 @@ func (p *part) reports(l *Life, reason, message string) {
 	}
 }
 
-// failed records the failure of a life.
 func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	f := app.Describe(err)
 	var ofModule *app.ModuleError
@@ -171,7 +166,7 @@ func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	p.override(state.HubPartStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
-// waitFor waits for the end of a life that is over, and leaves the life behind after StopTimeout. It returns when the hub ends.
+// waitFor leaves a life that is over behind after StopTimeout. It returns when the hub ends.
 func (p *part) waitFor(hub context.Context, life *Life) {
 	patience := time.NewTimer(p.supervisor.Host.Limits.StopTimeout)
 	defer patience.Stop()
@@ -196,7 +191,7 @@ func (p *part) leaveBehind(n int) {
 	p.zombies += n
 }
 
-// pause waits until the part may be started again, and reports false if ctx ended before that.
+// pause reports false if ctx ended before the part may be started again.
 func (p *part) pause(ctx context.Context) bool {
 	p.mu.Lock()
 	delay := machine.Backoff(p.now.Restarts-1, rand.Float64())
@@ -204,7 +199,7 @@ func (p *part) pause(ctx context.Context) bool {
 	return p.rest(ctx, delay)
 }
 
-// rest waits for a time, and until the part may have another life beside its zombies. It reports false if ctx ended before that.
+// rest also waits until the part may have another life beside its zombies. It reports false if ctx ended before.
 func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 	for {
 		again := time.NewTimer(delay)
@@ -226,7 +221,6 @@ func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-// publish tells the module that a life runs.
 func (p *part) publish(l *Life) {
 	p.mu.Lock()
 	p.over = state.HubPartStatus{}
@@ -234,7 +228,6 @@ func (p *part) publish(l *Life) {
 	l.hooks.Ready()
 }
 
-// unpublish tells the module that a life which ran has ended.
 func (p *part) unpublish(l *Life) {
 	if l.ready {
 		l.hooks.Ended()

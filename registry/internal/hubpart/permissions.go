@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// rightsTimeout bounds one check of the hub's permissions.
 const rightsTimeout = 20 * time.Second
 
-// newReviewer returns a reviewer that asks the hub's API server for the hub's permissions. A standby may ask, too.
+// newReviewer asks as the hub, also on a standby.
 func (p *part) newReviewer() (*probe.Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
@@ -35,8 +34,7 @@ func (p *part) newReviewer() (*probe.Reviewer, error) {
 	return &probe.Reviewer{Post: func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
 }
 
-// lacks returns the permissions in the hub that the module declares and the hub does not have, named as an operator
-// would ask for them.
+// lacks names the declared permissions that the hub does not have, as an operator would ask for them.
 func (l *Life) lacks() ([]string, error) {
 	ctx, cancel := context.WithTimeout(l.Context(), rightsTimeout)
 	defer cancel()
@@ -47,7 +45,7 @@ func (l *Life) lacks() ([]string, error) {
 	name := l.part.module.Name
 	var lacking []string
 	for _, declared := range l.part.module.Rules {
-		q := &preflight.Questions{Rules: []preflight.ModuleRules{{Module: name, Rules: declared.Rules}}}
+		q := &machine.Questions{Rules: []machine.ModuleRules{{Module: name, Rules: declared.Rules}}}
 		if declared.Namespace != "" {
 			q.Namespaces = []string{declared.Namespace}
 		}
@@ -60,7 +58,6 @@ func (l *Life) lacks() ([]string, error) {
 	return probe.Abbreviate(lacking), nil
 }
 
-// awaitRights returns when the hub has every permission that the module declares.
 func (l *Life) awaitRights() error {
 	if len(l.part.module.Rules) == 0 {
 		return nil
@@ -85,8 +82,7 @@ func (l *Life) awaitRights() error {
 	}
 }
 
-// watchRights reports permissions that are revoked while the part runs. The part continues with the remaining
-// permissions.
+// watchRights reports revoked permissions while the part runs, which continues.
 func (l *Life) watchRights() {
 	if len(l.part.module.Rules) == 0 {
 		return
@@ -106,7 +102,7 @@ func (l *Life) watchRights() {
 	}
 }
 
-// pause returns after a time, or when a watch was forbidden. It reports false when the life has ended.
+// pause returns after a time, or when a watch was forbidden; false when the life has ended.
 func (l *Life) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -122,7 +118,6 @@ func (l *Life) pause(d time.Duration) bool {
 	return l.halted.Err() == nil
 }
 
-// askAgain starts the next check of the permissions soon.
 func (l *Life) askAgain() {
 	select {
 	case l.denied <- struct{}{}:
@@ -130,7 +125,6 @@ func (l *Life) askAgain() {
 	}
 }
 
-// granted records that the part no longer waits for a permission.
 func (p *part) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
@@ -140,7 +134,6 @@ func (p *part) granted() {
 	p.lack(nil)
 }
 
-// lack records the missing permissions.
 func (p *part) lack(missing []string) {
 	p.mu.Lock()
 	same := slices.Equal(p.lacking, missing)
@@ -151,5 +144,4 @@ func (p *part) lack(missing []string) {
 	}
 }
 
-// lackOf returns a message that names permissions which are not granted.
 func lackOf(rights []string) string { return "the hub lacks: " + strings.Join(rights, ", ") }

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// copyScheme returns a scheme with the kinds of another scheme. Kinds may be added to the copy while the other scheme
-// is read. It has no defaults and no conversions: no client uses any.
+// copyScheme's result may get kinds while the other scheme is read. It lacks defaults and conversions, which no client
+// uses.
 func copyScheme(from *runtime.Scheme) *runtime.Scheme {
 	to := runtime.NewScheme()
 	addKinds(to, from)
 	return to
 }
 
-// addKinds adds the kinds that a scheme does not have. It panics if the scheme has a kind with another type.
+// addKinds panics if the scheme has a kind with another type.
 func addKinds(to, from *runtime.Scheme) {
 	if from == nil {
 		return
@@ -42,7 +42,6 @@ func addKinds(to, from *runtime.Scheme) {
 	}
 }
 
-// isMeta reports whether every group has a type.
 func isMeta(kind reflect.Type) bool {
 	return kind.PkgPath() == reflect.TypeFor[metav1.Status]().PkgPath()
 }

@@ -13,25 +13,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// This file limits the checks and handlers that a hub part gives to the servers of the hub to the life of the hub part.
+// Checks and handlers of a hub part on the servers of the hub end with its life.
 
-// site has the checks and handlers that hub parts have added to the servers of the hub. The servers have one entry
-// for each; when the hub part is started again, the entry leads to the check or handler of the new life.
+// site has these checks and handlers. The servers have one entry for each, which leads to the latest life.
 type site struct {
 	mu       sync.Mutex // protects the fields
 	checks   map[string]*slot[healthz.Checker]
 	handlers map[string]*slot[http.Handler]
 }
 
-// slot is an entry of the hub's servers.
 type slot[T any] struct {
 	life  *Life // that has added the value
 	name  string
 	value T
 }
 
-// put puts a value into a slot. add makes the entry of the hub's servers for a new slot; put removes the slot if add
-// fails.
+// put adds the entry of the hub's servers for a new slot, and removes the slot if that fails.
 func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() error) error {
 	s.mu.Lock()
 	before := (*slots)[one.name]
@@ -56,7 +53,7 @@ func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() err
 	return err
 }
 
-// at returns the slot of a name, and whether its life has not ended.
+// at also returns whether the life has not ended.
 func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +61,7 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 	return one, one.life.Context().Err() == nil
 }
 
-// addCheck adds a check to the checks of the hub. The check of a life that has ended succeeds.
+// The check of a life that has ended succeeds.
 func (l *Life) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.supervisor.site, page+"/"+name
 	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
@@ -78,23 +75,21 @@ func (l *Life) addCheck(page, name string, check healthz.Checker, add func(strin
 	})
 }
 
-// lifeManager is the manager of a hub part. It adds checks and handlers to the servers of the hub.
+// lifeManager adds checks and handlers to the servers of the hub.
 type lifeManager struct {
 	ctrl.Manager
 	life *Life
 }
 
-// AddHealthzCheck adds a check to the checks of the hub.
 func (m *lifeManager) AddHealthzCheck(name string, check healthz.Checker) error {
 	return m.life.addCheck("healthz", name, check, m.life.part.supervisor.Manager.AddHealthzCheck)
 }
 
-// AddReadyzCheck adds a check to the checks of the hub.
 func (m *lifeManager) AddReadyzCheck(name string, check healthz.Checker) error {
 	return m.life.addCheck("readyz", name, check, m.life.part.supervisor.Manager.AddReadyzCheck)
 }
 
-// AddMetricsServerExtraHandler adds a handler to the hub's metrics server. net/http contains its panics.
+// net/http contains the panics of the handler.
 func (m *lifeManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	supervisor := m.life.part.supervisor
 	return put(&supervisor.site, &supervisor.site.handlers, slot[http.Handler]{m.life, path, handler}, func() error {
@@ -102,7 +97,6 @@ func (m *lifeManager) AddMetricsServerExtraHandler(path string, handler http.Han
 	})
 }
 
-// handler serves the handler in a slot.
 func (s *site) handler(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		one, lives := at(s, &s.handlers, path)
@@ -114,7 +108,6 @@ func (s *site) handler(path string) http.Handler {
 	})
 }
 
-// Elected returns a channel that is closed when this hub leads.
 func (m *lifeManager) Elected() <-chan struct{} {
 	return m.life.part.supervisor.elected
 }

@@ -24,13 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Supervisor runs the hub parts of all modules, each by itself: in an App of its own, with a manager, a cache, clients
-// and a handle of the Registry of its own. A missing permission or a failure of one hub part does not affect the
-// others.
-//
-// The parts are built before the hub's manager starts, so that everything that starts later knows the kinds that they
-// add to the scheme. They start with the manager, also on a standby; runnables that need leader election wait until
-// the hub leads. At the end their runnables stop first, and their hooks run when all apps have ended.
+// Supervisor runs the hub parts of all modules; see the package.
 type Supervisor struct {
 	Options
 	all  []*part
@@ -48,58 +42,52 @@ type Supervisor struct {
 
 // Options describe the hub parts of a hub. All fields but Hearts, Leader, ManagerOptions and Changed are required.
 type Options struct {
-	// Host has what all Apps share. The Supervisor adds to its Scheme the kinds that hub parts add to theirs.
-	Host *app.Host
-	// Manager is the manager of the hub.
-	Manager ctrl.Manager
-	Log     logr.Logger
-	// Hearts watches the controllers of the hub parts.
-	Hearts *liveness.Monitor
-	// NextEpoch returns the number of the next Life, which is unique in the hub.
+	// Host has what all Apps share. The kinds of hub parts are added to its Scheme.
+	Host      *app.Host
+	Manager   ctrl.Manager
+	Log       logr.Logger
+	Hearts    *liveness.Monitor
 	NextEpoch func() int64
 	// Explain returns a message for the log, with the program's advice about its problem.
 	Explain func(message string, problem state.Problem) string
-	// Leader elects the replica that runs the parts OnLeader. Default: nil, the hub is alone and runs all parts.
+	// Leader elects the replica for the parts OnLeader. Default: nil, the hub runs all parts.
 	Leader Leader
-	// ManagerOptions returns the options of a part's manager, of which Cache, Client and NewClient are used. Default: nil.
+	// ManagerOptions gives Cache, Client and NewClient of a part's manager. Default: nil.
 	ManagerOptions func() ctrl.Options
-	// Changed is called after a change of the state of a Part. It must return at once. Default: nil.
+	// Changed follows a change of a Part's state. It must return at once. Default: nil.
 	Changed func()
-	// Pauses are the intervals between two looks at the permissions of the hub.
-	Pauses probe.Pauses
-	// Modules are the modules that have a hub part.
+	// Pauses are between two looks at the permissions of the hub.
+	Pauses  probe.Pauses
 	Modules []Module
 }
 
-// Module is a module that has a hub part.
 type Module struct {
 	Name string
-	// Rules are the permissions in the hub that the module declares.
+	// Rules are in the hub.
 	Rules []rbac.NamespacedRules
-	// Namespaces are the namespaces of the hub that the part's cache is limited to. Default: all.
+	// Namespaces limit the part's cache. Default: all.
 	Namespaces []string
-	// OnLeader means that the part runs in the replica that leads, and otherwise in every replica.
+	// OnLeader means the replica that leads; otherwise every replica.
 	OnLeader bool
-	// Judge returns the function that inspects the responses to the requests of the part, with the status of each.
+	// Judge makes the function that inspects responses to the part.
 	Judge func(logr.Logger) func(*http.Request, int)
-	// Begin returns the functions that a new Life calls.
 	Begin func(*Life) Callbacks
 }
 
 // Callbacks are the functions that a Life calls. They must return at once.
 type Callbacks struct {
-	// Graph returns the options of the graph: the values that the module may ask for, and the module in its scope (see
-	// Scope). It is called once, when the values of the Life are made.
+	// Graph returns the values for the module, and the module in its scope (see Scope). It is called once, after
+	// Values.
 	Graph func() fx.Option
-	// Built is called if this is the first Life and its graph was built in time.
+	// Built follows the first Life, if its graph was built in time.
 	Built func() error
-	// Ready is called when the Life runs, and Ended when a Life that was ready has ended.
+	// Ended follows the end of a Life that was ready.
 	Ready, Ended func()
 }
 
 // New returns a Supervisor that has not started.
 func New(o Options) *Supervisor {
-	// The hooks of hub parts write after the apps have ended, and with them their Root.
+	// The hooks of hub parts write after the apps, and with them their Root, have ended.
 	host := *o.Host
 	host.Root = context.WithoutCancel(host.Root)
 	o.Host = &host
@@ -111,18 +99,17 @@ func New(o Options) *Supervisor {
 	return s
 }
 
-// OnStart builds the parts. It is a hook of the hub's App, which also runs OnStop.
+// OnStart builds the parts. It is a hook of the hub's App, as OnStop is.
 func (s *Supervisor) OnStart(context.Context) error {
 	s.bracketed.Store(true)
 	s.prepare()
 	return nil
 }
 
-// prepareWithin is how long the hub waits at its start until the hub parts are built.
+// prepareWithin is how long the hub waits at its start for hub parts.
 const prepareWithin = 5 * time.Second
 
-// prepare builds the first life of every part, each in a goroutine of its own, and returns when that is done or takes
-// too long.
+// prepare builds the first life of every part, each in its goroutine, and returns when that is done or takes too long.
 func (s *Supervisor) prepare() {
 	s.prepared.Do(func() {
 		patience := time.NewTimer(prepareWithin)
@@ -148,7 +135,7 @@ func (s *Supervisor) prepare() {
 	})
 }
 
-// adopt gives the kinds and the middleware of a life that is built to the hub.
+// adopt gives kinds and middleware of a built life to the hub.
 func (s *Supervisor) adopt(p *part, life *Life) {
 	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.OwnScheme); return nil }); err != nil {
 		p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
@@ -193,8 +180,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 // NeedLeaderElection is false: parts run on a standby, too.
 func (s *Supervisor) NeedLeaderElection() bool { return false }
 
-// Leading returns a runnable that lets the parts work while this hub leads, and that ends when all of their runnables
-// have ended.
+// Leading returns a runnable that lets the parts work while this hub leads, and ends after all their runnables.
 func (s *Supervisor) Leading() manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		close(s.elected)
@@ -208,8 +194,7 @@ func (s *Supervisor) Leading() manager.Runnable {
 	})
 }
 
-// timeOfHooks returns the context in which the hooks of a life that ends are run. When the hub ends, it waits until
-// the hub's App calls end.
+// timeOfHooks gives a context for hooks. At the end of the hub it waits until the hub's App calls end.
 func (s *Supervisor) timeOfHooks(hub context.Context) (context.Context, context.CancelFunc) {
 	if hub.Err() == nil {
 		return context.WithTimeout(context.WithoutCancel(hub), s.Host.Limits.StopTimeout/2)
@@ -220,8 +205,8 @@ func (s *Supervisor) timeOfHooks(hub context.Context) (context.Context, context.
 	return context.WithCancel(s.closing)
 }
 
-// OnStop runs the hooks of the parts, and returns when all goroutines of the parts have ended, or shortly before the
-// deadline of ctx with an error that names the parts that have not ended.
+// OnStop runs the hooks of the parts, and returns when all their goroutines have ended, or shortly before the deadline
+// of ctx with an error that names those that have not.
 func (s *Supervisor) OnStop(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -258,7 +243,6 @@ func (s *Supervisor) OnStop(ctx context.Context) error {
 	return fmt.Errorf("hub parts that have not ended in time: %s", strings.Join(left, ", "))
 }
 
-// left names the parts that have not ended.
 func (s *Supervisor) left() []string {
 	var names []string
 	for _, p := range s.all {
@@ -271,7 +255,6 @@ func (s *Supervisor) left() []string {
 	return names
 }
 
-// changed is called after a change of the state of a part.
 func (s *Supervisor) changed() {
 	if s.Changed != nil {
 		s.Changed()

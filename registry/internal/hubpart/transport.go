@@ -11,18 +11,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// fencedTransport sends the requests of a hub part to the hub's API server, no longer than the life
-// of the part.
+// fencedTransport sends requests of a hub part no longer than its life.
 type fencedTransport struct {
 	next  http.RoundTripper
 	fence context.Context //nolint:containedctx // As in a transport chain.
 
-	judge func(r *http.Request, status int)
-	// deletes decides about the deletes of the module.
+	judge   func(r *http.Request, status int)
 	deletes transport.Interceptor
 }
 
-// RoundTrip sends the request, unless the part has ended.
 func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unhook := context.AfterFunc(t.fence, func() { cancel(context.Cause(t.fence)) })
@@ -47,16 +44,14 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper returns the transport below, for client-go.
 func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// fencedBody ends the context of its request when it is closed.
+// fencedBody ends its request's context when it is closed.
 type fencedBody struct {
 	io.ReadCloser
 	end func()
 }
 
-// Close closes the body.
 func (b *fencedBody) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()

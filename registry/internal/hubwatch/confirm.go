@@ -16,14 +16,12 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 )
 
-// newReader returns a reader of the hub's API server. It sends no request.
 func (p *Pool) newReader(config *rest.Config, c *http.Client) (client.Reader, error) {
 	return client.New(config, client.Options{HTTPClient: c, Scheme: p.options.Scheme, Mapper: p.options.Mapper})
 }
 
-// IsDeleted reports whether the object of a tombstone was deleted. It asks the hub's API server, because a watch also reports
-// as deleted what has lost the labels of the selection, and what was deleted with the definition of its kind. An error means
-// that the API server does not tell.
+// IsDeleted asks the hub's API server whether the object of a tombstone was deleted: a watch also reports what has lost
+// the selected labels, and what went with the definition of its kind. An error means that the API server does not tell.
 func (s *Subscription) IsDeleted(ctx context.Context, t Tombstone) (bool, error) {
 	if t.Object == nil || !t.Seen && t.Object.GetDeletionTimestamp() == nil {
 		return false, nil
@@ -33,7 +31,7 @@ func (s *Subscription) IsDeleted(ctx context.Context, t Tombstone) (bool, error)
 	defer cancel()
 	gone, err := e.isGone(ctx, t.Object)
 	if err == nil && gone {
-		// What the object depends on is read after the object had gone: it was there when the object went.
+		// Read after the object had gone: it was there when the object went.
 		err = evidence.Place{Reader: e.reader, Mapper: e.pool.options.Mapper}.OnPurpose(ctx, e.of.Kind, t.Object)
 	}
 	switch {
@@ -45,7 +43,7 @@ func (s *Subscription) IsDeleted(ctx context.Context, t Tombstone) (bool, error)
 	return gone, nil
 }
 
-// isGone reports whether the API server serves the kind, and not the object.
+// isGone: the API server serves the kind, and not the object.
 func (e *entry) isGone(ctx context.Context, last client.Object) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(e.of.Kind)

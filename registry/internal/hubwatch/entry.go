@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// entry is the informer of one selection, with the index of its objects and subscriptions.
+// entry is the informer of one selection, with its index.
 type entry struct {
 	pool   *Pool
 	of     Selection
@@ -40,13 +40,12 @@ type entry struct {
 	block   boundcache.Block // why the objects cannot be listed; zero if they can
 }
 
-// user is the name under which the informers are used, for boundcache.
+// user is the module of the informers, for boundcache.
 const user = "hub"
 
-// unlimited is a budget that no hub reaches. The hub's API server is trusted, as it is for the cache of the hub's manager.
+// unlimited: the hub's API server is trusted, as for the cache of the hub's manager.
 const unlimited = 1 << 40
 
-// newEntry returns an entry whose informer has not started.
 func (p *Pool) newEntry(s Selection) (*entry, error) {
 	e := &entry{
 		pool: p, of: s, synced: make(chan struct{}),
@@ -85,7 +84,7 @@ func (p *Pool) newEntry(s Selection) (*entry, error) {
 	return e, nil
 }
 
-// fields returns the selector that keeps the objects of the hidden namespace in the API server.
+// fields keeps objects of the hidden namespace in the API server.
 func (e *entry) fields() fields.Selector {
 	if hidden := e.pool.options.Hidden; hidden != "" && e.of.Namespaced && e.of.isEverywhere() {
 		return fields.OneTermNotEqualSelector("metadata.namespace", hidden)
@@ -104,10 +103,9 @@ func (e *entry) namespaces() map[string]cache.Config {
 	return all
 }
 
-// retryEvery is the time until the informer is requested again after an error, such as of the mapping of its kind.
+// retryEvery follows an error, such as of the mapping of the kind.
 const retryEvery = 5 * time.Second
 
-// run runs the informer until it is ended.
 func (e *entry) run() {
 	defer e.cancel()
 	pprof.SetGoroutineLabels(e.ctx) // The goroutine of the first subscriber has those of its app.
@@ -136,7 +134,6 @@ func (e *entry) run() {
 	<-e.ctx.Done()
 }
 
-// end ends the informer, and drops the objects.
 func (e *entry) end() {
 	e.cancel()
 	e.mu.Lock()
@@ -144,7 +141,6 @@ func (e *entry) end() {
 	e.objects, e.routes = nil, nil
 }
 
-// blocked receives from the cache why objects cannot be listed, and passes it on.
 func (e *entry) blocked(_ string, why boundcache.Block) {
 	why = ofHub(e.of.Kind.Kind, why)
 	e.mu.Lock()
@@ -165,7 +161,7 @@ func (e *entry) blocked(_ string, why boundcache.Block) {
 	}
 }
 
-// subscriptions returns all subscriptions. The caller holds the lock.
+// subscriptions needs the lock.
 func (e *entry) subscriptions() (all []*Subscription) {
 	for _, ix := range e.routes {
 		all = slices.AppendSeq(all, maps.Keys(ix.all))
@@ -173,7 +169,6 @@ func (e *entry) subscriptions() (all []*Subscription) {
 	return all
 }
 
-// tell passes on to a new Subscription why objects cannot be listed.
 func (e *entry) tell(s *Subscription) {
 	e.mu.RLock()
 	isBlocked := e.block != boundcache.Block{}
@@ -183,8 +178,8 @@ func (e *entry) tell(s *Subscription) {
 	}
 }
 
-// pass passes on why objects cannot be listed, until the Subscription has what holds now: two goroutines that pass on one after
-// the other may arrive in another order.
+// pass passes on why objects cannot be listed until the Subscription has what holds now: two goroutines may arrive in
+// another order.
 func (e *entry) pass(s *Subscription) {
 	for first, last := true, (boundcache.Block{}); ; first = false {
 		e.mu.RLock()
@@ -198,7 +193,7 @@ func (e *entry) pass(s *Subscription) {
 	}
 }
 
-// ofHub returns a Block with a message about the hub, since those of the cache are about remotes.
+// ofHub: the messages of the cache are about remotes.
 func ofHub(kind string, why boundcache.Block) boundcache.Block {
 	switch why.Cause {
 	case boundcache.Missing:
@@ -211,10 +206,9 @@ func ofHub(kind string, why boundcache.Block) boundcache.Block {
 	return why
 }
 
-// inHub follows the name of a selection of the hub's objects, whose type may be watched in the remote, too.
+// inHub tells the type from one that is watched in the remote.
 const inHub = " of the hub"
 
-// isSynced reports whether the index has the initial objects.
 func (e *entry) isSynced() bool {
 	select {
 	case <-e.synced:

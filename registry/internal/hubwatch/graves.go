@@ -11,24 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Tombstone is the last state of an object that no longer belongs to a subscription; of a Secret it is what identifies it. All
-// apps share the object.
+// Tombstone is the last state of an object that has left a subscription; of a Secret what identifies it. All apps share
+// it.
 type Tombstone struct {
 	Object client.Object
-	// Seen says that a watch has reported the object as deleted: it was deleted, alone or with the definition of its kind,
-	// or it no longer has the selected labels. It is false for an object that a list lacks, and for an object with another
-	// key.
+	// Seen: a watch has reported the delete, alone or with the definition of the kind, or the loss of the selected
+	// labels. False for an object that a list lacks, and for one with another key.
 	Seen bool
 }
 
-// The limits of the tombstones of one subscription. A module whose tombstone is lost deletes without evidence, and so within
-// the limits of undeclared deletes.
+// Limits of one subscription. A module whose tombstone is lost deletes without evidence, within the limits of
+// undeclared deletes.
 const (
 	maxGraves = 10_000
 	gravesFor = time.Hour
 )
 
-// graves are the tombstones of a subscription. The zero value has none.
 type graves struct {
 	all   map[client.ObjectKey]grave
 	order []burial // the oldest first, with burials that were undone
@@ -44,7 +42,6 @@ type burial struct {
 	at  time.Time
 }
 
-// bury adds a tombstone, and removes those that are too old or too many.
 func (g *graves) bury(key client.ObjectKey, t Tombstone, now time.Time) {
 	if g.all == nil {
 		g.all = map[client.ObjectKey]grave{}
@@ -54,7 +51,6 @@ func (g *graves) bury(key client.ObjectKey, t Tombstone, now time.Time) {
 	g.purge(now)
 }
 
-// purge removes the tombstones that are too old or too many.
 func (g *graves) purge(now time.Time) {
 	for len(g.order) > 0 && (len(g.order) > maxGraves || now.Sub(g.order[0].at) > gravesFor) {
 		if first := g.order[0]; g.all[first.key].at.Equal(first.at) {
@@ -64,20 +60,17 @@ func (g *graves) purge(now time.Time) {
 	}
 }
 
-// open removes the tombstone of an object that belongs to the subscription again.
 func (g *graves) open(key client.ObjectKey) { delete(g.all, key) }
 
-// find returns a tombstone.
 func (g *graves) find(key client.ObjectKey, now time.Time) (Tombstone, bool) {
 	g.purge(now)
 	one, ok := g.all[key]
 	return one.Tombstone, ok
 }
 
-// purgeEvery is how often the tombstones that are too old are removed where nothing is deleted or looked up.
+// purgeEvery is for places where nothing is deleted or looked up.
 const purgeEvery = 10 * time.Minute
 
-// purge removes the tombstones of all subscriptions that are too old.
 func (e *entry) purge(context.Context) {
 	e.mu.RLock()
 	all := e.subscriptions()
@@ -90,8 +83,7 @@ func (e *entry) purge(context.Context) {
 	}
 }
 
-// remains returns what a tombstone keeps of an object: all of it, but of a Secret no more than what identifies it. Its data may
-// be in an annotation, too.
+// remains keeps all of an object, but of a Secret only what identifies it. Its data may be in an annotation, too.
 func (e *entry) remains(last client.Object) client.Object {
 	if last == nil || e.of.Kind.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return last

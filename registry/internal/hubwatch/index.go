@@ -7,30 +7,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// index has the objects and the subscriptions of one route by key.
 type index struct {
 	objects       map[string]map[client.ObjectKey]struct{}
 	subscriptions map[string]map[*Subscription]struct{}
 	all           map[*Subscription]struct{}
 }
 
-// change is a change of one object. before or after is nil for an object that was not there or has gone.
+// before or after is nil for an object that was not there or has gone.
 type change struct {
 	key           client.ObjectKey
 	before, after client.Object
-	// last is what a tombstone keeps of the last state of an object that leaves a subscription, and seen says that its
-	// delete was seen.
+	// last is for a tombstone, and seen says that the delete was seen.
 	last client.Object
 	seen bool
 }
 
-// OnAdd receives a new object.
+// OnAdd, OnUpdate and OnDelete are called by the informer.
 func (e *entry) OnAdd(obj any, _ bool) { e.store(obj) }
 
-// OnUpdate receives a changed object.
 func (e *entry) OnUpdate(_, obj any) { e.store(obj) }
 
-// OnDelete receives the last state of an object that was deleted, or that a list lacks.
 func (e *entry) OnDelete(obj any) {
 	unknown, inferred := obj.(toolscache.DeletedFinalStateUnknown)
 	if inferred {
@@ -68,14 +64,13 @@ func (e *entry) store(obj any) {
 	e.dispatch(change{key: key, before: before, after: after, last: e.remains(before)})
 }
 
-// isHidden reports whether no subscription may receive the object. The API server is asked to leave such objects out; an
-// API server that does not shall make no difference.
+// isHidden does not rely on the API server, which is asked to leave such objects out.
 func (e *entry) isHidden(obj client.Object) bool {
 	hidden := e.pool.options.Hidden
 	return hidden != "" && obj.GetNamespace() == hidden
 }
 
-// dispatch notes a change for the subscriptions that it concerns. The caller holds the lock.
+// dispatch needs the lock.
 func (e *entry) dispatch(c change) {
 	for route, ix := range e.routes {
 		ix.dispatch(route, c)
@@ -115,7 +110,7 @@ func (ix *index) remove(key string, object client.ObjectKey) {
 	}
 }
 
-// indexOf returns the index of a route, and makes it for the first subscription. The caller holds the lock.
+// indexOf makes the index for the first subscription. It needs the lock.
 func (e *entry) indexOf(route Route) *index {
 	if ix := e.routes[route]; ix != nil {
 		return ix
@@ -131,7 +126,6 @@ func (e *entry) indexOf(route Route) *index {
 	return ix
 }
 
-// subscribe adds a Subscription.
 func (e *entry) subscribe(w Want) *Subscription {
 	s := newSubscription(e, w)
 	e.mu.Lock()
@@ -147,7 +141,7 @@ func (e *entry) subscribe(w Want) *Subscription {
 	return s
 }
 
-// unsubscribe removes a Subscription, and the index of a route without subscriptions.
+// unsubscribe also removes the index of a route without subscriptions.
 func (e *entry) unsubscribe(s *Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,21 +26,19 @@ import (
 
 // Options describe a Pool. All fields but Hidden are required.
 type Options struct {
-	// Hub is the connection to the hub's API server, Transport sends its requests, and Mapper maps the hub's kinds.
 	Hub       *rest.Config
 	Transport http.RoundTripper
 	Mapper    meta.RESTMapper
 	Scheme    *runtime.Scheme
 	Schemas   *meter.Schemas
-	// UserAgent names the Pool to the API server.
 	UserAgent string
 	Log       logr.Logger
-	// Timeout limits a request that is neither a list nor a watch.
+	// Timeout is for requests that are neither lists nor watches.
 	Timeout time.Duration
-	// StaleAfter is how long an informer may be unable to list and watch before its objects are no longer current, and
-	// StaleTolerance how long its users tolerate that.
+	// StaleAfter is how long an informer may fail before its objects are no longer current, StaleTolerance how long
+	// users tolerate that.
 	StaleAfter, StaleTolerance time.Duration
-	// Hidden is a namespace whose objects no subscription receives. Default: none.
+	// Hidden is a namespace that no subscription sees. Default: none.
 	Hidden string
 }
 
@@ -49,7 +47,7 @@ type Selection struct {
 	// Object is an empty object of the kind, in the form in which objects are kept.
 	Object client.Object
 	Kind   schema.GroupVersionKind
-	// Namespaced says that the kind has namespaces. Namespaces are those with the objects; none for all of them.
+	// Namespaces have the objects; none for all.
 	Namespaced bool
 	Namespaces []string
 	// Labels is nil for all objects.
@@ -68,7 +66,7 @@ func (s Selection) Name() string {
 	return text
 }
 
-// isEverywhere reports whether objects of all namespaces are selected, as the empty namespace also says.
+// isEverywhere: the empty namespace says so, too.
 func (s Selection) isEverywhere() bool {
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, "")
 }
@@ -76,14 +74,14 @@ func (s Selection) isEverywhere() bool {
 // Want describes a Subscription.
 type Want struct {
 	Route Route
-	// Keys are the keys of the objects that belong to the Subscription. Those of the Route All make no difference.
+	// Keys make no difference for the Route All.
 	Keys []string
-	// Blocked is called with the Type of the Subscription and the reason why the objects cannot be listed, and with the zero
-	// Block when they can. It must return at once.
+	// Blocked gets the Subscription's Type and why its objects cannot be listed, and the zero Block when they can. It
+	// must return at once.
 	Blocked func(what string, why boundcache.Block)
 }
 
-// Pool has the informers of the hub's objects. All methods may be called from any goroutine.
+// Pool has the informers of the hub's objects. It is safe for many goroutines.
 type Pool struct {
 	options Options
 	ctx     context.Context //nolint:containedctx // The life of the Pool, which subscriptions outlive.
@@ -97,8 +95,8 @@ type Pool struct {
 // ErrClosed is the error of a Pool that was closed.
 var ErrClosed = errors.New("the informers of the hub's objects have ended")
 
-// NewPool returns a Pool without informers, whose context has the values of ctx and not its end. It sends no request. Call
-// Close when done.
+// NewPool returns a Pool without informers, with the values of ctx and not its end. It sends no request. The caller
+// must call Close.
 func NewPool(ctx context.Context, o Options) *Pool {
 	p := &Pool{options: o, entries: map[string]*entry{}}
 	p.ctx, p.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -113,8 +111,7 @@ func (p *Pool) Close() {
 	p.running.Wait()
 }
 
-// Subscribe returns a Subscription to some of the selected objects. It sends no request: the objects arrive later. The
-// caller closes the Subscription.
+// Subscribe sends no request: the objects arrive later. The caller must close the Subscription.
 func (p *Pool) Subscribe(s Selection, w Want) (*Subscription, error) {
 	made, err := p.subscribe(s, w)
 	if err != nil {
@@ -144,7 +141,6 @@ func (p *Pool) subscribe(s Selection, w Want) (*Subscription, error) {
 	return e.subscribe(w), nil
 }
 
-// release ends the informer after its last Subscription.
 func (p *Pool) release(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

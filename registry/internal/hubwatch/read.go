@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// find returns an object of the subscription, or nil. The caller holds the lock of the entry.
+// find may return nil. It needs the lock of the entry.
 func (s *Subscription) find(key client.ObjectKey) client.Object {
 	obj := s.entry.objects[key]
 	if obj == nil || s.isClosed() || !s.has(s.want.Route.keyOf(obj)) {
@@ -26,8 +26,7 @@ func (s *Subscription) find(key client.ObjectKey) client.Object {
 	return obj
 }
 
-// Get copies an object of the subscription into out. It waits for the initial objects, but no longer
-// than Options.Timeout.
+// Get copies an object into out. It waits for the initial objects, no longer than Options.Timeout.
 func (s *Subscription) Get(ctx context.Context, key client.ObjectKey, out client.Object) error {
 	if err := s.await(ctx); err != nil {
 		return err
@@ -62,8 +61,7 @@ var ErrEnded = errors.New("the app has ended, and its objects of the hub with it
 
 var errWhole = errors.New("a list of objects of the hub accepts no field selector, limit or continue token")
 
-// List copies the objects of the subscription into a list. It waits for the initial objects, but no longer
-// than Options.Timeout.
+// List copies the objects into a list. It waits for the initial objects, no longer than Options.Timeout.
 func (s *Subscription) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 	if o.FieldSelector != nil && !o.FieldSelector.Empty() || o.Limit > 0 || o.Continue != "" {
@@ -88,7 +86,7 @@ func (s *Subscription) List(ctx context.Context, into client.ObjectList, opts ..
 	return nil
 }
 
-// selected returns the objects of the subscription in a namespace, or in all of them. It calls no code of a module.
+// selected calls no code of a module.
 func (s *Subscription) selected(namespace string) (selected []client.Object) {
 	e := s.entry
 	e.mu.RLock()
@@ -114,7 +112,6 @@ func (s *Subscription) Deleted(key client.ObjectKey) (Tombstone, bool) {
 	return s.graves.find(key, time.Now())
 }
 
-// await waits for the initial objects, but no longer than a request may take.
 func (s *Subscription) await(ctx context.Context) error {
 	if s.isClosed() {
 		return ErrEnded

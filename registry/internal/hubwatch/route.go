@@ -11,27 +11,27 @@ import (
 // By is the property of an object that is its key.
 type By int
 
-// The properties. The zero By is none of them.
+// The zero By is none of these.
 const (
 	_ By = iota
 	ByNamespace
 	ByLabel
 	ByName
-	// All is no property: each object has the same key, so it belongs to every subscription of the route.
+	// All gives each object the same key, so that it belongs to every subscription of the route.
 	All
 )
 
-// Route tells the key of an object, which decides the subscriptions that the object belongs to.
+// Route tells the key of an object, and so its subscriptions.
 type Route struct {
 	By By
 	// Label is the label whose value is the key, for ByLabel.
 	Label string
 }
 
-// keyOfAll is the key of each object of the Route All. Its subscriptions have this key, whatever Want.Keys are.
+// keyOfAll is also the key of the subscriptions, whatever Want.Keys are.
 const keyOfAll = "*"
 
-// keyOf returns the key of an object; empty for none.
+// keyOf may be empty.
 func (r Route) keyOf(obj client.Object) string {
 	if obj == nil {
 		return ""

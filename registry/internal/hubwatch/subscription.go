@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Subscription is to the objects of some keys. All methods may be called from any goroutine. After Close it has no objects,
-// and Get and List return ErrEnded.
+// Subscription is to the objects of some keys, safe for many goroutines. After Close it has no objects, and Get and
+// List return ErrEnded.
 type Subscription struct {
 	entry *entry
 	want  Want
@@ -40,7 +40,6 @@ func newSubscription(e *entry, w Want) *Subscription {
 	return s
 }
 
-// has reports whether objects with the key belong to the subscription.
 func (s *Subscription) has(key string) bool {
 	_, has := s.keys[key]
 	return has
@@ -76,8 +75,7 @@ func (s *Subscription) Synced() <-chan struct{} { return s.entry.synced }
 // Ended returns a channel that is closed when the informer has ended.
 func (s *Subscription) Ended() <-chan struct{} { return s.entry.ctx.Done() }
 
-// Blind returns the kind of the objects if they are not current: if the informer has not synced, or cannot list and
-// watch. It is empty if they are.
+// Blind returns the kind of the objects if the informer has not synced, or cannot list and watch; empty otherwise.
 func (s *Subscription) Blind(now time.Time) string {
 	if s.isClosed() || s.entry.isSynced() && s.entry.cache.Blind(user, now) == "" {
 		return ""
@@ -85,7 +83,7 @@ func (s *Subscription) Blind(now time.Time) string {
 	return s.entry.of.Kind.Kind + " in the hub"
 }
 
-// changed notes a change of an object that belongs to the subscription. had says that it did so before.
+// changed: had says that the object belonged to it before.
 func (s *Subscription) changed(c change, had bool) {
 	before := c.before
 	if !had {
@@ -99,7 +97,6 @@ func (s *Subscription) changed(c change, had bool) {
 	}
 }
 
-// left notes that an object no longer belongs to the subscription.
 func (s *Subscription) left(c change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +118,7 @@ type Listener struct {
 	dirty map[client.ObjectKey]client.Object
 }
 
-// Listen returns a Listener which has all objects of the subscription to take. The caller closes it.
+// Listen returns a Listener that has all objects to take. The caller must close it.
 func (s *Subscription) Listen() *Listener {
 	l := &Listener{of: s, signal: make(chan struct{}, 1), dirty: map[client.ObjectKey]client.Object{}}
 	s.entry.mu.RLock() // Between the objects that there are and the first change, no change is missed.
@@ -164,11 +161,10 @@ func (l *Listener) note(key client.ObjectKey, before client.Object) {
 // Changed returns a channel that has a value when there are changes to take.
 func (l *Listener) Changed() <-chan struct{} { return l.signal }
 
-// Change is a change of an object since it was last taken. Callers must not change the objects, which all apps share.
+// Change is a change since the object was last taken. Callers must not change the objects, which all apps share.
 type Change struct {
 	Key client.ObjectKey
-	// Before is the state that the Listener knows, or nil, and After the state of now, or nil if the object does not
-	// belong to the subscription.
+	// Before is what the Listener knows, After the state of now; nil for none.
 	Before, After client.Object
 }
 

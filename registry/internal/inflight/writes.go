@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// shards is the number of locks. Five hundred remotes that all write at the same time rarely wait for each other.
+// shards are locks: five hundred remotes that write at the same time rarely wait for each other.
 const shards = 64
 
-// Writes has the numbers of writes in flight, by the name of the remote. All methods may be called from any goroutine. Those
-// of nil count nothing.
+// Writes counts the writes in flight by remote. It is safe for many goroutines; nil counts nothing.
 type Writes struct {
 	began  time.Time
 	seed   maphash.Seed
 	shards [shards]shard
 }
 
-// shard has the numbers of some remotes.
 type shard struct {
 	mu     sync.Mutex // protects the fields
 	flying map[string]*count
@@ -30,7 +28,7 @@ type shard struct {
 	_ [40]byte // Two shards are never in one cache line.
 }
 
-// count is the number of writes of one remote. The lock of its shard protects it.
+// The lock of its shard protects it.
 type count struct {
 	writes int           // positive while the shard has the count
 	none   chan struct{} // closed when there is no write; nil while no call waits
@@ -49,7 +47,7 @@ func (w *Writes) shardOf(name string) *shard {
 	return &w.shards[maphash.String(w.seed, name)%shards]
 }
 
-// Of returns what counts the writes of a remote. It may be kept, and takes nothing of the Writes until a write begins.
+// Of returns what counts the writes of a remote. It may be kept, and holds nothing until a write begins.
 func (w *Writes) Of(name string) *Remote {
 	if w == nil {
 		return nil
@@ -57,8 +55,8 @@ func (w *Writes) Of(name string) *Remote {
 	return &Remote{name: name, writes: w, shard: w.shardOf(name)}
 }
 
-// Await returns nil when no write to the remote is in flight, also if there never was one. When ctx ends first it returns
-// the cause, and how many are in flight. It does not prevent further writes, and waits for these, too.
+// Await returns nil when no write to the remote is in flight. When ctx ends first it returns the cause, and how many
+// are. It waits for writes that begin meanwhile, too.
 func (w *Writes) Await(ctx context.Context, name string) error {
 	if w == nil {
 		return nil
@@ -80,7 +78,7 @@ func (w *Writes) Await(ctx context.Context, name string) error {
 	return fmt.Errorf("wait for the writes to %s, of which %d are in flight: %w", name, left, context.Cause(ctx))
 }
 
-// none returns a channel that is closed when no write to the remote is in flight, or nil if that is so already.
+// none returns nil if none is in flight already.
 func (s *shard) none(name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +108,7 @@ type Remote struct {
 	shard  *shard
 }
 
-// Begin counts a write. The caller calls it before it asks the gate, and then End or EndAfter of the Write, once.
+// Begin counts a write. Call it before the gate is asked, and then End or EndAfter of the Write, once.
 func (r *Remote) Begin() Write {
 	if r == nil {
 		return Write{}
@@ -126,7 +124,7 @@ func (r *Remote) Begin() Write {
 	return Write{remote: r, count: c, began: time.Since(r.writes.began)}
 }
 
-// add adds a name that has no write in flight. mu is held.
+// add needs mu, and a name that has no write.
 func (s *shard) add(name string) *count {
 	c := s.spare
 	if c == nil {
@@ -163,7 +161,7 @@ func (w Write) End() {
 	s.spare = c
 }
 
-// EndAfter says that nothing is known about the write, and that it times out so long after its beginning.
+// EndAfter says that the outcome is unknown, and the write times out so long after its beginning.
 func (w Write) EndAfter(timeout time.Duration) {
 	if w.remote == nil {
 		return

@@ -12,16 +12,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// minResync is the shortest time between two resyncs of a handler. It is that of client-go.
+// minResync is that of client-go.
 const minResync = time.Second
 
-// handler is an event handler, and the changes that wait for it. It is also its registration.
+// handler is also the registration.
 type handler struct {
 	toolscache.ResourceEventHandler
 	informer *Informer
 	synced   *signal
 
-	// Resyncs, which the lock of the informer protects.
+	// The lock of the informer protects these.
 	period time.Duration // 0 for none
 	next   time.Time
 	due    bool // at the last check
@@ -32,7 +32,6 @@ type handler struct {
 	ended   bool
 }
 
-// change is a change for handlers.
 type change struct {
 	kind          kind
 	before, after any
@@ -85,7 +84,7 @@ func (i *Informer) AddEventHandlerWithOptions(
 	return one, nil
 }
 
-// resyncPeriod returns the time between the resyncs of a handler that asks for a time. The caller holds the lock.
+// resyncPeriod needs the lock.
 func (i *Informer) resyncPeriod(asked time.Duration) time.Duration {
 	if asked == 0 || i.period == 0 {
 		return 0
@@ -97,7 +96,6 @@ func (i *Informer) resyncPeriod(asked time.Duration) time.Duration {
 	return max(asked, i.period)
 }
 
-// findDue finds the handlers that are due for a resync, and reports whether there is one.
 func (i *Informer) findDue() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,7 +109,7 @@ func (i *Informer) findDue() bool {
 	return found
 }
 
-// RemoveEventHandler removes a handler. Changes that wait for it are not delivered; a call of the handler may continue.
+// RemoveEventHandler removes a handler. Waiting changes are not delivered; a call may continue.
 func (i *Informer) RemoveEventHandler(registration toolscache.ResourceEventHandlerRegistration) error {
 	h, ok := registration.(*handler)
 	if !ok {
@@ -126,21 +124,19 @@ func (i *Informer) RemoveEventHandler(registration toolscache.ResourceEventHandl
 	return nil
 }
 
-// tell notes changes for all handlers. The caller holds the lock.
+// tell needs the lock.
 func (i *Informer) tell(changes ...change) {
 	for h := range i.handlers {
 		h.add(changes)
 	}
 }
 
-// HasSynced reports whether the handler has received all objects of the first list.
 func (h *handler) HasSynced() bool { return h.synced.happened() }
 
-// HasSyncedChecker returns a checker that is done when the handler has received all objects of the first list, and when
-// it was removed or the informer has ended.
+// HasSyncedChecker is also done when the handler was removed or the informer has ended.
 func (h *handler) HasSyncedChecker() toolscache.DoneChecker { return h.synced }
 
-// add notes changes, and starts a goroutine that delivers them unless one does so.
+// add starts a goroutine that delivers, unless there is one.
 func (h *handler) add(changes []change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +150,6 @@ func (h *handler) add(changes []change) {
 	}
 }
 
-// end drops the changes that wait.
 func (h *handler) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,7 +157,6 @@ func (h *handler) end() {
 	h.synced.end()
 }
 
-// deliver delivers changes until none waits.
 func (h *handler) deliver() {
 	for changes := h.take(); changes != nil; changes = h.take() {
 		for n := range changes {
@@ -174,7 +168,7 @@ func (h *handler) deliver() {
 	}
 }
 
-// take returns the changes that wait; nil if there are none, and then the goroutine ends.
+// take ends the goroutine if it returns nil.
 func (h *handler) take() []change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,7 +177,7 @@ func (h *handler) take() []change {
 	return changes
 }
 
-// call delivers a change. It returns false after the end of the handler.
+// call returns false after the end of the handler.
 func (h *handler) call(c *change) (ok bool) {
 	h.mu.Lock()
 	ended := h.ended

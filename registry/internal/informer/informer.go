@@ -26,22 +26,21 @@ type Informer struct {
 	synced  *signal
 	resync  time.Duration // the default of handlers
 
-	// mu orders the changes of the store with the additions of handlers, and protects the fields below. It is held while
-	// the indexers of the store run.
+	// mu orders changes of the store and additions of handlers, and protects the fields below. It is held while
+	// indexers run.
 	mu        sync.Mutex
 	transform toolscache.TransformFunc
 	failed    toolscache.WatchErrorHandlerWithContext
 	period    time.Duration // the time between two checks for handlers that are due for a resync; 0 for never
 	handlers  map[*handler]bool
 
-	// The lock protects their changes. They are read without it, since an indexer may hang.
+	// Changed under the lock, read without, since an indexer may hang.
 	phase     atomic.Int32
 	reflector atomic.Pointer[toolscache.Reflector] // nil until Run
 
 	running sync.WaitGroup // the goroutines of handlers
 }
 
-// How far an informer has come: its phase.
 const (
 	unstarted = iota
 	started
@@ -55,8 +54,8 @@ var (
 	errStopped = errors.New("the informer has already stopped")
 )
 
-// New returns an informer of the objects of a ListerWatcher, which are of the type of example. The arguments are those
-// of client-go's NewSharedIndexInformer.
+// New returns an informer of the objects of a ListerWatcher. The arguments are those of client-go's
+// NewSharedIndexInformer.
 func New(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) *Informer {
 	i := &Informer{
 		source:   source{inner: toolscache.ToListerWatcherWithContext(lw)},
@@ -74,11 +73,10 @@ func New(lw toolscache.ListerWatcher, example runtime.Object, resync time.Durati
 // Run is RunWithContext with a channel.
 func (i *Informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
-// RunWithContext lists and watches until ctx ends, and returns when no handler runs. It returns at once if it was
-// called before.
+// RunWithContext lists and watches until ctx ends, and returns when no handler runs; a second call at once.
 func (i *Informer) RunWithContext(ctx context.Context) {
-	// controller-runtime passes the context of a channel, which is not of Go's own type: each context that is derived from
-	// it has a goroutine that waits for its end. Those that are derived from inner have none.
+	// controller-runtime passes the context of a channel, which is not of Go's own type: each context derived from it
+	// has a goroutine that waits. Those derived from inner have none.
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reflector, failed := i.start(logr.FromContextOrDiscard(ctx))
@@ -99,7 +97,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	}
 }
 
-// round lists and watches once. A panic counts as a failure where the program wants that, see runtime.ReallyCrash.
+// round counts a panic as a failure where runtime.ReallyCrash says so.
 func round(ctx context.Context, reflector *toolscache.Reflector, failed toolscache.WatchErrorHandlerWithContext) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if err := reflector.ListAndWatchWithContext(ctx); err != nil {
@@ -107,7 +105,7 @@ func round(ctx context.Context, reflector *toolscache.Reflector, failed toolscac
 	}
 }
 
-// backoff returns the pauses between failures, which are those of client-go.
+// backoff is that of client-go.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 800 * time.Millisecond, Cap: 30 * time.Second, Steps: 38, Factor: 2, Jitter: 1}
 }
@@ -115,7 +113,7 @@ func backoff() wait.Backoff {
 // backoffReset is the time without a failure after which the pauses are short again. It is that of client-go.
 const backoffReset = 2 * time.Minute
 
-// start returns the reflector; nil if the informer was started before.
+// start returns nil if the informer was started before.
 func (i *Informer) start(log logr.Logger) (*toolscache.Reflector, toolscache.WatchErrorHandlerWithContext) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,8 +128,7 @@ func (i *Informer) start(log logr.Logger) (*toolscache.Reflector, toolscache.Wat
 	return reflector, i.failed
 }
 
-// Stop ends the handlers, and refuses further ones. Run calls it; others call it for an informer that may never run.
-// It does not wait for a handler that is being called.
+// Stop ends the handlers, and refuses further ones; Run calls it. It does not wait for a handler in a call.
 func (i *Informer) Stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -143,7 +140,7 @@ func (i *Informer) Stop() {
 	i.synced.end()
 }
 
-// change calls f, which changes the informer, unless the informer was started.
+// change fails after the start.
 func (i *Informer) change(f func()) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -154,7 +151,7 @@ func (i *Informer) change(f func()) error {
 	return nil
 }
 
-// SetTransform sets the function that every object passes before it is stored. It returns an error after the start.
+// SetTransform sets what every object passes before it is stored. It fails after the start.
 func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
 	return i.change(func() { i.transform = f })
 }
@@ -164,13 +161,12 @@ func (i *Informer) SetWatchErrorHandler(f toolscache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) { f(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets the function that is called when a list or a watch fails. It returns an error
-// after the start.
+// SetWatchErrorHandlerWithContext sets what is called when a list or watch fails. It fails after the start.
 func (i *Informer) SetWatchErrorHandlerWithContext(f toolscache.WatchErrorHandlerWithContext) error {
 	return i.change(func() { i.failed = f })
 }
 
-// IsStopped reports whether the informer has ended. It accepts no handlers then.
+// IsStopped reports whether the informer has ended, and accepts no handlers.
 func (i *Informer) IsStopped() bool { return i.phase.Load() == stopped }
 
 // HasSynced reports whether the first list is in the store.
@@ -203,14 +199,11 @@ func (i *Informer) AddIndexers(indexers toolscache.Indexers) error {
 	return i.store.AddIndexers(indexers)
 }
 
-// GetController returns a controller that reports what the informer does, and does nothing itself.
+// GetController returns a controller that reports and does nothing.
 func (i *Informer) GetController() toolscache.Controller { return controller{i} }
 
-// controller is an informer without its Run.
 type controller struct{ *Informer }
 
-// Run does nothing.
 func (controller) Run(<-chan struct{}) {}
 
-// RunWithContext does nothing.
 func (controller) RunWithContext(context.Context) {}

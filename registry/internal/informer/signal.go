@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// signal is something that happens once, or never. It is client-go's DoneChecker.
+// signal happens once, or never. It is client-go's DoneChecker.
 type signal struct {
 	name   string
 	raised atomic.Bool
@@ -17,7 +17,6 @@ type signal struct {
 
 func newSignal(name string) *signal { return &signal{name: name, done: make(chan struct{})} }
 
-// raise notes that it has happened.
 func (s *signal) raise() {
 	s.once.Do(func() {
 		s.raised.Store(true)
@@ -25,13 +24,10 @@ func (s *signal) raise() {
 	})
 }
 
-// end notes that it can no longer happen.
 func (s *signal) end() { s.once.Do(func() { close(s.done) }) }
 
 func (s *signal) happened() bool { return s.raised.Load() }
 
-// Name returns the name.
 func (s *signal) Name() string { return s.name }
 
-// Done returns a channel that is closed when it has happened, or can no longer happen.
 func (s *signal) Done() <-chan struct{} { return s.done }

@@ -12,7 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// source notes how the objects of a list come, because the objects of a stream pass the transform one by one.
+// source notes how a list comes, because streamed objects pass the transform one by one.
 type source struct {
 	inner    toolscache.ListerWatcherWithContext
 	streamed atomic.Bool // the list in progress, or the last one, was streamed
@@ -33,8 +33,7 @@ func (s *source) listerWatcher() toolscache.ListerWatcher {
 	}
 }
 
-// sink is the store that the reflector of an informer writes to. The reflector calls it from one goroutine, and Resync
-// from another one.
+// sink is the store of a reflector, which calls it from one goroutine, and Resync from another.
 type sink struct{ informer *Informer }
 
 var (
@@ -42,7 +41,6 @@ var (
 	_ toolscache.ReflectorBookmarkStore = (*sink)(nil)
 )
 
-// Transformer returns the transform, which the reflector calls with each object of a streamed list.
 func (s *sink) Transformer() toolscache.TransformFunc { return s.informer.transform }
 
 func (s *sink) transformed(obj any) (any, error) {
@@ -52,10 +50,8 @@ func (s *sink) transformed(obj any) (any, error) {
 	return s.informer.transform(obj)
 }
 
-// Add stores an object of the watch.
 func (s *sink) Add(obj any) error { return s.put(obj) }
 
-// Update stores an object of the watch.
 func (s *sink) Update(obj any) error { return s.put(obj) }
 
 func (s *sink) put(obj any) error {
@@ -81,7 +77,6 @@ func (s *sink) put(obj any) error {
 	return nil
 }
 
-// Delete removes an object. obj is its last state.
 func (s *sink) Delete(obj any) error {
 	obj, err := s.transformed(obj)
 	if err != nil {
@@ -100,7 +95,6 @@ func (s *sink) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a list in place of all objects.
 func (s *sink) Replace(list []any, version string) error {
 	if !s.informer.source.streamed.Load() {
 		if err := s.transformAll(list); err != nil {
@@ -122,7 +116,6 @@ func (s *sink) Replace(list []any, version string) error {
 	return nil
 }
 
-// Bookmark notes that the store is as new as a resource version.
 func (s *sink) Bookmark(version string) error {
 	s.informer.store.Bookmark(version)
 	return nil
@@ -138,7 +131,7 @@ func (s *sink) transformAll(list []any) error {
 	return nil
 }
 
-// differences returns the changes from the store to a list. The caller holds the lock.
+// differences needs the lock.
 func (i *Informer) differences(list []any) ([]change, error) {
 	changes := make([]change, 0, len(list)+1)
 	if !i.synced.happened() { // The store is empty.
@@ -170,7 +163,6 @@ func (i *Informer) differences(list []any) ([]change, error) {
 	return changes, nil
 }
 
-// Resync reports all objects to the handlers that are due.
 func (s *sink) Resync() error {
 	i := s.informer
 	i.mu.Lock()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logsink has the sinks between the hub's logger and the loggers of apps: Redact and RedactSecrets keep credentials
-// out of the log, QuietAfter turns the errors that the end of an app leads to into lines for debugging. They know
-// loggers only, and neither apps nor remotes.
+/*
+Package logsink has sinks between the hub's logger and those of apps: Redact and RedactSecrets keep credentials out of
+the log, QuietAfter turns errors that follow from the end of an app into lines for debugging.
+*/
 package logsink

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// RedactSecrets returns a logger that replaces the credentials which a Redactor knows in the texts and errors that it logs,
-// at every level. A logger that does so already is returned as it is.
+// RedactSecrets replaces the credentials of a Redactor in texts and errors, at every level. A logger that does so
+// already is returned as it is.
 func RedactSecrets(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
 	if already, ok := log.GetSink().(*redactingSink); ok && already.secrets == secrets {
 		return log
@@ -23,7 +23,7 @@ func RedactSecrets(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
 	return log
 }
 
-// Redact returns a logger that replaces credentials with a function in the texts and errors that it logs, at every level.
+// Redact replaces credentials with a function, in texts and errors at every level.
 func Redact(log logr.Logger, redact func(string) string) logr.Logger {
 	if log.GetSink() == nil {
 		return log
@@ -39,33 +39,27 @@ type redactingSink struct {
 
 var _ logr.LogSink = (*redactingSink)(nil)
 
-// Init is not passed on: the inner sink was initialised when it was made.
+// The inner sink was initialised when it was made.
 func (s *redactingSink) Init(logr.RuntimeInfo) {}
 
-// Enabled reports whether a line of that level is logged.
 func (s *redactingSink) Enabled(level int) bool { return s.inner.Enabled(level) }
 
-// Info logs a line.
 func (s *redactingSink) Info(level int, msg string, values ...any) {
 	s.inner.Info(level, s.redact(msg), s.all(values)...)
 }
 
-// Error logs a line about an error.
 func (s *redactingSink) Error(err error, msg string, values ...any) {
 	s.inner.Error(s.error(err), s.redact(msg), s.all(values)...)
 }
 
-// WithValues returns a sink that adds values to each line.
 func (s *redactingSink) WithValues(values ...any) logr.LogSink {
 	return &redactingSink{s.inner.WithValues(s.all(values)...), s.redact, s.secrets}
 }
 
-// WithName returns a sink that names each line.
 func (s *redactingSink) WithName(name string) logr.LogSink {
 	return &redactingSink{s.inner.WithName(name), s.redact, s.secrets}
 }
 
-// WithCallDepth returns a sink that takes the line of code further up for the origin of a line.
 func (s *redactingSink) WithCallDepth(depth int) logr.LogSink {
 	if inner, ok := s.inner.(logr.CallDepthLogSink); ok {
 		return &redactingSink{inner.WithCallDepth(depth), s.redact, s.secrets}
@@ -73,7 +67,7 @@ func (s *redactingSink) WithCallDepth(depth int) logr.LogSink {
 	return s
 }
 
-// all returns values without credentials in their texts. What is a struct is an object or a type of the hub.
+// all leaves structs, which are objects or types of the hub.
 func (s *redactingSink) all(values []any) []any {
 	kept := make([]any, len(values))
 	for i, value := range values {
@@ -105,7 +99,6 @@ func (s *redactingSink) error(err error) error {
 	return err
 }
 
-// redactedError is what is left of an error.
 type redactedError string
 
 func (e redactedError) Error() string { return string(e) }

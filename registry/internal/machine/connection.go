@@ -5,11 +5,10 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Connection is the state of the connection to one endpoint. The zero Connection means that there is no connection.
+// Connection is the state of a connection to one endpoint. The zero Connection is none.
 type Connection struct {
 	Endpoint, Credential string
 	Good                 string // the last credential that the remote has accepted; "" for none
@@ -26,15 +25,14 @@ type Connection struct {
 	holder  state.ClusterName // the other remote with this id, or ""
 	isHub   bool
 	Version string
-	Found   *preflight.Result // of the last preflight, or nil
+	Found   *PreflightResult // of the last preflight, or nil
 }
 
 // Preflighted reports whether a preflight with these questions has finished, with any result.
-func (c *Connection) Preflighted(q *preflight.Questions) bool {
+func (c *Connection) Preflighted(q *Questions) bool {
 	return q == nil || c.Found != nil && c.Found.Questions == q
 }
 
-// contact is the state of the contact to a remote.
 type contact int
 
 const (
@@ -44,9 +42,8 @@ const (
 	contactLost
 )
 
-// Flapping. Each time contact is lost again soon after an outage, the number of consecutive successful probes that end
-// the next outage doubles, up to thirty. An unstable remote therefore costs a start of its app every other minute and
-// not every few seconds.
+// Flapping: each time contact is lost soon after an outage, the next outage takes twice as many successful probes to
+// end, up to thirty. So an unstable remote costs a start of its app every other minute, not every few seconds.
 const (
 	flapWindow = time.Minute
 	maxFlaps   = 5
@@ -66,7 +63,6 @@ type Probed struct {
 	IsHub                bool
 }
 
-// applyProbe records a probe of this connection.
 func (c *Connection) applyProbe(p Probed, failureThreshold, successThreshold int, now time.Time) {
 	c.refused = p.Refused
 	if p.Throttled && c.Contact == ContactOK { // A sign of life: an app that starts again would send all its lists again.
@@ -90,7 +86,7 @@ func (c *Connection) applyProbe(p Probed, failureThreshold, successThreshold int
 	}
 }
 
-// lose records the loss of contact, and whether it followed soon after an outage.
+// lose also records whether this followed soon after an outage.
 func (c *Connection) lose(why state.Condition, now time.Time) {
 	if c.Contact == ContactOK {
 		if c.backAt.IsZero() || now.Sub(c.backAt) > flapWindow {
@@ -102,7 +98,7 @@ func (c *Connection) lose(why state.Condition, now time.Time) {
 	c.Contact, c.lost = contactLost, why
 }
 
-// proof returns how many consecutive successful probes end an outage.
+// proof is how many consecutive successes end an outage.
 func (c *Connection) proof(successThreshold int) int {
 	return max(successThreshold, min(1<<c.flaps, maxProof))
 }

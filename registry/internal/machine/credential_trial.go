@@ -7,17 +7,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The functions of this file decide which credential a connection uses. A working credential is replaced only if the
-// remote has accepted the new credential on a separate connection, or if the operator demands the replacement. A
-// connection that does not work uses the newest credential at once, and the last good credential after the remote has
-// refused the newest.
+// Which credential a connection uses. A working one is replaced only if the remote has accepted the new one on a
+// separate connection, or the operator demands it. A connection that does not work uses the newest at once, and the
+// last good one after the remote has refused the newest.
 
-// trial is the state of the trial of a credential while another credential is in use. The zero trial means that there
-// is no trial.
+// trial tries a credential while another is in use. The zero trial is none.
 type trial struct {
 	Endpoint, credential string
 
@@ -27,9 +24,9 @@ type trial struct {
 	retryAt  time.Time
 
 	Accepted bool
-	id       string            // of the remote that accepted the credential
-	Found    *preflight.Result // with the permissions of the credential; nil if they are unknown
-	Chosen   bool              // the modules were selected for these permissions
+	id       string           // of the remote that accepted the credential
+	Found    *PreflightResult // with the permissions of the credential; nil if they are unknown
+	Chosen   bool             // the modules were selected for these permissions
 
 	refusals int             // consecutive
 	Why      state.Condition // why the last attempt failed
@@ -38,22 +35,20 @@ type trial struct {
 // Tried is the outcome of one attempt.
 type Tried struct {
 	Probed
-	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string  // by module
+	Questions *Questions          // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string // by module
 }
 
-// undecidedFor is how long a credential that the remote refuses stays in use while its successor is tried for the
-// first time.
+// undecidedFor is how long a refused credential stays in use during the first trial of its successor.
 const undecidedFor = 10 * time.Second
 
-// reportedRefusals is how many consecutive refusals are reported: an API server may accept a new credential a moment
-// later than other API servers of the same remote. reportedAttempts is the same for attempts without a result.
+// reportedRefusals: an API server may accept a new credential a moment later than its peers. reportedAttempts is the
+// same for attempts without a result.
 const (
 	reportedRefusals = 2
 	reportedAttempts = 3
 )
 
-// applyTrial records the outcome of an attempt.
 func (m *Machine) applyTrial(f Tried, now time.Time) {
 	t, c := &m.Trial, m.ConnectionTo(f.Endpoint)
 	if c == nil || !t.underway || t.Endpoint != f.Endpoint || t.credential != f.Credential {
@@ -66,7 +61,7 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 		if blocked == nil {
 			t.Accepted, t.id = true, f.ID
 			if f.Questions != nil && c.Found != nil && c.Found.Questions == f.Questions {
-				t.Found = &preflight.Result{Questions: f.Questions, Served: c.Found.Served, Missing: f.Missing}
+				t.Found = &PreflightResult{Questions: f.Questions, Served: c.Found.Served, Missing: f.Missing}
 			}
 			return
 		}
@@ -80,7 +75,7 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 	t.retryAt = now.Add(Backoff(t.Attempts-1, m.Jitter()))
 }
 
-// isUndecided reports whether a connection waits for the first result of the trial of its next credential.
+// isUndecided: the first result of a trial is not there.
 func (m *Machine) isUndecided(c *Connection, now time.Time) bool {
 	if c.Endpoint != m.want.Endpoint || c.Credential == m.want.Credential {
 		return false
@@ -89,7 +84,7 @@ func (m *Machine) isUndecided(c *Connection, now time.Time) bool {
 	return t.credential != m.want.Credential || t.Attempts == 0 && (t.begun.IsZero() || now.Sub(t.begun) < undecidedFor)
 }
 
-// candidate returns the credential that may replace the credential of the connection, or "".
+// candidate may replace the connection's credential; may be "".
 func (m *Machine) candidate(c *Connection, now time.Time) string {
 	switch {
 	case c == nil || m.want.Paused || m.over(now):
@@ -102,12 +97,10 @@ func (m *Machine) candidate(c *Connection, now time.Time) string {
 	return ""
 }
 
-// refuses reports whether a connection cannot be used because of its credential.
 func (m *Machine) refuses(c *Connection) bool {
 	return c.Contact == contactLost && c.refused || c.Contact == ContactOK && m.blocked(c) != nil && m.holder(c) == ""
 }
 
-// moveCredential begins and ends trials, and replaces the credential of a connection.
 func (m *Machine) moveCredential(do *actions, now time.Time) {
 	c := m.ConnectionTo(m.want.Endpoint)
 	candidate := m.candidate(c, now)
@@ -141,7 +134,6 @@ func (m *Machine) moveCredential(do *actions, now time.Time) {
 	}
 }
 
-// endTrial ends the trial, if there is one.
 func (m *Machine) endTrial(do *actions) {
 	if m.Trial.underway {
 		do.add(EndTrial)
@@ -149,8 +141,8 @@ func (m *Machine) endTrial(do *actions) {
 	m.Trial = trial{}
 }
 
-// mayReplace reports whether the connection may use the desired credential without a trial, because nothing works on
-// the connection. A credential that the remote has just refused must wait, so that the last good credential is tried.
+// mayReplace: nothing works on the connection. A credential that was just refused must wait, so that the last good one
+// is tried.
 func (m *Machine) mayReplace(c *Connection, now time.Time) bool {
 	t := &m.Trial
 	if m.Usable(c) || t.credential != m.want.Credential || c.Contact == contactLost && c.oks > 0 {
@@ -159,9 +151,8 @@ func (m *Machine) mayReplace(c *Connection, now time.Time) bool {
 	return c.Contact == contactLost && c.refused || t.refusals == 0 || !now.Before(t.retryAt)
 }
 
-// replaces reports whether the app on a connection must end before the connection uses the desired credential: the
-// credential leads to another cluster, which the operator has accepted, or the operator demands the credential
-// although the remote has not accepted it.
+// replaces reports whether the app must end before the desired credential is used: that leads to another cluster, which
+// the operator has accepted, or the operator demands it although the remote has not accepted it.
 func (m *Machine) replaces(c *Connection) bool {
 	t := &m.Trial
 	if c == nil || t.Endpoint != c.Endpoint || t.credential != m.want.Credential {
@@ -173,8 +164,8 @@ func (m *Machine) replaces(c *Connection) bool {
 	return m.want.AcceptCredential && t.Attempts > 0
 }
 
-// Narrows reports whether the credential on trial lacks permissions that the credential in use has. The modules that
-// need these permissions end before the credential is replaced.
+// Narrows reports whether the credential on trial lacks permissions that the one in use has. The modules that need them
+// end before the swap.
 func (t *trial) Narrows(c *Connection) bool {
 	if !t.Accepted || t.Found == nil || c.Found == nil || t.Found.Questions != c.Found.Questions {
 		return false
@@ -187,7 +178,6 @@ func (t *trial) Narrows(c *Connection) bool {
 	return false
 }
 
-// put replaces the credential of the connection with the credential on trial.
 func (m *Machine) put(do *actions, c *Connection, now time.Time) {
 	t := m.Trial
 	refusal := c.lost
@@ -214,7 +204,6 @@ func (m *Machine) put(do *actions, c *Connection, now time.Time) {
 	}
 }
 
-// applySwapFailed records that a connection could not use a credential and uses the credential before again.
 func (m *Machine) applySwapFailed(endpoint, before string, why state.Condition, now time.Time) {
 	c := m.ConnectionTo(endpoint)
 	if c == nil || c.Credential == before {
@@ -227,7 +216,6 @@ func (m *Machine) applySwapFailed(endpoint, before string, why state.Condition, 
 	c.Credential = before
 }
 
-// newCredential returns why the desired credential is not in use, if that should be reported.
 func (m *Machine) newCredential() state.Condition {
 	t := &m.Trial
 	switch {

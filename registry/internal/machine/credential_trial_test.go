@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -231,11 +230,11 @@ func TestMachine_AnotherClusterWhileAway(t *testing.T) {
 // Modules that need a permission that the new credential lacks end before that credential is in use.
 func TestMachine_FewerPermissions(t *testing.T) {
 	t.Parallel()
-	m, q := newMachine(), &preflight.Questions{}
+	m, q := newMachine(), &Questions{}
 	m.want.Questions = q
 	m.Decide(epochZero)
 	m.applyProbe(good("E1"), epochZero)
-	m.applyPreflight("E1", &preflight.Result{Questions: q})
+	m.applyPreflight("E1", &PreflightResult{Questions: q})
 	ready(t, m, epochZero)
 	m.want.Credential = "C2"
 	m.Decide(epochZero)

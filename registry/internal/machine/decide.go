@@ -4,8 +4,8 @@ package machine
 
 import "time"
 
-// Decide returns the actions that are due and records them as started. The registry calls it after each fact and at the
-// time that WakeAt returned.
+// Decide returns the actions that are due and records them as started. It must be called after each fact, and at
+// WakeAt.
 func (m *Machine) Decide(now time.Time) []Action {
 	var do actions
 	m.endApps(&do, now)
@@ -16,18 +16,14 @@ func (m *Machine) Decide(now time.Time) []Action {
 	return do
 }
 
-// actions collects the actions of a decision.
 type actions []Action
 
-// add adds an action on a connection, or on the remote.
 func (do *actions) add(kind ActionKind) { *do = append(*do, Action{Kind: kind}) }
 
-// to adds an action on an app.
 func (do *actions) to(kind ActionKind, a *App) {
 	*do = append(*do, Action{Kind: kind, Epoch: a.Epoch, Endpoint: a.endpoint})
 }
 
-// endApps stops the apps that must not run, and starts the cleanup steps of a removal.
 func (m *Machine) endApps(do *actions, now time.Time) {
 	if m.App.phase == phaseReady && m.want.Stop && m.mayClean(now) {
 		m.App.phase = phaseCleaning
@@ -47,8 +43,7 @@ func (m *Machine) endApps(do *actions, now time.Time) {
 	}
 }
 
-// appMustEnd reports whether the running app must stop now. A ready app of another shape or on another endpoint does not
-// have to: it runs until the next app replaces it.
+// appMustEnd is false for a ready app of another shape or endpoint: it runs until the next app replaces it.
 func (m *Machine) appMustEnd(now time.Time) bool {
 	return m.want.Paused || m.want.Warm || m.App.ended || m.over(now) ||
 		!m.Usable(m.ConnectionTo(m.App.endpoint)) || m.replaces(m.ConnectionTo(m.App.endpoint)) ||
@@ -57,9 +52,9 @@ func (m *Machine) appMustEnd(now time.Time) bool {
 		m.App.phase == phaseCleaning && !m.want.Stop // its controllers have ended
 }
 
-// nextMustEnd reports whether the next app must stop because it cannot or need not replace the running app. If a later
-// change makes a warm app unfit to which the running app has yielded, the warm app still replaces it, and a third app is
-// prepared then. Any other app that is unfit ends, also the app of a warm remote that changes when it is to work.
+// nextMustEnd: the next app cannot or need not replace the running app. A warm app to which the running app has yielded
+// still replaces it, and a third is prepared then. Any other unfit app ends, also that of a warm remote that changes
+// when it is to work.
 func (m *Machine) nextMustEnd(now time.Time) bool {
 	isNeeded := m.next.phase == phaseWarm && m.next.heir
 	return m.want.Paused || m.next.ended || m.over(now) || !m.fits(&m.next) && !isNeeded ||
@@ -67,17 +62,16 @@ func (m *Machine) nextMustEnd(now time.Time) bool {
 		m.App.phase == phaseCleaning || m.App.phase == phaseReady && m.fits(&m.App)
 }
 
-// fits reports whether an app has the desired endpoint and shape, and its controllers do not end.
+// fits: the desired endpoint and shape, and the controllers do not end.
 func (m *Machine) fits(a *App) bool {
 	return a.endpoint == m.want.Endpoint && a.shape == m.want.Shape && !a.yields()
 }
 
-// over reports whether the remote is to be removed, and no cleanup steps delay the removal.
+// over: nothing delays the removal.
 func (m *Machine) over(now time.Time) bool { return m.want.Stop && !m.mayClean(now) }
 
-// mayClean reports whether to delay a removal because cleanup steps may still run: the app works, or no known failure
-// prevents it from working in time. A remote that was never contacted, or only identified, needs no cleanup, and a warm app
-// may do none.
+// mayClean delays a removal while cleanup steps may still run: the app works, or no known failure keeps it from working
+// in time. A remote that was never contacted, or only identified, needs no cleanup, and a warm app may do none.
 func (m *Machine) mayClean(now time.Time) bool {
 	if m.Connection.Contact == contactNone && m.KnownID() == "" || m.want.Warm || m.want.IdentifyOnly && !m.App.Runs() {
 		return false
@@ -87,18 +81,17 @@ func (m *Machine) mayClean(now time.Time) bool {
 		!now.Before(m.want.CrashRecord.Until)
 }
 
-// noSteps reports whether the desired app was built and has no cleanup steps.
 func (m *Machine) noSteps() bool {
 	return m.App.built && m.App.steps == 0 && m.App.shape == m.want.Shape
 }
 
-// works reports whether the running app works. A failure of the next app does not matter.
+// A failure of the next app does not matter to works.
 func (m *Machine) works() bool {
 	return (m.App.Lent() && m.App.phase != phaseYielded || m.App.phase == phaseCleaning) && !m.App.ended
 }
 
-// promote replaces the running app with the next app, once the running app has yielded or has gone. The app of a warm
-// remote stays the next app, also while the remote that is to work has to be identified first.
+// promote replaces the running app once it has yielded or gone. The app of a warm remote stays next, also while a
+// remote that is to work has to be identified first.
 func (m *Machine) promote(do *actions) {
 	switch {
 	case m.want.Warm:
@@ -123,7 +116,6 @@ func (m *Machine) promote(do *actions) {
 	}
 }
 
-// adopt replaces the connection with the spare connection.
 func (m *Machine) adopt(do *actions) {
 	if m.Connection.Endpoint != "" {
 		do.add(Disconnect)
@@ -132,8 +124,8 @@ func (m *Machine) adopt(do *actions) {
 	do.add(Adopt)
 }
 
-// moveConnections opens, closes and exchanges the connections that no app uses. A working app keeps its connection
-// while the spare connection leads to the desired endpoint.
+// moveConnections moves connections that no app uses. A working app keeps its own while the spare leads to the desired
+// endpoint.
 func (m *Machine) moveConnections(do *actions, now time.Time) {
 	target := m.want.Endpoint
 	isOver := m.over(now) // A remote without a connection is no longer blocked.
@@ -158,13 +150,12 @@ func (m *Machine) moveConnections(do *actions, now time.Time) {
 	}
 }
 
-// isFree reports whether no app uses a connection.
 func (m *Machine) isFree(c *Connection) bool {
 	return (m.App.phase == phaseNone || m.App.endpoint != c.Endpoint) &&
 		(m.next.phase == phaseNone || m.next.endpoint != c.Endpoint)
 }
 
-// moveConnection replaces the connection, which no app uses, with a connection to the target; an empty target closes it.
+// moveConnection closes the connection for an empty target.
 func (m *Machine) moveConnection(do *actions, target string) {
 	if target != "" && m.Spare.Endpoint == target {
 		m.adopt(do)
@@ -180,7 +171,7 @@ func (m *Machine) moveConnection(do *actions, target string) {
 	}
 }
 
-// beginApps starts an app, prepares the next app, or tells the running app to yield to a warm next app.
+// beginApps starts an app, prepares the next, or tells the running one to yield to a warm next one.
 func (m *Machine) beginApps(do *actions, now time.Time) {
 	switch {
 	case m.App.phase == phaseNone && m.next.phase == phaseNone:
@@ -198,7 +189,6 @@ func (m *Machine) beginApps(do *actions, now time.Time) {
 	}
 }
 
-// startFirst starts the only app.
 func (m *Machine) startFirst(do *actions) {
 	if m.want.Warm {
 		m.next = m.newApp()
@@ -209,31 +199,28 @@ func (m *Machine) startFirst(do *actions) {
 	do.to(Start, &m.App)
 }
 
-// newApp returns a starting app of the desired shape, with a new epoch.
 func (m *Machine) newApp() App {
 	return App{
 		phase: phaseStarting, Epoch: m.NextEpoch(), endpoint: m.want.Endpoint, shape: m.want.Shape, early: m.want.Warm,
 	}
 }
 
-// mayStart reports whether an app of the desired shape may start now.
 func (m *Machine) mayStart(now time.Time) bool {
 	return m.mayStartLater(now) && !now.Before(m.startsAt())
 }
 
-// mayStartLater reports whether an app may start as soon as startsAt has passed.
+// mayStartLater: as soon as startsAt has passed.
 func (m *Machine) mayStartLater(now time.Time) bool {
 	c := m.ConnectionTo(m.want.Endpoint)
 	return c != nil && m.Usable(c) && !m.replaces(c) && c.Preflighted(m.want.Questions) &&
 		!m.want.Paused && !m.want.IdentifyOnly && !m.over(now) && m.Zombies < MaxZombies
 }
 
-// MaxZombies is how many zombies one remote may have; with as many, no further app is started. Each zombie keeps its
-// memory and goroutines, and the next app would probably become a zombie, too.
+// MaxZombies of one remote: with as many no further app is started. Each keeps memory and goroutines, and the next app
+// would probably become one, too.
 const MaxZombies = 3
 
-// startsAt returns the time before which no app is started: the end of the backoff after a failure, or the end of a
-// quarantine.
+// startsAt is the end of a backoff, or of a quarantine.
 func (m *Machine) startsAt() time.Time {
 	if m.want.CrashRecord.Until.After(m.retryAt) {
 		return m.want.CrashRecord.Until

@@ -5,12 +5,11 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Fact is one thing that the registry has learned about a remote: Probed, Tried or a type of this file. Facts are
-// values, so that a history of facts can be logged and replayed.
+// Fact is what the registry has learned about a remote: Probed, Tried or a type of this file. Facts are values, so that
+// histories can be replayed.
 type Fact interface {
 	applyTo(m *Machine, now time.Time)
 }
@@ -18,10 +17,10 @@ type Fact interface {
 // PreflightDone is the result of a preflight on the connection to an endpoint.
 type PreflightDone struct {
 	Endpoint string
-	Result   *preflight.Result
+	Result   *PreflightResult
 }
 
-// SwapFailed means that a connection could not use a new credential and uses the one before.
+// SwapFailed means that a connection uses the old credential, since it could not use the new one.
 type SwapFailed struct {
 	Endpoint string
 	Before   string // the credential in use
@@ -43,7 +42,7 @@ type AppWaiting struct {
 	Waiting state.Condition
 }
 
-// AppEnded means that an app ended by itself. Refused says that the reason may be a write that the gate has refused.
+// AppEnded means that an app ended by itself. Refused: perhaps because the gate refused a write.
 type AppEnded struct {
 	Epoch   int64
 	Why     Failure

@@ -15,7 +15,7 @@ func (m *Machine) Usable(c *Connection) bool {
 	return c.Endpoint != "" && c.Contact == ContactOK && m.blocked(c) == nil
 }
 
-// blocked returns why the identity of the remote behind the connection forbids an app, or nil.
+// blocked is nil if the identity of the remote forbids no app.
 func (m *Machine) blocked(c *Connection) *state.Condition {
 	refuse := func(reason string, problem state.Problem, message string) *state.Condition {
 		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message, Problem: problem}
@@ -36,7 +36,7 @@ func (m *Machine) blocked(c *Connection) *state.Condition {
 	return nil
 }
 
-// holder returns the older remote, of this hub or of another one, that is the cluster behind the connection, or "".
+// holder is the older remote, of this hub or another, that is this cluster, or "".
 func (m *Machine) holder(c *Connection) state.ClusterName {
 	if c.holder == "" && c.id == m.want.Identity.Known {
 		return m.want.Identity.Rival
@@ -44,7 +44,7 @@ func (m *Machine) holder(c *Connection) state.ClusterName {
 	return c.holder
 }
 
-// Expects reports whether the remote may have this id. A remote with an id that is not expected does not claim the id.
+// Expects reports whether the remote may have this id. It does not claim one that is not expected.
 func (m *Machine) Expects(id string) bool {
 	known := m.KnownID()
 	return known == "" || known == id || m.want.Identity.Accepted == id

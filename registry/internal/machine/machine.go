@@ -5,19 +5,16 @@ package machine
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Machine is the state machine of one remote. It is pure: Apply records a fact with the time at which the registry
-// learned it, and Decide compares the facts with the desired state and returns the next actions.
+// Machine is the state machine of one remote. It is pure: Apply records a fact and its time, and Decide compares the
+// facts with the desired state.
 //
-// There are two connections and two apps, so that a new connection or app can replace the old one without a gap.
-// Connection is in use; Spare leads to a new endpoint while the running app still uses Connection. App is the running
-// app, whose client is lent out; next is the next app, which waits with filled caches until the controllers of the
-// running app have ended. The client of the running app is lent out until the next app replaces it, even if the
-// controllers of the running app have ended and the next app fails. While the remote is to be warm there is no running app,
-// and the next app waits.
+// Two connections and two apps let a new one replace the old one without a gap. Connection is in use; Spare leads to a
+// new endpoint while App, the running app, still uses Connection. next waits with filled caches until the controllers
+// of App have ended. The client of App is lent out until next replaces it, even if the controllers of App have ended
+// and next fails. A warm remote has no running app, and next waits.
 type Machine struct {
 	want Want
 
@@ -50,14 +47,14 @@ type Want struct {
 	Endpoint, Credential string
 	AcceptCredential     bool // use the credential although the remote refuses it
 	Shape                string
-	Questions            *preflight.Questions // of the preflight that must finish before an app starts
+	Questions            *Questions // of the preflight that must finish before an app starts
 	Identity             state.Identity
 	FailureThreshold     int
 	SuccessThreshold     int
 	CrashRecord          state.CrashRecord
 }
 
-// App is the state of one app. It keeps the number of its epoch when the app has gone.
+// App is the state of one app. It keeps its epoch when it has gone.
 type App struct {
 	phase    phase
 	Epoch    int64
@@ -72,7 +69,6 @@ type App struct {
 	heir     bool            // of the next app: the running app has yielded to it
 }
 
-// phase is the phase in the life of an app.
 type phase int
 
 const (
@@ -92,11 +88,11 @@ func (a *App) Runs() bool { return a.phase != phaseNone && a.phase != phaseStopp
 // Lent reports whether the app's client is lent out.
 func (a *App) Lent() bool { return a.phase == phaseReady || a.yields() }
 
-// yields reports whether the app's controllers end or have ended, so that the next app can replace it.
+// yields: the controllers end or have ended.
 func (a *App) yields() bool { return a.phase == phaseYielding || a.phase == phaseYielded }
 
-// Latest returns the app that a status describes: the next app if the running app has gone and the next app was started
-// after it, as in a warm remote, and the running app otherwise.
+// Latest returns the app that a status describes: the next app if the running one has gone before it was started, as in
+// a warm remote, otherwise the running app.
 func (m *Machine) Latest() *App {
 	if m.App.phase == phaseNone && m.next.Epoch > m.App.Epoch {
 		return &m.next
@@ -152,11 +148,11 @@ const (
 // Apply records a fact.
 func (m *Machine) Apply(f Fact, now time.Time) { f.applyTo(m, now) }
 
-// SetShape changes the shape of the desired app. The backoff of a failed app continues, unlike after ApplyWant.
+// SetShape changes the shape of the desired app. Unlike ApplyWant, it keeps the backoff.
 func (m *Machine) SetShape(shape string) { m.want.Shape = shape }
 
-// ApplyWant replaces the desired state. A change that may fix a failed app ends its backoff. When a warm remote is to work,
-// the failures of its apps no longer count: they may have failed because they could not write.
+// ApplyWant replaces the desired state. A change that may fix a failed app ends its backoff, as does the end of Warm: a
+// warm app may have failed because it could not write.
 func (m *Machine) ApplyWant(w Want) {
 	if m.want.Warm && !w.Warm {
 		m.Failures, m.misses, m.refusals, m.retryAt, m.Failure = 0, 0, 0, time.Time{}, nil
@@ -173,8 +169,7 @@ func (m *Machine) ApplyWant(w Want) {
 	m.want = w
 }
 
-// applyProbe records a probe of a connection. It ignores a probe with a credential that has been replaced, and the
-// refusal of a credential that is about to be replaced.
+// applyProbe ignores a probe with a replaced credential, and the refusal of one that is about to be replaced.
 func (m *Machine) applyProbe(p Probed, now time.Time) {
 	c := m.ConnectionTo(p.Endpoint)
 	if c == nil || p.Credential != c.Credential || p.Fatal && m.isUndecided(c, now) {
@@ -195,21 +190,18 @@ func (m *Machine) applyProbe(p Probed, now time.Time) {
 	}
 }
 
-// applyPreflight records the result of a preflight on the connection to an endpoint.
-func (m *Machine) applyPreflight(endpoint string, f *preflight.Result) {
+func (m *Machine) applyPreflight(endpoint string, f *PreflightResult) {
 	if c := m.ConnectionTo(endpoint); c != nil {
 		c.Found = f
 	}
 }
 
-// applyBuilt records how many cleanup steps the modules of an app have.
 func (m *Machine) applyBuilt(epoch int64, steps int) {
 	if a := m.appOf(epoch); a != nil {
 		a.built, a.steps = true, steps
 	}
 }
 
-// applyReady records that an app has its initial objects.
 func (m *Machine) applyReady(epoch int64, now time.Time) {
 	switch {
 	case epoch == m.App.Epoch && m.App.phase == phaseStarting:
@@ -220,20 +212,18 @@ func (m *Machine) applyReady(epoch int64, now time.Time) {
 	}
 }
 
-// settled records that an app is as it should be: the running app is ready, or the app of a warm remote waits.
+// settled: the running app is ready, or that of a warm remote waits.
 func (m *Machine) settled(a *App) {
 	a.waiting, m.Failure, m.misses, m.refusals = state.Condition{}, nil, 0, 0
 }
 
-// applyWaiting records why a starting app waits.
 func (m *Machine) applyWaiting(epoch int64, f state.Condition) {
 	if a := m.appOf(epoch); a != nil && a.phase == phaseStarting {
 		a.waiting = f
 	}
 }
 
-// applyEnded records that an app ended by itself, and sets the time of the next start. The app must still be stopped:
-// it may hold connections and goroutines.
+// applyEnded sets the time of the next start. The app must still be stopped: it may hold connections and goroutines.
 func (m *Machine) applyEnded(f AppEnded, now time.Time) {
 	a := m.appOf(f.Epoch)
 	if a == nil || !a.Runs() || a.ended {
@@ -260,28 +250,25 @@ func (m *Machine) applyEnded(f AppEnded, now time.Time) {
 	m.Failure = &f.Why
 }
 
-// applyYielded records that the controllers of an app have ended, so that the next app may replace it.
 func (m *Machine) applyYielded(epoch int64) {
 	if epoch == m.App.Epoch && m.App.phase == phaseYielding {
 		m.App.phase = phaseYielded
 	}
 }
 
-// applyCleaned records that the cleanup steps of a removal have finished, with or without success.
 func (m *Machine) applyCleaned(epoch int64) {
 	if epoch == m.App.Epoch && m.App.phase == phaseCleaning {
 		m.cleaned = true
 	}
 }
 
-// applyGone records that a stopped app has ended or was left behind.
 func (m *Machine) applyGone(epoch int64) {
 	if a := m.appOf(epoch); a != nil && a.phase == phaseStopping {
 		a.phase = phaseNone
 	}
 }
 
-// appOf returns the app with an epoch, or nil if that app has gone.
+// appOf returns nil for an app that has gone.
 func (m *Machine) appOf(epoch int64) *App {
 	switch epoch {
 	case m.App.Epoch:

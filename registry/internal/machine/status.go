@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Status returns the status of the remote. The actor adds the fields that the machine does not know: the name, the
-// labels and other values of the desired state, and Since.
+// Status lacks what the actor knows: the name, values of the desired state, and Since.
 func (m *Machine) Status(now time.Time) state.Status {
 	info := state.Status{
 		State:         m.state(now),
@@ -32,7 +31,6 @@ func (m *Machine) Status(now time.Time) state.Status {
 	return info
 }
 
-// state returns the state of the remote.
 func (m *Machine) state(now time.Time) state.State {
 	switch {
 	case m.want.Stop:
@@ -55,10 +53,8 @@ func (m *Machine) state(now time.Time) state.State {
 	return state.StateStarting
 }
 
-// quarantined reports whether the app may not start because it ended the process of the hub.
 func (m *Machine) quarantined(now time.Time) bool { return now.Before(m.want.CrashRecord.Until) }
 
-// reachable returns the condition Reachable.
 func (m *Machine) reachable() state.Condition {
 	switch {
 	case m.want.Paused:
@@ -75,7 +71,6 @@ func (m *Machine) reachable() state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 }
 
-// identity returns the condition of the identity of the remote.
 func (m *Machine) identity() state.Condition {
 	if blocked := m.blocked(&m.Connection); blocked != nil {
 		return *blocked
@@ -92,7 +87,6 @@ func (m *Machine) identity() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonSameCluster, Message: "this is cluster " + m.Connection.id}
 }
 
-// appCondition returns the condition of the app.
 func (m *Machine) appCondition(now time.Time) state.Condition {
 	latest := m.Latest()
 	switch {
@@ -124,10 +118,9 @@ func (m *Machine) appCondition(now time.Time) state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the modules have not been started"}
 }
 
-// messageWarm is the message of an app that waits.
 const messageWarm = "the modules are built and their caches are filled; they wait until this hub may work on the cluster"
 
-// changing returns the progress of the next app while the running app stays in use.
+// changing is the progress of the next app while the running app stays in use.
 func (m *Machine) changing() state.Condition {
 	meanwhile := "; the running app stays in use until then"
 	if m.App.phase == phaseYielded {
@@ -148,15 +141,13 @@ func (m *Machine) changing() state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: text + meanwhile}
 }
 
-// condition returns the condition of an app that has failed.
 func (f *Failure) condition(message string) state.Condition {
 	return state.Condition{Status: metav1.ConditionFalse, Reason: f.Reason, Message: message, Problem: f.Problem}
 }
 
-// unfinished returns a message without its period, so that a clause can follow.
+// unfinished lets a clause follow a message.
 func unfinished(message string) string { return strings.TrimSuffix(message, ".") }
 
-// newServer returns why the desired endpoint is not in use.
 func (m *Machine) newServer() state.Condition {
 	if m.Spare.Contact != contactLost {
 		return state.Condition{}

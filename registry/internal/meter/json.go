@@ -7,12 +7,11 @@ import (
 	"fmt"
 )
 
-// maxNesting is the maximum nesting depth of the values of a response. Kubernetes objects are nested some dozen levels
-// deep, CRDs a hundred.
+// maxNesting of a response. Kubernetes objects are nested some dozen levels deep, CRDs a hundred.
 const maxNesting = 1000
 
-// The memory that decoded JSON takes, in bytes: maps, as client-go decodes it without types, and for an object in a
-// list one of the larger structures of Kubernetes.
+// The memory of decoded JSON, in bytes: maps, as client-go decodes it without types, and for an object in a list one of
+// the larger structures of Kubernetes.
 const (
 	costOfValue   = 32  // each further value in a list
 	costOfField   = 128 // each further field in an object
@@ -21,8 +20,7 @@ const (
 	costOfElement = 1536 // an object in a list, in addition
 )
 
-// jsonMeter measures JSON while it arrives, without validating it: the decoder refuses a body that is not JSON. It
-// takes about a fifth of the time that decoding takes.
+// jsonMeter measures JSON without validating it, which the decoder does. It takes a fifth of the time of decoding.
 type jsonMeter struct {
 	bill
 	stream bool // the body is one event after the other, each of which may be so large
@@ -47,7 +45,7 @@ func (m *jsonMeter) Read(piece []byte) error {
 	return m.checkSize()
 }
 
-// step consumes the next token or part of it, and returns its number of bytes.
+// step returns the number of bytes of the next token, or a part of it.
 func (m *jsonMeter) step(piece []byte) (n int, err error) {
 	n = 1
 	if m.quoted {
@@ -91,7 +89,6 @@ func (m *jsonMeter) punctuate(c byte) (err error) {
 	return err
 }
 
-// endNumber refuses the received number if it is oversized.
 func (m *jsonMeter) endNumber() error {
 	if !m.number.other && m.number.mantissa > 0 && m.number.isHuge() {
 		return errHuge
@@ -100,7 +97,7 @@ func (m *jsonMeter) endNumber() error {
 	return nil
 }
 
-// skip returns the length of the rest of a string, including the quote that ends it.
+// skip counts the quote that ends the string.
 func (m *jsonMeter) skip(piece []byte) (int, error) {
 	end := bytes.IndexByte(piece, '"')
 	text := piece
@@ -127,7 +124,6 @@ func (m *jsonMeter) skip(piece []byte) (int, error) {
 	return end + 1, m.endNumber()
 }
 
-// open notes the beginning of an object or a list.
 func (m *jsonMeter) open(list bool) error {
 	cost := int64(costOfObject)
 	if !list && m.depth > 0 && m.isList(m.depth) {
@@ -148,7 +144,7 @@ func (m *jsonMeter) open(list bool) error {
 
 func (m *jsonMeter) isList(depth int) bool { return m.lists[depth/64]>>(depth%64)&1 == 1 }
 
-// close notes the end of an object or a list. After the outermost object the next event begins.
+// close expects the next event after the outermost object.
 func (m *jsonMeter) close() error {
 	m.opened = false
 	m.depth = max(m.depth-1, 0)

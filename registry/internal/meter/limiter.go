@@ -13,9 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Limiter limits the memory that the responses to one app take when they are decoded: of each response, and of all
-// responses in the time that decoding takes. An app that receives more waits in Wait, so that a remote cannot fill the
-// memory of the hub with many large responses at once. Sizes are in bytes. All methods may be called from any goroutine.
+// Limiter limits the memory of one app's responses when they are decoded: of each, and of all in the time that decoding
+// takes. An app that receives more waits in Wait. Sizes are in bytes. It is safe for many goroutines.
 type Limiter struct {
 	Limit   int64         // of one response, or of one event of a watch, in memory
 	List    int64         // of a list, on the wire
@@ -24,18 +23,16 @@ type Limiter struct {
 	schemas *Schemas      // of the types that responses are decoded to
 }
 
-// The limits of one response. client-go reads a response into memory whole, where it takes two and a half times its size,
-// and then makes objects of it, which can take hundreds of times their size: two bytes of protobuf are enough for a
-// container of 900. So a response is limited by its bytes, and by the size of the objects.
+// Limits of one response. client-go reads it whole, in two and a half times its size, and then makes objects, which can
+// take hundreds of times their size. So both the bytes and the objects are limited.
 const (
-	// MaxListBody is the size of a list, in bytes, unless the app may keep more than twice as much: then it is half of
-	// that. A list of this size takes 200 MiB to read.
+	// MaxListBody is the size of a list, or half of what the app may keep, if that is more. Reading this much takes 200
+	// MiB.
 	MaxListBody = 80 << 20
-	// maxEvent is the size of one event of a watch, in bytes. client-go accepts no larger event, but reads it to its end
-	// first.
+	// maxEvent is the size of one event of a watch. client-go accepts no larger one, but reads it to its end first.
 	maxEvent = 16 << 20
-	// MaxOverCache is the number of bytes by which the objects of a response may exceed the budget of the cache: some
-	// of their data, such as managedFields, is dropped before they are stored.
+	// MaxOverCache is by how much a response may exceed the budget of the cache: some data, such as managedFields, is
+	// dropped before it is stored.
 	MaxOverCache = 64 << 20
 )
 
@@ -46,9 +43,9 @@ var ErrTooLarge = kubeconfig.NewNotHealthyError(
 		"huge or far too many, or let the modules watch less.")
 
 const (
-	// ReadingCost is how many bytes of memory client-go takes to read one byte of a response.
+	// ReadingCost is how many bytes of memory client-go takes to read one byte.
 	ReadingCost = 3
-	// ReadRate is the sustained rate of Pace, in bytes per second. A core decodes about as much.
+	// ReadRate is the sustained rate of Wait, in bytes per second, about what a core decodes.
 	ReadRate = 128 << 20
 )
 
@@ -62,8 +59,8 @@ func NewLimiter(s *Schemas, maxCache int64) *Limiter {
 	}
 }
 
-// Meter returns the meter of a response with a media type, or nil if no objects are made of such a response. The response
-// of a stream is one event after another.
+// Meter returns the meter of a response with a media type, or nil if no objects are made of it. A stream is one event
+// after another.
 func (i *Limiter) Meter(mediaType string, stream bool) Meter {
 	bill := bill{limit: i.Limit}
 	switch mediaType {
@@ -75,7 +72,7 @@ func (i *Limiter) Meter(mediaType string, stream bool) Meter {
 	return nil
 }
 
-// Wait adds n bytes to Taken and blocks until the app may receive them. It returns an error if ctx ends first.
+// Wait adds n bytes to Taken and blocks until the app may receive them, or ctx ends.
 func (i *Limiter) Wait(ctx context.Context, n int64) error {
 	i.Taken.Add(n)
 	for n > 0 {
@@ -90,14 +87,13 @@ func (i *Limiter) Wait(ctx context.Context, n int64) error {
 
 // Meter estimates the memory of one response while its body is read.
 type Meter interface {
-	// Read is called with the pieces of the body, in order and of any size. It returns ErrTooLarge when the response
-	// exceeds a limit, and an error that wraps kubeconfig.ErrNotKubernetes for a body that no API server sends.
+	// Read gets the body in pieces of any size. It returns ErrTooLarge beyond a limit, and an error that wraps
+	// kubeconfig.ErrNotKubernetes for a body that no API server sends.
 	Read(piece []byte) error
-	// Charged returns the estimate for the pieces since the last call, in bytes.
+	// Charged returns the estimate since the last call, in bytes.
 	Charged() int64
 }
 
-// bill is the estimate of one response or event so far, in bytes.
 type bill struct {
 	limit int64
 	sum   int64

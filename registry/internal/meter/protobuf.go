@@ -10,11 +10,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// protobufMeter follows protobuf through the types that it will be decoded to, while it arrives, and charges the memory
-// that their decoders will allocate. The meter needs the types: two bytes may be an empty string, or a container.
-//
-// A response is four bytes and then a runtime.Unknown: first the kind of an object, then the object. A watch is a
-// sequence of events, each of which begins with its length and contains such a response.
+// protobufMeter follows protobuf through the Go types that it will be decoded to, since two bytes may be an empty
+// string or a container. A response is four bytes and a runtime.Unknown: the kind, then the object. Each event of a
+// watch is its length and such a response.
 type protobufMeter struct {
 	bill
 	shapes *Schemas
@@ -34,13 +32,11 @@ type protobufMeter struct {
 	inObject bool
 }
 
-// message is a message that is being looked into.
 type message struct {
 	shape *messageType
 	end   int64
 }
 
-// Wire types of protobuf.
 const (
 	wireVarint  = 0
 	wireFixed64 = 1
@@ -53,8 +49,8 @@ const (
 	maxKind        = 256     // bytes of an apiVersion or kind
 	maxQuantity    = 64      // bytes of a resource.Quantity
 	endless        = 1 << 40 // bytes: the length of the input is bounded elsewhere
-	// maxField is the largest number of a field. Decoders cut it to 32 bits, so that a larger one would be
-	// another field to them than to the meter.
+	// maxField is the largest number of a field. Decoders cut it to 32 bits, and would see another field than the
+	// meter.
 	maxField = 1<<29 - 1
 )
 
@@ -83,7 +79,7 @@ func (m *protobufMeter) Read(piece []byte) error {
 	return nil
 }
 
-// step consumes the next field or part of it, and returns its number of bytes.
+// step returns the number of bytes of the next field, or a part of it.
 func (m *protobufMeter) step(piece []byte) (int, error) {
 	switch {
 	case m.skip > 0:
@@ -110,7 +106,6 @@ func (m *protobufMeter) step(piece []byte) (int, error) {
 	return 1, m.take(n)
 }
 
-// checkQuantity refuses a quantity that has come in and is huge.
 func (m *protobufMeter) checkQuantity() error {
 	if m.left > 0 || m.text != &m.quantity {
 		return nil
@@ -123,7 +118,6 @@ func (m *protobufMeter) checkQuantity() error {
 	return nil
 }
 
-// beginEvent takes a byte of the length that an event begins with.
 func (m *protobufMeter) beginEvent(b byte) error {
 	if !m.stream {
 		return errProtobuf // nothing follows a response
@@ -144,7 +138,7 @@ func (m *protobufMeter) beginEvent(b byte) error {
 	return nil
 }
 
-// take takes note of a number: the tag of a field, its value, or the length of that.
+// take gets the tag of a field, its value, or the length of that.
 func (m *protobufMeter) take(n uint64) error {
 	if m.field == 0 {
 		return m.begin(n)
@@ -161,7 +155,6 @@ func (m *protobufMeter) take(n uint64) error {
 	return m.enter(field, int64(n))
 }
 
-// begin takes the tag of a field.
 func (m *protobufMeter) begin(tag uint64) error {
 	m.field, m.wire = tag>>3, tag&7
 	if m.field == 0 || m.field > maxField {
@@ -181,7 +174,6 @@ func (m *protobufMeter) begin(tag uint64) error {
 	return nil
 }
 
-// enter charges a field of such a length, and looks into it if it is a message.
 func (m *protobufMeter) enter(field fieldType, length int64) error {
 	at := m.at + 1 // the byte that is being taken
 	if at+length > m.within[len(m.within)-1].end {
@@ -203,7 +195,7 @@ func (m *protobufMeter) enter(field fieldType, length int64) error {
 	return m.charge(cost)
 }
 
-// enterEnvelope enters the runtime.Unknown that wraps an object.
+// enterEnvelope is for the runtime.Unknown around an object.
 func (m *protobufMeter) enterEnvelope(field fieldType, at, length int64) error {
 	switch field.role {
 	case roleAPIVersion, roleKind:
@@ -237,7 +229,6 @@ func (m *protobufMeter) enterEnvelope(field fieldType, at, length int64) error {
 	return nil
 }
 
-// pop leaves the messages that end here.
 func (m *protobufMeter) pop() error {
 	for m.skip == 0 && m.left == 0 && len(m.within) > 0 {
 		last := len(m.within) - 1
@@ -252,7 +243,6 @@ func (m *protobufMeter) pop() error {
 	return nil
 }
 
-// varint is a number that comes in byte by byte.
 type varint struct {
 	value uint64
 	shift uint

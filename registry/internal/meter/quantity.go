@@ -8,12 +8,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// errHuge reports a number that no API server can have.
 var errHuge = fmt.Errorf("the response has a number with far too many digits: %w", kubeconfig.ErrNotKubernetes)
 
-// number determines, piece by piece, whether a text is a number that resource.Quantity takes very long to parse.
-// Quantity writes out all digits of an exponent, and nothing can interrupt it: 1e-10000000 takes five seconds, and
-// 1e-2000000000 hours and gigabytes. A few digits with a large positive exponent are rounded at once.
+// number finds, piece by piece, numbers that resource.Quantity takes very long to parse: it writes out all digits of an
+// exponent, and nothing can interrupt that. 1e-10000000 takes five seconds, 1e-2000000000 hours and gigabytes. A few
+// digits with a large positive exponent are rounded at once.
 type number struct {
 	other    bool // it is no number
 	mantissa int  // digits
@@ -22,7 +21,6 @@ type number struct {
 	exponent int  // digits, without zeros in front
 }
 
-// The most digits that are let pass.
 const (
 	maxDigits         = 100_000
 	maxDigitsWithE    = 18 // of the mantissa of a number with a large exponent
@@ -54,7 +52,6 @@ func (n *number) take(c byte) {
 	}
 }
 
-// isHuge reports whether the received text is such a number.
 func (n *number) isHuge() bool {
 	return !n.other && (n.mantissa > maxDigits ||
 		n.hasE && n.exponent > maxExponentDigits && (n.negative || n.mantissa > maxDigitsWithE))

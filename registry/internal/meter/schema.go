@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// messageType is the Go type that a protobuf message is decoded to, reduced to the memory that its decoder allocates.
+// messageType is the Go type of a protobuf message, reduced to the memory that its decoder allocates.
 type messageType struct {
 	size   int64 // of the type
 	fields map[uint64]fieldType
 }
 
-// fieldType is a field of a message. Its zero value is a field that is dropped, or that takes only its bytes.
+// The zero fieldType is dropped, or takes only its bytes.
 type fieldType struct {
 	cost    int64        // each time it comes, in bytes of memory
 	perByte int64        // of its length; 0 means 1
@@ -29,7 +29,7 @@ type fieldType struct {
 	role    role
 }
 
-// role distinguishes the fields of the envelope from the fields of objects.
+// role tells fields of the envelope from those of objects.
 type role int
 
 const (
@@ -41,7 +41,6 @@ const (
 	roleQuantity
 )
 
-// Schemas has the shape of every kind that may be decoded, and of the envelopes of objects.
 type Schemas struct {
 	schemes []*runtime.Scheme
 
@@ -55,8 +54,8 @@ type Schemas struct {
 	byType map[reflect.Type]*messageType
 }
 
-// NewSchemas returns the shapes of the kinds in this scheme, and of the kinds that every client knows: clients with
-// this scheme accept protobuf of no other kinds.
+// NewSchemas returns the shapes of the kinds in this scheme, and of those that every client knows. Clients with this
+// scheme accept protobuf of no others.
 func NewSchemas(app *runtime.Scheme) *Schemas {
 	anyServer := runtime.NewScheme() // the kinds that any API server can respond with
 	metav1.AddToGroupVersion(anyServer, metav1.SchemeGroupVersion)
@@ -75,7 +74,7 @@ func NewSchemas(app *runtime.Scheme) *Schemas {
 	}
 }
 
-// ofKind returns the shape of a kind, or nil if the kind is unknown.
+// ofKind returns nil for an unknown kind.
 func (s *Schemas) ofKind(gvk schema.GroupVersionKind) *messageType {
 	if known, ok := s.byKind.Load(gvk); ok {
 		one, _ := known.(*messageType)
@@ -122,8 +121,8 @@ func (s *Schemas) add(t reflect.Type) *messageType {
 	return one
 }
 
-// protobufField returns the number of a field in protobuf, from its tag. The tag does not reliably tell whether the
-// field is repeated: the tag of a Pod's tolerations has "opt", like the tags of many lists.
+// protobufField returns the number of a field from its tag. The tag does not tell reliably whether a field is repeated:
+// that of a Pod's tolerations has "opt", as many lists.
 func protobufField(f reflect.StructField) (number uint64, ok bool) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 3 {
@@ -133,16 +132,16 @@ func protobufField(f reflect.StructField) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// isMessage reports whether a list is one message. Others are fields that come many times.
+// isMessage: other lists are fields that come many times.
 func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
 }
 
 const (
-	// Growth is how many times the size of its elements a list takes while it grows.
+	// Growth is how many times the size of its elements a growing list takes.
 	Growth = 2
-	// slotsOfEntry is the room that an entry of a map takes. A small map has eight slots; of a larger
-	// one at least seven sixteenths are used.
+	// slotsOfEntry is the room of a map's entry. A small map has eight slots; of a larger one seven sixteenths or more
+	// are used.
 	slotsOfEntry = 6
 )
 
@@ -167,12 +166,10 @@ func (s *Schemas) field(t reflect.Type) fieldType {
 	return fieldType{}
 }
 
-// entryOf is the message that an entry of a map comes in.
 func (s *Schemas) entryOf(t reflect.Type) *messageType {
 	return &messageType{fields: map[uint64]fieldType{1: s.field(t.Key()), 2: s.field(t.Elem())}}
 }
 
-// repeated is the field of a list.
 func (s *Schemas) repeated(t reflect.Type) fieldType {
 	f := s.field(t)
 	f.cost += Growth * sizeOf(t)

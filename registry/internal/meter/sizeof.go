@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sizeof estimates how many bytes of memory the objects take up, with everything that their pointers, strings, slices
-// and maps reference, and without the rounding of the allocator. It takes some microseconds for an object.
+// Sizeof estimates the memory of objects in bytes, with all that they reference, without the allocator's rounding. It
+// takes some microseconds for an object.
 func Sizeof(objs ...any) int64 {
 	var sum uintptr
 	for _, obj := range objs {
@@ -19,7 +19,7 @@ func Sizeof(objs ...any) int64 {
 	return int64(sum) //nolint:gosec // No object has 2^63 bytes.
 }
 
-// behind returns the bytes that v references, without its own.
+// behind returns what v references, without its own bytes.
 func behind(v reflect.Value) uintptr {
 	switch v.Kind() {
 	case reflect.String:
@@ -69,11 +69,10 @@ func behindEntries(v reflect.Value) uintptr {
 	return sum
 }
 
-// mapHeader is the size of a map without entries.
 const mapHeader = 48
 
-// slots returns the capacity of a map with n entries: zero for an empty map, then eight, then a power of two of which
-// at most seven eighths are used.
+// slots is the capacity of a map with n entries: zero, then eight, then a power of two of which seven eighths may be
+// used.
 func slots(n int) uintptr {
 	if n == 0 {
 		return 0

@@ -10,8 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Middleware changes the requests to some remotes. The type of the same name in the package registry has the same fields
-// and documents them.
+// Middleware has the fields of the registry's Middleware, which documents them.
 type Middleware struct {
 	Name      string
 	Order     int
@@ -20,7 +19,6 @@ type Middleware struct {
 	Transport func(cluster state.ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
-// selects reports whether the middleware applies to a remote with this desired state.
 func (m *Middleware) selects(name state.ClusterName, c *state.Desired) (selected bool, err error) {
 	if m.Select == nil {
 		return true, nil
@@ -44,5 +42,4 @@ func (e *brokenError) Error() string {
 
 func (e *brokenError) Unwrap() error { return e.err }
 
-// NotHealthy implements kubeconfig.NotHealthyError.
 func (e *brokenError) NotHealthy() string { return e.Error() }

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Set is the middleware in force: of the options of the hub and, once they are built, of its hub parts. The zero value is
-// empty. All methods may be called from any goroutine.
+// Set is the middleware in force: that of the hub's options, and of hub parts once they are built. The zero Set is
+// empty. It is safe for many goroutines.
 type Set struct {
 	mu     sync.Mutex // protects sorted; held for a few instructions
 	sorted []Middleware
@@ -27,12 +27,11 @@ func New(all []Middleware) (*Set, error) {
 	return s, s.Add(all)
 }
 
-// Add adds middleware, or none if one of them has no name or a name that the Set has already. The middleware applies to
-// apps that are built later.
+// Add adds all, or none if one has no name or a known one. They apply to apps that are built later.
 func (s *Set) Add(more []Middleware) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The slice is replaced and never changed, so that inForce can return it.
+	// Replaced and never changed, so that inForce can return it.
 	all := slices.SortedStableFunc(slices.Values(slices.Concat(s.sorted, more)), func(a, b Middleware) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
 	})
@@ -43,7 +42,6 @@ func (s *Set) Add(more []Middleware) error {
 	return nil
 }
 
-// check reports middleware without a name, and two with the same name.
 func check(all []Middleware) error {
 	seen := map[string]bool{}
 	for _, m := range all {
@@ -61,8 +59,8 @@ func (s *Set) inForce() []Middleware {
 	return s.sorted
 }
 
-// Limits returns the limits of an app's requests with the changes of the middleware. The error has the failures of
-// middleware, which the limits are without.
+// Limits returns the limits as the middleware changes them. The error has the middleware that failed, which the limits
+// are without.
 func (s *Set) Limits(name state.ClusterName, c *state.Desired) (state.ClientLimits, error) {
 	limits := c.Client
 	var failed []error
@@ -86,8 +84,8 @@ func (s *Set) Limits(name state.ClusterName, c *state.Desired) (state.ClientLimi
 	return state.Desired{Client: limits}.WithDefaults().Client, errors.Join(failed...)
 }
 
-// Wrap returns a transport that sends the requests of an app through the middleware, and then through send. It returns
-// nil if no middleware wraps the transport. desired returns the desired state in use; the same pointer is the same state.
+// Wrap returns a transport through the middleware and then send, or nil if none wraps it. desired returns the desired
+// state in use; the same pointer must be the same state.
 func (s *Set) Wrap(name state.ClusterName, desired func() *state.Desired, send http.RoundTripper) http.RoundTripper {
 	var outermost http.RoundTripper
 	all := s.inForce()
@@ -101,8 +99,7 @@ func (s *Set) Wrap(name state.ClusterName, desired func() *state.Desired, send h
 	return outermost
 }
 
-// Wraps reports whether a middleware wraps the transport of a remote with this desired state, or may do so: its selection
-// fails.
+// Wraps reports whether a middleware wraps the transport of a remote in this state, or its selection fails.
 func (s *Set) Wraps(name state.ClusterName, c *state.Desired) bool {
 	all := s.inForce()
 	for i := range all {

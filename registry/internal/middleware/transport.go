@@ -12,7 +12,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// roundTripper is a middleware in the transport chain of an app.
 type roundTripper struct {
 	middleware *Middleware
 	name       state.ClusterName
@@ -23,14 +22,13 @@ type roundTripper struct {
 	selected atomic.Pointer[selectedFor]
 }
 
-// selectedFor is whether a middleware was selected for a desired state.
 type selectedFor struct {
 	desired *state.Desired
 	is      bool
 }
 
-// RoundTrip sends the request, through the middleware if it is selected. A middleware that panics fails the request,
-// and nothing else: the goroutine may belong to client-go.
+// RoundTrip uses the middleware if it is selected. A panic fails the request and nothing else: the goroutine may be
+// client-go's.
 func (t *roundTripper) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	selected, err := t.isSelected()
 	if err == nil && !selected {
@@ -73,8 +71,7 @@ func (t *roundTripper) isSelected() (bool, error) {
 	return is, err
 }
 
-// transport returns the middleware's round-tripper, which is made once per chain. If two are made at the same time,
-// only one is used.
+// transport makes the round-tripper once per chain. If two are made at the same time, one is used.
 func (t *roundTripper) transport() http.RoundTripper {
 	if made := t.made.Load(); made != nil {
 		return *made

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package panics turns panics into errors, so that a panic in the code of a module has an owner and ends neither its
-// goroutine nor the process.
+// Package panics turns panics into errors, so that a panic in the code of a module ends neither its goroutine nor the
+// process.
 package panics
 
 import (
@@ -9,15 +9,13 @@ import (
 	"runtime/debug"
 )
 
-// Error is a recovered panic. Its message is the value of the panic; the stack is for the log.
+// Error is a recovered panic. Its text is the value; the stack is for the log.
 type Error struct {
-	// Value is the value that recover returned.
 	Value any
-	// Stack is the stack of the goroutine at the panic.
 	Stack []byte
 }
 
-// New returns the error of a value that recover returned in the calling goroutine.
+// New returns the error of a recovered value, in the goroutine of the panic.
 func New(value any) *Error { return &Error{Value: value, Stack: debug.Stack()} }
 
 // Error returns the value of the panic.

@@ -20,15 +20,13 @@ import (
 
 // Declaration is the permissions that a module declares.
 type Declaration struct {
-	// Remote are the rules for remotes, with the rules of the registry itself.
+	// Remote has the rules of the registry itself, too.
 	Remote []rbacv1.PolicyRule
-	// Hub are the rules for the hub.
-	Hub []rbac.NamespacedRules
-	// Namespaces are the namespaces that the module limits some or all of its rules for the hub to.
+	Hub    []rbac.NamespacedRules
+	// Namespaces limit some or all of the rules for the hub.
 	Namespaces []string
 }
 
-// hubRules returns the rules for requests to a namespace of the hub.
 func (d Declaration) hubRules(namespace string) (rules []rbacv1.PolicyRule) {
 	for _, part := range d.Hub {
 		if part.Namespace == "" || part.Namespace == namespace {
@@ -38,22 +36,20 @@ func (d Declaration) hubRules(namespace string) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// LacksToWatch returns the permission to get, list and watch a resource in a namespace of the hub, or in all namespaces if
-// it is empty, that the declaration lacks. It is empty if the declaration has it.
+// LacksToWatch returns the missing permission to get, list and watch a resource in a namespace of the hub, or in all
+// for "". It is empty if none is missing.
 func (d Declaration) LacksToWatch(resource schema.GroupResource, namespace string) string {
 	needed := access{verbs: []string{"get", "list", "watch"}, group: resource.Group, resource: resource.Resource, namespace: namespace}
 	return needed.undeclaredIn(d, true)
 }
 
-// access is the access that a request needs: some verbs on one resource.
 type access struct {
 	verbs                      []string
 	group, resource, namespace string
 	name                       string // of the object; empty for a collection
 }
 
-// accessOf returns the access that a request needs. It reports false for a request without a resource: every
-// authenticated user may discover the APIs of a server.
+// accessOf reports false without a resource: every authenticated user may discover the APIs.
 func accessOf(r *http.Request) (access, bool) {
 	info := requestinfo.Of(r.URL.Path)
 	if info.Resource == "" {
@@ -72,8 +68,7 @@ func accessOf(r *http.Request) (access, bool) {
 	return a, true
 }
 
-// verbsOf returns the verbs that a request needs. To apply an object that does not exist needs create, too; a subresource
-// exists with its object.
+// verbsOf: applying an object that does not exist needs create, too. A subresource exists with its object.
 func verbsOf(r *http.Request, info requestinfo.Info) []string {
 	named := info.Name != ""
 	switch r.Method {
@@ -101,7 +96,7 @@ func verbsOf(r *http.Request, info requestinfo.Info) []string {
 	return []string{"list"}
 }
 
-// undeclaredIn returns the permission that the rules of a declaration for the remote or the hub lack, or nothing.
+// undeclaredIn returns what the rules lack, or "".
 func (a access) undeclaredIn(d Declaration, inHub bool) string {
 	declared, place := d.Remote, ""
 	if inHub {
@@ -128,7 +123,6 @@ func (a access) undeclaredIn(d Declaration, inHub bool) string {
 	return probe.DescribePermission(right, place)
 }
 
-// listOf writes verbs as people do: "get, list and watch".
 func listOf(verbs []string) string {
 	last := len(verbs) - 1
 	if last == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Rulebook compares refused requests with the rules that modules declare, and has the undeclared permissions that were
-// found so far. All methods may be called from any goroutine.
+// Rulebook compares refused requests with the rules of modules, and has the undeclared permissions so far. It is safe
+// for many goroutines.
 type Rulebook struct {
 	declared func(module string) (Declaration, bool)
 
@@ -27,15 +27,13 @@ type Rulebook struct {
 	known map[state.UndeclaredAccess]struct{}
 }
 
-// New returns a Rulebook. declared returns the rules of a module, and reports whether the hub has the module.
+// New returns a Rulebook. declared returns the rules of a module, and whether the hub has it.
 func New(declared func(module string) (Declaration, bool)) *Rulebook {
 	return &Rulebook{declared: declared, known: map[state.UndeclaredAccess]struct{}{}}
 }
 
-// maxUndeclared bounds the set of undeclared permissions.
 const maxUndeclared = 256
 
-// add adds a permission, and reports whether it is new.
 func (b *Rulebook) add(u state.UndeclaredAccess) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,22 +55,17 @@ func (b *Rulebook) Undeclared() []state.UndeclaredAccess {
 
 // Requests describes the requests of one App to one API server.
 type Requests struct {
-	// InHub says that the server is the hub's.
 	InHub bool
-	// Senders are the modules that may have sent a request which carries no module.
+	// Senders may have sent a request that carries no module.
 	Senders []string
-	// Declared returns the rules of a module for this App, and reports whether the hub has the module. Default: the rules of
-	// the module for all remotes together.
+	// Declared is for this App. Default: the rules for all remotes together.
 	Declared func(module string) (Declaration, bool)
-	// Log receives each undeclared permission that is found in these requests first.
-	Log logr.Logger
-	// Explain completes a message for the log with advice on its problem.
-	Explain func(message string, problem state.Problem) string
+	Log      logr.Logger
+	Explain  func(message string, problem state.Problem) string
 }
 
-// Judge returns a function that inspects the responses to these requests. If a request was refused for lack of a
-// permission that the modules do not declare, the function adds this explanation to the informer that has sent the
-// request.
+// Judge returns a function that inspects the responses. If a request was refused for an undeclared permission, it
+// explains that to the informer that has sent it.
 func (b *Rulebook) Judge(of Requests) func(r *http.Request, status int) {
 	return func(r *http.Request, status int) {
 		if status != http.StatusForbidden {
@@ -86,7 +79,6 @@ func (b *Rulebook) Judge(of Requests) func(r *http.Request, status int) {
 	}
 }
 
-// find returns the undeclared permissions for a request that was refused.
 func (b *Rulebook) find(of Requests, r *http.Request) []state.UndeclaredAccess {
 	needed, ok := accessOf(r)
 	if !ok {
@@ -107,7 +99,7 @@ func (b *Rulebook) find(of Requests, r *http.Request) []state.UndeclaredAccess {
 	return b.lackedBy(needed, of, of.Senders...)
 }
 
-// explanationOf returns why a request of an informer was refused; empty if the modules declare the permission.
+// explanationOf is empty if the modules declare the permission.
 func explanationOf(found []state.UndeclaredAccess) (string, state.Problem) {
 	if len(found) == 0 {
 		return "", state.Problem{}
@@ -115,7 +107,7 @@ func explanationOf(found []state.UndeclaredAccess) (string, state.Problem) {
 	return found[0].String(), found[0].Problem()
 }
 
-// lackedBy returns the permission for a request that all its possible senders lack.
+// lackedBy returns what all possible senders lack.
 func (b *Rulebook) lackedBy(needed access, of Requests, senders ...string) []state.UndeclaredAccess {
 	declared, right := of.Declared, ""
 	if declared == nil {

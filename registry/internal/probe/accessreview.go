@@ -13,37 +13,33 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
-// absentNamespace is a namespace that no cluster has. For this namespace an API server returns the rules that apply in
-// all namespaces.
+// absentNamespace exists nowhere: for it, an API server returns the rules that apply in all namespaces.
 const absentNamespace = "clusterfx-asks-for-rules-everywhere"
 
-// maxReviews is the maximum number of access reviews in one preflight. Permissions beyond it count as missing if the
-// rules of the remote are complete, and as granted if the remote reports that they are incomplete.
+// maxReviews in one preflight. Further permissions count as missing if the rules of the remote are complete, else as
+// granted.
 const maxReviews = 64
 
-// maxRules is how many rules of a remote are read. Each is compared with each permission that a module needs.
+// maxRules of a remote are read. Each is compared with each permission.
 const maxRules = 1000
 
-// maxPermissionsNamed is how many missing permissions of a module a message names.
 const maxPermissionsNamed = 8
 
-// Reviewer queries an API server for the permissions of its user. Post sends a review and decodes the response into it.
+// Reviewer asks an API server for the permissions of its user. Post sends a review and decodes the response into it.
 type Reviewer struct {
 	Post func(ctx context.Context, path string, review client.Object) error
 }
 
-// Missing returns the permissions that modules need and the credentials lack, by module.
+// Missing returns the permissions that modules need and the credentials lack, by module. It requests all rules, once
+// per namespace. An API server that does not authorize by RBAC alone leaves some out, so each permission that they do
+// not cover gets an access review.
 //
-// It first requests all rules of the user, which is one request per namespace. An API server that authorizes by other
-// means than RBAC, too, leaves some permissions out of the response. Missing therefore sends an access review for
-// each permission that the rules do not cover.
-//
-// With spec.namespaces, a permission on a cluster-scoped kind counts as granted if a RoleBinding grants it, although
-// such a grant has no effect: the rules do not show which kinds have a namespace.
-func (r Reviewer) Missing(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
+// With spec.namespaces, a cluster-scoped kind counts as granted by a RoleBinding, although that has no effect: the
+// rules do not show which kinds have a namespace.
+func (r Reviewer) Missing(ctx context.Context, q *machine.Questions) (map[string][]string, error) {
 	namespaces := q.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -74,7 +70,7 @@ func (r Reviewer) Missing(ctx context.Context, q *preflight.Questions) (map[stri
 	return lacking, nil
 }
 
-// Abbreviate cuts a list of permissions to the length that a message has room for, and adds how many it left out.
+// Abbreviate cuts a list of permissions to what a message has room for, and says how many it left out.
 func Abbreviate(permissions []string) []string {
 	if more := len(permissions) - maxPermissionsNamed; more > 0 {
 		return append(permissions[:maxPermissionsNamed:maxPermissionsNamed], fmt.Sprintf("and %d more", more))
@@ -82,8 +78,7 @@ func Abbreviate(permissions []string) []string {
 	return permissions
 }
 
-// missing returns the candidates that are not granted in a namespace. It sends at most as many access reviews as
-// reviews allows, and subtracts their number from it.
+// missing sends at most as many reviews as reviews allows, and subtracts them.
 func (r Reviewer) missing(ctx context.Context, namespace string, candidates []rbacv1.PolicyRule, reviews *int) ([]string, error) {
 	var missing []string
 	for _, permission := range candidates {
@@ -102,8 +97,7 @@ func (r Reviewer) missing(ctx context.Context, namespace string, candidates []rb
 	return missing, nil
 }
 
-// rulesIn returns the rules that apply in a namespace, or in all namespaces if it is empty, and whether these are
-// all rules.
+// rulesIn returns the rules of a namespace, or of all for "", and whether these are complete.
 func (r Reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
@@ -131,7 +125,7 @@ func (r Reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1
 	return rules, !review.Status.Incomplete, nil
 }
 
-// allowed reviews one permission: a rule with one verb, one group and one resource, or with one path.
+// allowed needs a rule with one verb, and one group and resource or one path.
 func (r Reviewer) allowed(ctx context.Context, namespace string, permission rbacv1.PolicyRule) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
@@ -153,7 +147,7 @@ func (r Reviewer) allowed(ctx context.Context, namespace string, permission rbac
 	return review.Status.Allowed, err
 }
 
-// DescribePermission names a permission as an operator would: "list nodes", "get apps/deployments in team-a".
+// DescribePermission names a permission for operators: "list nodes", "get apps/deployments in team-a".
 func DescribePermission(permission rbacv1.PolicyRule, namespace string) string {
 	if len(permission.NonResourceURLs) > 0 {
 		return permission.Verbs[0] + " " + permission.NonResourceURLs[0]

@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 // With spec.namespaces, a permission is missing if one of them does not grant it, whichever, and is named with that namespace.
@@ -26,14 +26,14 @@ func TestReviewer_InNamespaces(t *testing.T) {
 		}
 		return nil // An access review, of what the rules do not grant, is denied.
 	}}
-	needs := func(verb string) preflight.ModuleRules {
-		return preflight.ModuleRules{Module: verb + "s", Rules: []rbacv1.PolicyRule{
+	needs := func(verb string) machine.ModuleRules {
+		return machine.ModuleRules{Module: verb + "s", Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
 		}}
 	}
-	got, err := r.Missing(t.Context(), &preflight.Questions{
+	got, err := r.Missing(t.Context(), &machine.Questions{
 		Namespaces: []string{"first", "second"},
-		Rules:      []preflight.ModuleRules{needs("list"), needs("create"), needs("delete"), needs("patch")},
+		Rules:      []machine.ModuleRules{needs("list"), needs("create"), needs("delete"), needs("patch")},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,9 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Connection is the connection to one endpoint: the transport, and the probe that reports whether the remote can be
-// used. A Connection outlives the epochs that use it, because the probe continues while an unreachable remote has no
-// app.
+// Connection is the connection to one endpoint, with its transport and its probe. It outlives epochs, because the probe
+// continues while an unreachable remote has no app.
 type Connection struct {
 	shared    Options
 	cluster   string // the name of the remote
@@ -53,34 +52,29 @@ type Connection struct {
 
 // Options are the dependencies that all Connections of a registry share.
 type Options struct {
-	// Contacts is the queue of first contacts.
 	Contacts *startqueue.Queue
 	Tracer   *telemetry.Tracer
 	Metrics  *telemetry.Metrics
-	// Beat starts the detector of starvation if it does not run yet.
+	// Beat starts the detector of starvation unless it runs.
 	Beat func()
-	// Starved reports whether the hub was short of CPU time at any moment since a time.
+	// Starved reports whether the hub was short of CPU time since a time.
 	Starved func(since time.Time) bool
-	// Redact returns a function that redacts the credentials of the hub and of a transport in a text.
+	// Redact redacts the credentials of the hub and of a transport.
 	Redact func(*kubeconfig.Transport) func(string) string
-	// Pauses are the intervals of the preflights.
 	Pauses Pauses
 }
 
-// Target describes the API server that a Connection leads to, and how the Connection begins.
 type Target struct {
-	// Cluster is the name of the remote.
 	Cluster   string
 	Transport *kubeconfig.Transport
-	// Endpoint is the endpoint of the transport.
-	Endpoint kubeconfig.Endpoint
-	// Credential is the fingerprint of the transport's first credential. Swap replaces it.
+	Endpoint  kubeconfig.Endpoint
+	// Credential is the first credential's fingerprint; see Swap.
 	Credential string
-	// Rank is the rank of the first contact in the queue.
+	// Rank is that of the first contact.
 	Rank startqueue.Rank
-	// Pace is the first pace. SetPace replaces it.
+	// Pace is the first pace; see SetPace.
 	Pace Pace
-	// Beside is what to request when the Connection meets the remote.
+	// Beside is requested when the Connection meets the remote.
 	Beside Beside
 }
 
@@ -93,8 +87,8 @@ type Outcome struct {
 	ID, Version          string
 }
 
-// New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed after Start.
-// The caller of New closes the transport of a Connection that is used for Try only.
+// New returns a Connection that has sent nothing. It ends with ctx, or when it is closed after Start. If it is used for
+// Try only, the caller must close the transport.
 func New(ctx context.Context, o Options, t Target) *Connection {
 	if o.Pauses == (Pauses{}) {
 		o.Pauses = NewPauses()
@@ -122,7 +116,7 @@ func (c *Connection) Server() string { return c.server }
 // Transport returns the transport.
 func (c *Connection) Transport() *kubeconfig.Transport { return c.transport }
 
-// LastReceived returns the time, in nanoseconds, at which an app last received a part of a list over this Connection. The app stores it.
+// LastReceived returns when an app last received a part of a list, in nanoseconds. The app stores it.
 func (c *Connection) LastReceived() *atomic.Int64 { return &c.lastReceived }
 
 // Swap replaces the credential, and probes and preflights with the new credential.
@@ -142,8 +136,8 @@ func (c *Connection) Cancel() {
 	c.rounds.end()
 }
 
-// Close ends the probe and the preflight, and closes every TCP connection. It waits for both to return, which they do
-// as soon as their requests are canceled.
+// Close ends the probe and the preflight, closes every TCP connection, and waits for both, which end with their
+// requests.
 func (c *Connection) Close() {
 	c.Cancel()
 	c.rounds.work.Wait()

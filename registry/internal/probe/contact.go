@@ -11,33 +11,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
-// Beside is what a Connection requests beside the health of the remote when it meets the remote, so that the responses arrive
-// together over a slow network. Its owner uses nothing of it unless the contact succeeds.
+// Beside is requested beside the health when the Connection meets the remote, so that the responses arrive together
+// over a slow network. Its owner must use nothing of it unless the contact succeeds.
 type Beside struct {
-	// Questions are the questions of the first preflight; nil for none.
-	Questions *preflight.Questions
-	// Ask sends other requests, and returns when they have responses or ctx has ended. The Connection calls it, in a goroutine of
-	// its own, at the first contact, and after a failure: when a request first leaves on a new TCP connection, and when the
-	// remote first reports its identity. ctx ends if the contact fails; it has ended before the call if the first contact fails
-	// before the requests could be sent. Ask is nil if there are no other requests.
+	// Questions may be nil.
+	Questions *machine.Questions
+	// Ask sends other requests, and returns when they have responses or ctx has ended; it may be nil. It is called in
+	// its own goroutine at the first contact, and after a failure when a request first leaves on a new TCP connection,
+	// and when the remote first reports its identity. ctx ends if the contact fails, which may be before the call.
 	Ask func(ctx context.Context)
 }
 
-// early is a preflight beside the first contact.
 type early struct {
-	questions  *preflight.Questions
+	questions  *machine.Questions
 	credential string
 	done       chan struct{}
-	found      *preflight.Result // read it after done
+	found      *machine.PreflightResult // read it after done
 }
 
-// contact requests the identity of the remote and, beside it, the version and what ask requests. It completes the outcome.
-//
-// The requests beside the identity are sent when the request for the identity has left the hub. So all of them use the same
-// TCP connection if the server speaks HTTP/2, and a remote that cannot be reached gets one connection and one request.
+// contact requests the identity, and what is beside it once that request has left the hub. So all use one TCP
+// connection with HTTP/2, and a remote that cannot be reached gets one connection and one request.
 func (c *Connection) contact(ctx context.Context, outcome *Outcome, ask func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
@@ -69,8 +65,8 @@ func (c *Connection) contact(ctx context.Context, outcome *Outcome, ask func()) 
 	return versionErr
 }
 
-// identityWith requests the identity, and calls sent when the request has been sent, at least once if it gets a response. The
-// argument is whether that was the first request on a TCP connection.
+// identityWith calls sent when the request has left, at least once if there is a response, with whether it was the
+// first on a TCP connection.
 func (c *Connection) identityWith(ctx context.Context, sent func(isNew bool)) (string, error) {
 	var isNew atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -87,7 +83,7 @@ func (c *Connection) identityWith(ctx context.Context, sent func(isNew bool)) (s
 	return id, err
 }
 
-// meet is the first contact, or a contact after which the last outcome is forgotten.
+// meet is the first contact, or one after which the last outcome is forgotten.
 func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
 	var beside Beside
 	if !c.met {
@@ -99,9 +95,9 @@ func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
 	return err
 }
 
-// meetAgain is a contact after a probe that has failed. An unreachable remote gets one request at a time, for its identity, and the
-// others when that is known. Once in an outage they are sent beside the identity: with the first request that leaves the hub on a
-// new TCP connection, because the remote has most likely returned.
+// meetAgain follows a failed probe. An unreachable remote gets one request at a time, the others after its identity.
+// Once in an outage they are sent beside it: with the first request on a new TCP connection, because the remote has
+// most likely returned.
 func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,8 +147,8 @@ func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
 	return err
 }
 
-// askAgain begins to send the other requests of Beside. It sends them after the identity at most once in an outage. It returns the
-// function that must be called with the outcome of the contact.
+// askAgain sends the other requests after the identity at most once in an outage. settle must be called with the
+// outcome.
 func (c *Connection) askAgain() (settle func(error)) {
 	var beside Beside
 	if !c.asked {
@@ -163,8 +159,8 @@ func (c *Connection) askAgain() (settle func(error)) {
 	return settle
 }
 
-// asking returns a function that begins to send the requests of Beside, and a function that must be called with the outcome of
-// the contact. The requests end if the contact has failed.
+// asking returns functions that send the requests of Beside, and that must be called with the outcome. The requests end
+// if the contact has failed.
 func (c *Connection) asking(b Beside) (ask func(), settle func(error)) {
 	if b.Ask == nil && b.Questions == nil {
 		return func() {}, func(error) {}
@@ -186,8 +182,8 @@ func (c *Connection) asking(b Beside) (ask func(), settle func(error)) {
 	}
 }
 
-// newEarly returns the preflight beside the first contact, or nil without questions.
-func (c *Connection) newEarly(q *preflight.Questions) *early {
+// newEarly returns nil without questions.
+func (c *Connection) newEarly(q *machine.Questions) *early {
 	if q == nil {
 		return nil
 	}
@@ -196,7 +192,6 @@ func (c *Connection) newEarly(q *preflight.Questions) *early {
 	return e
 }
 
-// ask sends the requests beside the first contact and waits for their responses.
 func (c *Connection) ask(ctx context.Context, other func(context.Context), e *early) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -211,9 +206,8 @@ func (c *Connection) ask(ctx context.Context, other func(context.Context), e *ea
 	}
 }
 
-// takeEarly returns the result of the preflight beside the first contact, once, or nil if there is none with these
-// questions and the credential in use.
-func (c *Connection) takeEarly(ctx context.Context, q *preflight.Questions) *preflight.Result {
+// takeEarly returns the early preflight once, or nil without one for these questions and this credential.
+func (c *Connection) takeEarly(ctx context.Context, q *machine.Questions) *machine.PreflightResult {
 	e := c.early.Swap(nil)
 	if e == nil || e.questions != q || e.credential != c.Credential() {
 		return nil

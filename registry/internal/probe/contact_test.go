@@ -11,13 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
 const thingsPath = "/apis/example.com/v1"
 
-func things() *preflight.Questions {
-	return &preflight.Questions{Kinds: []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Thing"}}}
+func things() *machine.Questions {
+	return &machine.Questions{Kinds: []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Thing"}}}
 }
 
 // slow is a pace without a second probe.
@@ -63,10 +63,10 @@ func first(t *testing.T, c *Connection) Outcome {
 }
 
 // results asks the questions of a preflight, and returns its first result.
-func results(t *testing.T, c *Connection, q *preflight.Questions) *preflight.Result {
+func results(t *testing.T, c *Connection, q *machine.Questions) *machine.PreflightResult {
 	t.Helper()
-	found, done := (*preflight.Result)(nil), make(chan struct{})
-	c.Preflight(q, func(r *preflight.Result) {
+	found, done := (*machine.PreflightResult)(nil), make(chan struct{})
+	c.Preflight(q, func(r *machine.PreflightResult) {
 		if found == nil {
 			found = r
 			close(done)
@@ -151,15 +151,15 @@ func TestConnection_BesideNothing(t *testing.T) {
 // The result of a preflight with another credential, or with other questions, is not used.
 func TestConnection_BesideAnotherCredential(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*testing.T, *apiServer, *Connection) *preflight.Questions{
-		"another credential": func(t *testing.T, s *apiServer, c *Connection) *preflight.Questions {
+	for name, change := range map[string]func(*testing.T, *apiServer, *Connection) *machine.Questions{
+		"another credential": func(t *testing.T, s *apiServer, c *Connection) *machine.Questions {
 			t.Helper()
 			if err := c.Swap(tokenOf(t, s, "second"), "second"); err != nil {
 				t.Fatal(err)
 			}
 			return c.early.Load().questions
 		},
-		"other questions": func(*testing.T, *apiServer, *Connection) *preflight.Questions { return things() },
+		"other questions": func(*testing.T, *apiServer, *Connection) *machine.Questions { return things() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,24 +12,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // TrialOutcome is the outcome of a probe with another credential.
 type TrialOutcome struct {
 	Outcome
-	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string  // by module
+	Questions *machine.Questions  // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string // by module
 }
 
-// reviewer returns a Reviewer that queries the remote.
 func (c *Connection) reviewer() Reviewer {
 	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
 }
 
-// Try probes the remote once, including its identity, and checks which permissions the credential has.
-func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
+// Try probes once, with the identity, and checks the permissions of the credential.
+func (c *Connection) Try(q *machine.Questions) TrialOutcome {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
 	if err != nil {
@@ -54,12 +53,12 @@ func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
 	return tried
 }
 
-// anonymous is the user name that an API server gives to a client without a credential.
+// anonymous is the user of a client without a credential.
 const anonymous = "system:anonymous"
 
-// authenticated returns an error if the API server treats the client as anonymous, as it does with a client certificate
-// of an authority that the API server does not name: TLS does not send such a certificate. Every authenticated user may
-// create a SelfSubjectReview. API servers before 1.28 do not serve that kind; authenticated returns nil for them.
+// authenticated fails if the API server takes the client for anonymous, as with a client certificate of an authority
+// that it does not name: TLS does not send that. Every authenticated user may create a SelfSubjectReview. Servers
+// before 1.28 lack it; then it returns nil.
 func (c *Connection) authenticated(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// isHubError reports whether the hub caused the error of a request: the hub has no file descriptors, ports or buffers
-// left to open a connection.
+// isHubError: the hub has no file descriptors, ports or buffers for a connection.
 func isHubError(err error) bool {
 	for _, exhausted := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL} {
 		if errors.Is(err, exhausted) {

@@ -4,17 +4,16 @@ package probe
 
 import "time"
 
-// Pace is the time between two probes of a remote that is in doubt, and the timeout of one request of a probe.
+// Pace is the time between probes of a remote in doubt, and the timeout of a request.
 type Pace struct{ Period, Timeout time.Duration }
 
-// A remote is in doubt when a connection to it was lost, and when a request of its app failed. Another remote is probed less
-// often: when nothing was received from its API server for quietPeriods periods, on the TCP connection of the last probe, and
-// in any case restPeriods periods after the last probe. Bytes that are received prove that the connection works and that
-// something behind it does. They do not prove that the API server is healthy, accepts the credential, or exists: they may come
-// from a load balancer. Only a probe proves that.
+// A remote is in doubt after the loss of a connection, or a failed request of its app. Another one is probed when
+// nothing was received on the TCP connection of the last probe for quietPeriods periods, and after restPeriods in any
+// case. Received bytes prove that something works behind the connection, which may be a load balancer; only a probe
+// proves that the API server is healthy and accepts the credential.
 //
-// With the defaults a silent remote is unreachable after 9.5 s and three timeouts, which is 18.5 s, and any other fault is found
-// within 18 s and three timeouts.
+// With the defaults a silent remote is unreachable after 9.5 s and three timeouts, which is 18.5 s, and any other fault
+// is found within 18 s and three timeouts.
 const (
 	quietPeriods = 2
 	maxQuiet     = 10 * time.Second
@@ -22,10 +21,10 @@ const (
 	maxRest      = 20 * time.Second
 )
 
-// retryProbeEvery is the time from the beginning of a failed probe until the next probe.
+// retryProbeEvery counts from the beginning of a failed probe.
 const retryProbeEvery = time.Second
 
-// schedule is what decides when the next probe is due. It reads no clock.
+// schedule decides when the next probe is due, without a clock.
 type schedule struct {
 	began   time.Time // when the last probe began
 	last    time.Time // when the last probe ended
@@ -35,7 +34,7 @@ type schedule struct {
 	spread  float64   // of the pauses, in [0,1), so that the probes of many remotes are spread over the common moments
 }
 
-// due returns when the next probe is due. heard is when the API server was last heard on the connection of the last probe.
+// due gets in heard when the API server was last heard on the connection of the last probe.
 func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
 	period := spread(p.Period, 1, s.spread)
 	switch {
@@ -53,9 +52,9 @@ func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
 	return aligned(earlier(later(heard, s.last).Add(quiet), s.last.Add(rest)), min(p.Period/stepParts, maxStep))
 }
 
-// Probes of healthy remotes begin at common moments: the multiples of a fifth of the period, or of maxStep if that is
-// shorter. What many remotes do at the same moment wakes the process once, and while nothing else happens the waking costs
-// more than a probe: 200 remotes at rest took 40 ms of processor time per second without common moments, and 15 ms with them.
+// Probes of healthy remotes begin at common moments, multiples of a fifth of the period or of maxStep: what happens at
+// the same moment wakes the process once. 200 remotes at rest took 40 ms of processor time per second without this, and
+// 15 ms with it.
 const (
 	stepParts = 5
 	maxStep   = time.Second

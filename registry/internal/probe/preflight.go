@@ -14,15 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Intervals of the preflight. A preflight that found a kind or a permission missing is repeated soon, since an operator
-// may be about to add it. A complete preflight is repeated now and then, and when a watch finds that a kind is gone. A
-// second preflight must confirm that a kind or a permission is gone, because an API server that starts does not serve
-// everything at once. If the results for a remote change all the time, preflights become less frequent, because every
-// change may cost another app; the first freeChanges changes make no difference.
+// A preflight that found something missing is repeated soon, since an operator may be about to add it; a complete one
+// now and then, and when a watch finds that a kind is gone. A second one must confirm a loss, because a starting API
+// server does not serve everything at once. Results that change all the time make preflights rarer, because each change
+// may cost an app; the first freeChanges do not count.
 const (
 	preflightRetry    = 10 * time.Second
 	preflightInterval = time.Minute
@@ -33,7 +32,7 @@ const (
 	freeChanges       = 3
 )
 
-// Pauses are the intervals of preflights that tests shorten. The zero value means those of NewPauses, which a hub has.
+// Pauses are intervals that tests shorten. The zero Pauses are those of NewPauses.
 type Pauses struct {
 	Retry    time.Duration // after a preflight that found something missing
 	Interval time.Duration // after a complete preflight
@@ -45,24 +44,24 @@ func NewPauses() Pauses {
 	return Pauses{Retry: preflightRetry, Interval: preflightInterval, Confirm: confirmPause}
 }
 
-// preflightLoop runs the preflights of one remote. It belongs to a Connection, and ends with the Connection.
+// preflightLoop ends with its Connection.
 type preflightLoop struct {
 	connection *Connection
-	report     func(*preflight.Result)
+	report     func(*machine.PreflightResult)
 	kick       chan struct{} // triggers a preflight
 
 	mu        sync.Mutex // protects questions and cancel
-	questions *preflight.Questions
+	questions *machine.Questions
 	cancel    context.CancelFunc // of the current preflight
 
 	// The fields below belong to the goroutine of run.
-	last       *preflight.Result
+	last       *machine.PreflightResult
 	changes    int       // of the result, in a short time
 	lastChange time.Time // when the result last changed
 }
 
-// Preflight replaces the questions of the preflight; nil stops it. Only the actor that owns the Connection calls it.
-func (c *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
+// Preflight replaces the questions; nil stops it. Only the Connection's actor calls it.
+func (c *Connection) Preflight(q *machine.Questions, report func(*machine.PreflightResult)) {
 	if c.loop == nil {
 		if q == nil {
 			return
@@ -81,8 +80,8 @@ func (c *Connection) PreflightNow() {
 	}
 }
 
-// setQuestions replaces the questions, and cancels a preflight with the questions before.
-func (p *preflightLoop) setQuestions(q *preflight.Questions) {
+// setQuestions cancels a preflight with other questions.
+func (p *preflightLoop) setQuestions(q *machine.Questions) {
 	p.mu.Lock()
 	same := p.questions == q
 	p.questions = q
@@ -95,7 +94,6 @@ func (p *preflightLoop) setQuestions(q *preflight.Questions) {
 	}
 }
 
-// trigger triggers a preflight.
 func (p *preflightLoop) trigger() {
 	select {
 	case p.kick <- struct{}{}:
@@ -103,8 +101,8 @@ func (p *preflightLoop) trigger() {
 	}
 }
 
-// begin returns the current questions, and a context that ends when the questions are replaced.
-func (p *preflightLoop) begin(ctx context.Context) (context.Context, *preflight.Questions) {
+// begin's context ends when the questions are replaced.
+func (p *preflightLoop) begin(ctx context.Context) (context.Context, *machine.Questions) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +110,6 @@ func (p *preflightLoop) begin(ctx context.Context) (context.Context, *preflight.
 	return ctx, p.questions
 }
 
-// run sends a preflight when its interval has passed, and when it is triggered, until ctx ends.
 func (p *preflightLoop) run(ctx context.Context) {
 	for {
 		pause := PreflightMaxPause
@@ -133,8 +130,7 @@ func (p *preflightLoop) run(ctx context.Context) {
 	}
 }
 
-// record stores a result and reports it, if it differs from the last result.
-func (p *preflightLoop) record(found *preflight.Result) {
+func (p *preflightLoop) record(found *machine.PreflightResult) {
 	if time.Since(p.lastChange) > PreflightCalm {
 		p.changes = 0
 	}
@@ -148,10 +144,9 @@ func (p *preflightLoop) record(found *preflight.Result) {
 	p.report(found)
 }
 
-// MaxChanges is how many changes are counted. More do not make preflights less frequent.
+// MaxChanges are counted. More do not make preflights rarer.
 const MaxChanges = 10
 
-// after returns the time until the next preflight, after so many changes in a short time.
 func (p Pauses) after(complete bool, changes int) time.Duration {
 	pause := p.Retry
 	if complete {
@@ -160,7 +155,7 @@ func (p Pauses) after(complete bool, changes int) time.Duration {
 	return min(pause<<max(0, changes-freeChanges), PreflightMaxPause)
 }
 
-// wait returns after a pause, or earlier when a preflight is triggered. It returns false when ctx has ended.
+// wait returns after a pause or a trigger; false when ctx has ended.
 func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
 	shortest, longest := time.NewTimer(min(PreflightMinPause<<p.changes, pause)), time.NewTimer(pause)
 	defer shortest.Stop()
@@ -179,8 +174,8 @@ func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
 	return true
 }
 
-// confirm sends a preflight, and sends it again if a kind or a permission is no longer there.
-func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+// confirm repeats the preflight if something is no longer there.
+func (p *preflightLoop) confirm(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
 	found := p.connection.sendPreflight(ctx, q, before)
 	if !found.LostSince(before) {
 		return found
@@ -195,12 +190,11 @@ func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, bef
 	return p.connection.sendPreflight(ctx, q, before)
 }
 
-// maxGroupsAtOnce is how many requests for groups a preflight sends at the same time.
+// maxGroupsAtOnce requests for groups.
 const maxGroupsAtOnce = 4
 
-// sendPreflight sends the requests of a preflight, each with the timeout of a probe.
-func (c *Connection) sendPreflight(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
-	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
+func (c *Connection) sendPreflight(ctx context.Context, q *machine.Questions, before *machine.PreflightResult) *machine.PreflightResult {
+	found := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
 		mu       sync.Mutex // protects found.Served
 		requests errgroup.Group
@@ -235,7 +229,6 @@ func (c *Connection) sendPreflight(ctx context.Context, q *preflight.Questions, 
 	return found
 }
 
-// byGroupVersion groups kinds by their group and version.
 func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]schema.GroupVersionKind {
 	all := map[schema.GroupVersion][]schema.GroupVersionKind{}
 	for _, kind := range kinds {
@@ -244,8 +237,7 @@ func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]s
 	return all
 }
 
-// servedKinds returns the kinds that the remote serves in one version of a group. It requests this version alone, whose
-// response is small in every version of Kubernetes.
+// servedKinds requests one version of a group alone, whose response is small in every Kubernetes.
 func (c *Connection) servedKinds(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
 	path := "apis/" + gv.Group + "/" + gv.Version
 	if gv.Group == "" {

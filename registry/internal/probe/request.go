@@ -21,12 +21,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// The functions of this file send the small requests of probes and preflights. These requests bypass the rate limit of
-// the app, which the app's own requests may have used up.
+// Probes and preflights bypass the rate limit of the app, which may have used it up.
 
-// Limits of a response. The largest responses are the rules of a user with many roles. The objects and lists in a
-// response are counted before it is decoded, since an empty object takes many times its bytes in memory. The rest of a
-// longer response is not read.
+// Limits of a response, of which the rules of a user with many roles are the largest. Objects and lists are counted
+// before decoding, since an empty one takes many times its bytes. The rest of a longer response is not read.
 const (
 	maxResponseBytes = 1 << 20
 	maxResponseParts = 50_000
@@ -34,7 +32,6 @@ const (
 
 var errResponseTooLarge = errors.New("the response of the API server is larger than any response to a probe or preflight should be")
 
-// get sends a request of a probe, and calls read with the body of the response.
 func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) error) error {
 	if c.shared.Tracer != nil {
 		return c.getTraced(ctx, path, read)
@@ -58,7 +55,6 @@ func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) 
 	return err
 }
 
-// getTraced is get within a span.
 func (c *Connection) getTraced(ctx context.Context, path string, read func(io.Reader) error) error {
 	c.lastUsed = nil
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -71,14 +67,12 @@ func (c *Connection) getTraced(ctx context.Context, path string, read func(io.Re
 	return read(bytes.NewReader(body))
 }
 
-// timeout returns the timeout of a request.
 func (c *Connection) timeout() time.Duration {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
 	return c.rounds.pace.Timeout
 }
 
-// getJSON sends a request of a preflight and decodes the response.
 func (c *Connection) getJSON(ctx context.Context, path string, into any) error {
 	body, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -87,7 +81,6 @@ func (c *Connection) getJSON(ctx context.Context, path string, into any) error {
 	return decodeResponse(body, into)
 }
 
-// post sends an object and decodes the response into it.
 func (c *Connection) post(ctx context.Context, path string, object any) error {
 	sent, err := json.Marshal(object)
 	if err != nil {
@@ -100,7 +93,6 @@ func (c *Connection) post(ctx context.Context, path string, object any) error {
 	return decodeResponse(body, object)
 }
 
-// decodeResponse decodes a response that is within the limits.
 func decodeResponse(body []byte, into any) error {
 	if len(body) > maxResponseBytes || bytes.Count(body, []byte{'{'})+bytes.Count(body, []byte{','}) > maxResponseParts {
 		return errResponseTooLarge
@@ -111,7 +103,6 @@ func decodeResponse(body []byte, into any) error {
 	return nil
 }
 
-// send sends a request, within a span if traces are collected.
 func (c *Connection) send(r *http.Request) (*http.Response, error) {
 	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.transport, r) }
 	if traced := c.shared.Tracer.Requests(c.cluster, telemetry.ToRemote); traced != nil {
@@ -120,8 +111,7 @@ func (c *Connection) send(r *http.Request) (*http.Response, error) {
 	return send(r)
 }
 
-// do sends a request and returns the body of the response. Each request has the whole timeout of a probe, because each
-// takes its time over a slow network.
+// do gives each request the whole timeout, because each takes its time over a slow network.
 func (c *Connection) do(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout())
 	defer cancel()
@@ -144,7 +134,6 @@ func (c *Connection) do(ctx context.Context, method, path string, sent []byte) (
 	return body, nil
 }
 
-// newRequest returns a request with an optional body.
 func (c *Connection) newRequest(ctx context.Context, method, path string, sent []byte) (*http.Request, error) {
 	where, err := url.JoinPath(c.server, path)
 	if err != nil {
@@ -162,7 +151,7 @@ func (c *Connection) newRequest(ctx context.Context, method, path string, sent [
 	return request, nil
 }
 
-// check returns an error if a response is a refusal, or the page of a load balancer or a proxy, whatever its status says.
+// check refuses pages of load balancers and proxies, whatever their status.
 func check(method string, response *http.Response) error {
 	code, form := response.StatusCode, response.Header.Get("Content-Type")
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
-// rounds are the probes of a Connection, one at a time. A timer starts each one, so that there is no goroutine between two
-// probes. The owner of a probe is the Connection, whose Close waits for it.
+// rounds are the probes of a Connection, one at a time. A timer starts each, so that there is no goroutine between two.
+// Close waits for a probe.
 type rounds struct {
 	report func(Outcome)
 	probe  func(ctx context.Context, last Outcome) (Outcome, error)
@@ -31,24 +31,24 @@ type rounds struct {
 	busy      bool        // a probe is under way
 	closed    bool
 
-	// The fields below belong to the probe under way.
+	// Those below belong to the probe under way.
 	last    Outcome // zero for none
 	excused int     // consecutive failures that were attributed to the hub
 }
 
-// Attention is how much the owner of a Connection depends on the outcomes of its probes.
+// Attention is how much the owner depends on outcomes.
 type Attention int
 
 const (
-	// Steady means: probe at the pace, and report each outcome.
+	// Steady: probe at the pace, report each outcome.
 	Steady Attention = iota
-	// Settled means: probe at the pace, and report an outcome that differs from the last one, or that includes the identity.
+	// Settled: probe at the pace, report outcomes that differ from the last, or include the identity.
 	Settled
-	// Urgent means: probe every second, because the remote is not known to be healthy, and report each outcome.
+	// Urgent: probe every second, since the remote may not be healthy, and report each outcome.
 	Urgent
 )
 
-// Start starts the probe. report is called with each outcome, from the goroutine of the probe; see Attention.
+// Start starts the probe. report gets each outcome, in the probe's goroutine; see Attention.
 func (c *Connection) Start(report func(Outcome)) {
 	c.shared.Beat()
 	c.transport.Lost = c.Doubt
@@ -62,7 +62,7 @@ func (c *Connection) Start(report func(Outcome)) {
 	c.rounds.work.Go(c.first)
 }
 
-// SetPace changes the pace of the probe, and the attention.
+// SetPace changes the pace and the attention.
 func (c *Connection) SetPace(p Pace, attention Attention) {
 	r := &c.rounds
 	r.mu.Lock()
@@ -82,8 +82,7 @@ func (c *Connection) ProbeNow() {
 	r.arm()
 }
 
-// Doubt triggers a probe if the last one is older than the period, because something suggests that the remote cannot be
-// reached. It may be called at any rate.
+// Doubt triggers a probe if the last one is older than the period. It may be called at any rate.
 func (c *Connection) Doubt() {
 	r := &c.rounds
 	r.mu.Lock()
@@ -94,20 +93,18 @@ func (c *Connection) Doubt() {
 	}
 }
 
-// due returns when the next probe is due. mu is held.
+// due needs mu.
 func (r *rounds) due() time.Time {
 	return r.schedule.due(r.pace, r.attention == Urgent, r.heard(r.conn))
 }
 
-// arm sets the timer to the time at which the next probe is due, unless a probe is under way, which does so at its end. mu is
-// held.
+// arm sets the timer, unless a probe is under way, which does so at its end. It needs mu.
 func (r *rounds) arm() {
 	if !r.busy && !r.closed && r.timer != nil {
 		r.timer.Reset(time.Until(r.due()))
 	}
 }
 
-// end prevents further probes.
 func (r *rounds) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +114,6 @@ func (r *rounds) end() {
 	}
 }
 
-// begin reports whether a probe is due, and marks it as under way.
 func (r *rounds) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +130,7 @@ func (r *rounds) begin() bool {
 	return true
 }
 
-// take resets what has caused the probe. mu is held.
+// take resets what has caused the probe. It needs mu.
 func (r *rounds) take() {
 	if r.forget {
 		r.last = Outcome{}
@@ -142,7 +138,7 @@ func (r *rounds) take() {
 	r.forget, r.schedule.again, r.schedule.doubted = false, false, false
 }
 
-// first waits for its place in the queue of first contacts and probes the remote.
+// first waits for a place in the queue of first contacts.
 func (c *Connection) first() {
 	release, err := c.shared.Contacts.Acquire(c.ctx, min(c.rank, startqueue.RankFailed))
 	if err != nil {
@@ -151,7 +147,6 @@ func (c *Connection) first() {
 	c.round(release)
 }
 
-// wake is called by the timer.
 func (c *Connection) wake() {
 	if c.rounds.begin() {
 		defer c.rounds.work.Done()
@@ -159,7 +154,7 @@ func (c *Connection) wake() {
 	}
 }
 
-// round probes the remote, calls release, and sets the timer of the next probe. After the end of the Connection there is none.
+// round probes, calls release, and sets the next timer, unless the Connection has ended.
 func (c *Connection) round(release func()) {
 	r, began := &c.rounds, time.Now()
 	outcome, err := r.probe(c.ctx, r.last)
@@ -194,30 +189,28 @@ func (c *Connection) round(release func()) {
 	r.arm()
 }
 
-// isNews reports whether the owner has to know an outcome.
 func (r *rounds) isNews(outcome Outcome, identified bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.attention != Settled || outcome != r.last || identified
 }
 
-// count records the metrics of a probe, also of a probe that failed because of the hub.
+// count includes probes that failed because of the hub.
 func (c *Connection) count(outcome Outcome, took time.Duration) {
 	c.shared.Metrics.ObserveProbe(c.cluster, outcome.Reason, took)
 }
 
-// maxExcused is how many consecutive failures are attributed to the hub. A hub that is always short of CPU time must
-// still detect in time that a remote is gone.
+// maxExcused consecutive failures are the hub's. One that is always short of CPU time must still find that a remote is
+// gone.
 const maxExcused = 1
 
-// isHubFault reports whether the hub caused the failure of a probe, so that the failure does not describe the remote:
-// there was no response while the hub was starved, or the hub had no resources to send the request.
+// isHubFault: no response while the hub was starved, or no resources to send.
 func (c *Connection) isHubFault(err error, began time.Time) bool {
 	return err != nil && (isHubError(err) || errors.Is(err, context.DeadlineExceeded) && c.shared.Starved(began))
 }
 
-// isDelayedByApp reports whether a probe timed out because its response waits, on the same TCP connection, behind a
-// response to an app. Over a slow network a list may take minutes.
+// isDelayedByApp: the response waits on its TCP connection behind one to an app. Over a slow network a list may take
+// minutes.
 func (c *Connection) isDelayedByApp(err error, began time.Time) bool {
 	return errors.Is(err, context.DeadlineExceeded) && c.lastReceived.Load() > began.UnixNano()
 }

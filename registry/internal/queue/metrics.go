@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Metrics are the metrics of all queues of a hub: the vectors of controller-runtime, which the queues of the hub's own
-// controllers use too.
+// Metrics are controller-runtime's vectors for all queues of a hub.
 type Metrics struct {
 	base                time.Time
 	depth               *prometheus.GaugeVec
@@ -25,8 +24,8 @@ type Metrics struct {
 	byName map[string]*series
 }
 
-// NewMetrics returns the metrics in a registry, and registers those that are missing. controller-runtime does not export
-// its vectors. But registering a vector with the same description yields them.
+// NewMetrics returns the metrics in a registry, and registers missing ones. controller-runtime does not export its
+// vectors, but registering one with the same description yields them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	labels := []string{"name", "controller"}
 	options := func(name, help string) prometheus.Opts {
@@ -61,8 +60,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 }
 
-// register returns the collector of the registry with the same description, and registers c if there is none. If the
-// registry refuses c, the values of c are not exported.
+// register returns what the registry has with the same description, or registers c. If it refuses c, the values of c
+// are not exported.
 func register[C prometheus.Collector](r prometheus.Registerer, c C) C {
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(r.Register(c), &registered) {
@@ -73,7 +72,6 @@ func register[C prometheus.Collector](r prometheus.Registerer, c C) C {
 	return c
 }
 
-// of returns the series of all queues of a name.
 func (m *Metrics) of(name string) *series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +89,7 @@ func (m *Metrics) of(name string) *series {
 	return s
 }
 
-// series are the metrics of all queues of a name. The methods of a nil series do nothing.
+// series are the metrics of a name. The methods of nil do nothing.
 type series struct {
 	base                time.Time
 	depth               func(priority string) prometheus.Gauge
@@ -105,17 +103,15 @@ type series struct {
 	sampler *time.Timer // nil while nothing is in work
 }
 
-// work is an item in work.
 type work struct {
 	began time.Duration // since base
 	index int           // in series.running
 }
 
 const (
-	// samplePeriod is how often the ages of the items in work are exported. It is the period of controller-runtime.
+	// samplePeriod is controller-runtime's.
 	samplePeriod = 500 * time.Millisecond
-	// maxPriorities is how many priorities have a depth of their own. The others have one together, with the value
-	// otherPriorities of the label.
+	// maxPriorities have a depth of their own, the others one together, as otherPriorities.
 	maxPriorities   = 25
 	otherPriorities = "exceeded_cardinality_limit"
 )
@@ -126,7 +122,6 @@ func (s *series) retried() {
 	}
 }
 
-// added counts an item that is ready.
 func (s *series) added(priority int) {
 	if s == nil {
 		return
@@ -137,7 +132,6 @@ func (s *series) added(priority int) {
 	s.depthOf(priority).Inc()
 }
 
-// raised counts the new priority of a ready item.
 func (s *series) raised(before, after int) {
 	if s == nil {
 		return
@@ -148,7 +142,6 @@ func (s *series) raised(before, after int) {
 	s.depthOf(after).Inc()
 }
 
-// dropped counts a ready item that will not be worked on.
 func (s *series) dropped(priority int) {
 	if s == nil {
 		return
@@ -158,7 +151,7 @@ func (s *series) dropped(priority int) {
 	s.depthOf(priority).Dec()
 }
 
-// depthOf returns the depth of a priority. The lock is held.
+// depthOf needs the lock.
 func (s *series) depthOf(priority int) prometheus.Gauge {
 	g := s.depths[priority]
 	switch {
@@ -172,7 +165,6 @@ func (s *series) depthOf(priority int) prometheus.Gauge {
 	return g
 }
 
-// began counts an item that is in work from now on and has waited.
 func (s *series) began(w *work, now, waited time.Duration, priority int) {
 	s.latency.Observe(waited.Seconds())
 	s.mu.Lock()
@@ -185,13 +177,11 @@ func (s *series) began(w *work, now, waited time.Duration, priority int) {
 	}
 }
 
-// ended counts an item that is no longer in work.
 func (s *series) ended(w *work, now time.Duration) {
 	s.duration.Observe((now - w.began).Seconds())
 	s.abandoned(w)
 }
 
-// abandoned ends the export of the age of an item.
 func (s *series) abandoned(w *work) {
 	if s == nil {
 		return
@@ -208,7 +198,7 @@ func (s *series) abandoned(w *work) {
 	s.running = s.running[:last]
 }
 
-// sample exports the ages of the items in work, for as long as there are some. It is the function of the timer.
+// sample is the timer's function, for as long as there are items in work.
 func (s *series) sample() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

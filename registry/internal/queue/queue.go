@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Queue is a priorityqueue.PriorityQueue without goroutines. All methods may be called from any goroutine.
+// Queue is a priorityqueue.PriorityQueue without goroutines. It is safe for use by many.
 type Queue[T comparable] struct {
 	limiter workqueue.TypedRateLimiter[T]
 	series  *series // nil without metrics
@@ -30,7 +30,7 @@ type Queue[T comparable] struct {
 	shutDown bool
 }
 
-// New returns the queue of a controller, with metrics if m is not nil.
+// New returns the queue of a controller; m may be nil.
 func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *Metrics) *Queue[T] {
 	q := &Queue[T]{limiter: limiter, items: map[T]*item[T]{}, base: time.Now()}
 	q.changed.L = &q.mu
@@ -41,8 +41,7 @@ func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *Me
 	return q
 }
 
-// AddWithOpts adds items. The options mean the same as for controller-runtime's queue: of a delay and the delay of the
-// rate limiter, the shorter counts, and a delay of 0 counts as no delay.
+// AddWithOpts adds items with controller-runtime's options: of two delays the shorter counts, and 0 is none.
 func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	priority := 0
 	if o.Priority != nil {
@@ -91,7 +90,6 @@ func (q *Queue[T]) add(key T, priority int, after time.Duration) {
 	q.makeReady(i)
 }
 
-// next returns the number of the next item in the order.
 func (q *Queue[T]) next() uint64 {
 	q.added++
 	return q.added
@@ -99,13 +97,12 @@ func (q *Queue[T]) next() uint64 {
 
 func (q *Queue[T]) now() time.Duration { return time.Since(q.base) }
 
-// in returns the time after a delay, or the last of all times if the delay is too long.
+// in returns the last of all times for a delay that is too long.
 func (q *Queue[T]) in(after time.Duration) time.Duration {
 	now := q.now()
 	return now + min(after, math.MaxInt64-now)
 }
 
-// raise raises the priority of a waiting item.
 func (q *Queue[T]) raise(i *item[T], priority int) {
 	if priority <= i.priority {
 		return
@@ -122,7 +119,6 @@ func (q *Queue[T]) raise(i *item[T], priority int) {
 	}
 }
 
-// hasten makes a delayed item ready after another delay, if that is shorter.
 func (q *Queue[T]) hasten(i *item[T], after time.Duration) {
 	if i.place != delayed {
 		return
@@ -137,7 +133,7 @@ func (q *Queue[T]) hasten(i *item[T], after time.Duration) {
 	q.arm()
 }
 
-// makeReady makes an item ready that is in no heap.
+// makeReady takes an item that is in no heap.
 func (q *Queue[T]) makeReady(i *item[T]) {
 	i.since = q.now()
 	q.series.added(i.priority)
@@ -149,14 +145,12 @@ func (q *Queue[T]) makeReady(i *item[T]) {
 	q.offer(i)
 }
 
-// offer lets Get return an item.
 func (q *Queue[T]) offer(i *item[T]) {
 	i.place = ready
 	heap.Push(&q.ready, i)
 	q.changed.Signal()
 }
 
-// arm sets the timer for the first of the delayed items, and stops it if there is none.
 func (q *Queue[T]) arm() {
 	if q.delayed.Len() == 0 {
 		q.stopTimer()
@@ -179,7 +173,7 @@ func (q *Queue[T]) stopTimer() {
 	}
 }
 
-// release makes the items ready whose delays have ended. It is the function of the timer.
+// release is the timer's function.
 func (q *Queue[T]) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -237,18 +231,18 @@ func (q *Queue[T]) Done(key T) {
 	}
 }
 
-// burst is how many items may have waited without being a reason to free memory.
+// burst items may have waited without a reason to free memory.
 const burst = 64
 
-// shrink frees the memory that a burst of items has taken up, when the queue is empty. Neither maps nor slices shrink,
-// and the first list of a kind puts all of its objects into the queue.
+// shrink frees the memory of a burst when the queue is empty. Maps and slices do not shrink, and the first list of a
+// kind puts all its objects into the queue.
 func (q *Queue[T]) shrink() {
 	if len(q.items) == 0 && max(cap(q.ready.list), cap(q.delayed.list)) > burst {
 		q.items, q.ready.list, q.delayed.list = map[T]*item[T]{}, nil, nil
 	}
 }
 
-// ShutDown stops the queue: it drops the items, accepts no others, and lets all calls of Get return.
+// ShutDown drops the items, accepts no others, and lets all calls of Get return.
 func (q *Queue[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,7 +258,7 @@ func (q *Queue[T]) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// drop removes an item from a queue that shuts down. If it is in work, it stays for Done.
+// drop keeps an item in work for Done.
 func (q *Queue[T]) drop(key T, i *item[T]) {
 	if i.place == ready || i.place == aside {
 		q.series.dropped(i.priority)
@@ -277,7 +271,7 @@ func (q *Queue[T]) drop(key T, i *item[T]) {
 	q.series.abandoned(&i.work)
 }
 
-// ShutDownWithDrain is ShutDown: like controller-runtime's queue, it does not wait for the items that are in work.
+// ShutDownWithDrain is ShutDown: like controller-runtime's, it does not wait for items in work.
 func (q *Queue[T]) ShutDownWithDrain() { q.ShutDown() }
 
 // ShuttingDown reports whether ShutDown was called.
@@ -287,7 +281,7 @@ func (q *Queue[T]) ShuttingDown() bool {
 	return q.shutDown
 }
 
-// Len returns the number of items that are ready, with the items that wait for the end of the work on them.
+// Len counts ready items, and those that wait for the end of the work on them.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,21 +28,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// document is a discovery document of an API server, undecoded.
 type document struct {
 	body []byte
 	tag  string // the ETag that the server sent with the body
-	// unchanged says that the server has not sent a body, because the document is the one whose ETag it was asked about.
+	// unchanged: the server has sent no body, because the ETag still holds.
 	unchanged bool
 }
 
-// documents are the responses to GET /api, with the core group, and to GET /apis, with all other groups.
+// documents are the responses to GET /api (the core group) and /apis (all others).
 type documents [2]document
 
-// documentsKey consists of a hash of each document.
 type documentsKey [2][sha256.Size]byte
 
-// key returns the key of the documents. Those that are unchanged are the ones of known.
+// key takes unchanged ones from known.
 func (d documents) key(known *mapping) documentsKey {
 	var key documentsKey
 	for i, one := range d {
@@ -75,8 +73,8 @@ func (d documents) parse() (*mapping, error) {
 	return found, nil
 }
 
-// tagOf returns the ETag that an API server computes for a document, or an empty string: the SHA-512 of its JSON without the type
-// (calculateETag in k8s.io/apiserver/pkg/endpoints/discovery/aggregated).
+// tagOf computes a document's ETag as API servers do, or "": the SHA-512 of its JSON without the type (calculateETag in
+// k8s.io/apiserver/pkg/endpoints/discovery/aggregated).
 func tagOf(groups apidiscovery.APIGroupDiscoveryList) string {
 	groups.TypeMeta = metav1.TypeMeta{}
 	text, err := json.Marshal(groups)
@@ -86,7 +84,6 @@ func tagOf(groups apidiscovery.APIGroupDiscoveryList) string {
 	return fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(text)))
 }
 
-// decode decodes the document into an object of the expected type.
 func (d document) decode(into any) error {
 	if err := json.Unmarshal(d.body, into); err != nil {
 		return fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
@@ -94,9 +91,8 @@ func (d document) decode(into any) error {
 	return nil
 }
 
-// Limits of the discovery documents of one server. A resource takes two to six JSON objects and some hundred bytes; a cluster
-// with thousands of CRDs has documents of a few megabytes. In memory, a JSON object takes some hundred bytes even if it is
-// empty.
+// Limits of one server's documents. A resource takes two to six JSON objects and some hundred bytes; thousands of CRDs
+// a few megabytes. In memory even an empty JSON object takes some hundred bytes.
 const (
 	maxDocument        = 16 << 20 // bytes of all documents together
 	maxDocumentObjects = 200_000
@@ -111,7 +107,6 @@ var errDocumentTooLarge = kubeconfig.NewNotHealthyError(
 	"The API server lists far more resources than the hub accepts; "+
 		"check that the server's URL is the URL of an API server, and remove unused CRDs.")
 
-// allowance is how much more the documents of a server may contain.
 type allowance struct {
 	mu             sync.Mutex // protects the fields; held for a few instructions
 	bytes, objects int
@@ -119,15 +114,13 @@ type allowance struct {
 
 func newAllowance() *allowance { return &allowance{bytes: maxDocument, objects: maxDocumentObjects} }
 
-// most returns how many bytes the next document may have.
 func (a *allowance) most() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return max(0, int64(a.bytes))
 }
 
-// spend subtracts a document from the allowance. Braces inside of strings count as objects, too: the estimate is good
-// enough for a limit.
+// spend counts braces inside of strings, too: good enough for a limit.
 func (a *allowance) spend(body []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,18 +132,17 @@ func (a *allowance) spend(body []byte) error {
 	return nil
 }
 
-// server is an API server whose API is discovered.
 type server struct {
 	host   string
 	client *http.Client
 	left   *allowance
-	// known is a mapping whose documents the server may have, too; nil if there is none.
+	// known is a mapping whose documents the server may have, or nil.
 	known *mapping
 }
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-// documents requests both documents at once. Those of known come without a body.
+// documents requests both at once. Those of known come without a body.
 func (s server) documents(ctx context.Context) (documents, error) {
 	var found documents
 	requests, ctx := errgroup.WithContext(ctx)
@@ -169,7 +161,6 @@ func (s server) documents(ctx context.Context) (documents, error) {
 	return found, err
 }
 
-// complete requests the bodies of the documents that came without one.
 func (s server) complete(ctx context.Context, found *documents) error {
 	for i := range found {
 		if found[i].unchanged {
@@ -181,7 +172,6 @@ func (s server) complete(ctx context.Context, found *documents) error {
 	return nil
 }
 
-// root requests one of the documents, unless it is the one with an ETag.
 func (s server) root(ctx context.Context, found *documents, i int, tag string) (err error) {
 	root := []string{"api", "apis"}[i]
 	if found[i], err = s.document(ctx, tag, root); err != nil {
@@ -190,7 +180,6 @@ func (s server) root(ctx context.Context, found *documents, i int, tag string) (
 	return nil
 }
 
-// document requests a document, unless it is the one with an ETag, which may be empty.
 func (s server) document(ctx context.Context, tag string, parts ...string) (document, error) {
 	address, err := url.JoinPath(s.host, parts...)
 	if err != nil {
@@ -228,7 +217,6 @@ func (s server) document(ctx context.Context, tag string, parts ...string) (docu
 	return document{body: body, tag: response.Header.Get("ETag")}, s.left.spend(body)
 }
 
-// groupResources combines groups and their resources for a mapping.
 func groupResources(
 	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList,
 ) []*restmapper.APIGroupResources {

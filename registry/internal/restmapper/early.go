@@ -11,8 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// Early are discovery documents that are requested before the app that needs them, because they take a round trip over the
-// network. They are undecoded until an app uses them, once.
+// Early are documents requested before the app that needs them, because they take a round trip. The app decodes them,
+// once.
 type Early struct {
 	mappings *Mappings
 	done     chan struct{}
@@ -24,8 +24,8 @@ type Early struct {
 	ended time.Time
 }
 
-// The documents of real clusters are smaller than maxEarly. A server may not make the hub keep more for an app that does not
-// start. Early documents are used for maxEarlyAge: an app may start long after the first contact.
+// maxEarly exceeds real documents: a server may not make the hub keep more for an app that does not start. maxEarlyAge:
+// an app may start long after the first contact.
 const (
 	maxEarly    = 2 << 20
 	maxEarlyAge = time.Minute
@@ -35,12 +35,11 @@ var errUsed = errors.New("the documents were used")
 
 var errEarlyTooLarge = errors.New("the discovery documents are too large to be kept for an app that has not started")
 
-// NewEarly returns Early that Request completes.
 func (m *Mappings) NewEarly() *Early {
 	return &Early{mappings: m, done: make(chan struct{})}
 }
 
-// Request requests the documents of an API server. It is called once, and returns when it has them or ctx has ended.
+// Request requests the documents, once, and returns when it has them or ctx has ended.
 func (e *Early) Request(ctx context.Context, host string, client *http.Client) {
 	defer close(e.done)
 	e.err = panics.Catch(func() error { return e.request(ctx, host, client) })
@@ -68,9 +67,8 @@ func (e *Early) request(ctx context.Context, host string, client *http.Client) (
 	return nil
 }
 
-// await waits for the documents, and returns them with the mapping whose documents they may leave out. It returns nil if
-// there are no usable documents, so that they must be requested again, and an error if they could not be requested while
-// await waited for them. One goroutine calls it.
+// await returns the documents, with the mapping whose documents they may leave out; nil without usable ones, which must
+// be requested again; an error if they could not be requested while it waited. One goroutine may call it.
 func (e *Early) await(ctx context.Context) (*documents, *mapping, error) {
 	if e == nil {
 		return nil, nil, nil

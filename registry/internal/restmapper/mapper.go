@@ -12,19 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// One app discovers again once in rediscoverInterval on average, and rediscoverBurst times in a row at most, so that a module
-// which keeps asking for a kind that the remote does not serve cannot flood the remote. The burst is for a kind that was
-// installed a moment ago, which an API server lists a second or two after it serves it.
+// One app discovers again once in rediscoverInterval on average, rediscoverBurst times in a row at most: a module that
+// keeps asking for a missing kind must not flood the remote. The burst is for a new kind, which an API server lists a
+// second or two after it serves it.
 const (
 	rediscoverInterval = 5 * time.Second
 	rediscoverBurst    = 4
 )
 
-// mapper is the meta.RESTMapper of one app. It uses a shared mapping, and replaces the mapping after a request for a kind that
-// the mapping does not contain, such as the kind of a CRD that was installed later.
+// mapper is the meta.RESTMapper of one app. It replaces its shared mapping after a request for an unknown kind, such as
+// that of a new CRD.
 type mapper struct {
-	// rediscover discovers the API of the remote again. The deadline of the transport limits it, because the methods of
-	// meta.RESTMapper have no context.
+	// rediscover is limited by the transport's deadline: the methods of meta.RESTMapper have no context.
 	rediscover func() (*mapping, error)
 	flight     singleflight.Group
 
@@ -40,7 +39,6 @@ func newMapper(current *mapping, rediscover func() (*mapping, error)) *mapper {
 	return &mapper{current: current, rediscover: rediscover, limiter: rate.NewLimiter(rate.Every(rediscoverInterval), rediscoverBurst)}
 }
 
-// lookUp asks the current mapping and, if the mapping does not know the kind, a newer mapping.
 func lookUp[T any](l *mapper, query func(*mapping) (T, error)) (T, error) {
 	used := l.inUse()
 	found, err := query(used)
@@ -59,7 +57,7 @@ func (l *mapper) inUse() *mapping {
 	return l.current
 }
 
-// newerThan returns a mapping that differs from used. If no newer mapping is available now, it returns used.
+// newerThan returns used if there is no newer mapping now.
 func (l *mapper) newerThan(used *mapping) *mapping {
 	l.mu.Lock()
 	if l.current != used {
@@ -81,7 +79,6 @@ func (l *mapper) newerThan(used *mapping) *mapping {
 	return l.current
 }
 
-// KindFor implements meta.RESTMapper, as do the methods below.
 func (l *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionKind, error) { return m.KindFor(r) })
 }

@@ -11,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Mappings shares REST mappings between remotes that serve the same discovery documents. The zero value is ready to use.
+// Mappings shares REST mappings between remotes with the same discovery documents. The zero value is ready to use.
 //
-// Its key is a hash of the documents. Servers have a name for their documents, the ETag, which saves the transfer: a server is asked
-// whether it has the documents that another one had a moment ago. Only ETags that were computed here, from documents, are asked for.
-// So a remote that lies, about its own ETag or about having a document, gets a wrong mapping for itself alone.
+// The key is a hash of the documents. An ETag saves the transfer: a server is asked whether it has the documents that
+// another one had a moment ago. Only ETags that were computed here are asked for, so a remote that lies gets a wrong
+// mapping for itself alone.
 type Mappings struct {
 	mu     sync.Mutex // protects the fields; never held across a request
 	shared map[documentsKey]weak.Pointer[mapping]
 	last   weak.Pointer[mapping] // the one that was used last
 }
 
-// mapping is the mapping of one pair of documents. It is freed with the last app that uses it.
+// mapping is freed with the last app that uses it.
 type mapping struct {
 	meta.RESTMapper
 	key  documentsKey
@@ -33,12 +33,11 @@ type mapping struct {
 type Remote struct {
 	Host   string
 	Client *http.Client
-	// Early are documents that were requested before; nil for none.
+	// Early may be nil.
 	Early *Early
 }
 
-// NewMapper returns a mapper for an API server, after a first discovery with ctx. Later discoveries run with life, the context
-// of the app.
+// NewMapper returns a mapper after a first discovery with ctx. Later ones run with life, the context of the app.
 func (m *Mappings) NewMapper(ctx, life context.Context, r Remote) (meta.RESTMapper, error) {
 	first, err := m.first(ctx, r)
 	if err != nil {
@@ -47,7 +46,7 @@ func (m *Mappings) NewMapper(ctx, life context.Context, r Remote) (meta.RESTMapp
 	return newMapper(first, func() (*mapping, error) { return m.discover(life, m.server(r)) }), nil
 }
 
-// first returns the mapping for the early documents or, without usable documents, for those that the API server serves now.
+// first prefers usable early documents.
 func (m *Mappings) first(ctx context.Context, r Remote) (*mapping, error) {
 	s := m.server(r)
 	found, known, err := r.Early.await(ctx)
@@ -65,7 +64,6 @@ func (m *Mappings) server(r Remote) server {
 	return server{host: r.Host, client: r.Client, left: newAllowance(), known: m.latest()}
 }
 
-// discover returns the mapping for the documents that the API server serves now.
 func (m *Mappings) discover(ctx context.Context, s server) (*mapping, error) {
 	found, err := s.documents(ctx)
 	if err != nil {
@@ -74,7 +72,7 @@ func (m *Mappings) discover(ctx context.Context, s server) (*mapping, error) {
 	return m.mappingOf(ctx, s, found)
 }
 
-// mappingOf returns the mapping for documents of an API server. It requests what the documents do not contain.
+// mappingOf requests what the documents do not contain.
 func (m *Mappings) mappingOf(ctx context.Context, s server, found documents) (*mapping, error) {
 	if found.unchanged() {
 		return s.known, nil
@@ -92,7 +90,6 @@ func (m *Mappings) mappingOf(ctx context.Context, s server, found documents) (*m
 	return m.store(parsed), nil
 }
 
-// latest returns the mapping that was used last, or nil.
 func (m *Mappings) latest() *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,8 +106,8 @@ func (m *Mappings) lookup(key documentsKey) *mapping {
 	return found
 }
 
-// store shares a mapping and returns it. If another remote has stored a mapping of the same documents in the meantime, store
-// returns that mapping. It also removes the entries of mappings that no app uses.
+// store returns the mapping of another remote that has stored the same documents meanwhile. It removes mappings that no
+// app uses.
 func (m *Mappings) store(parsed *mapping) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()

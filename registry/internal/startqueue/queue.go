@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package startqueue limits how many operations of one kind run at the same time, and decides which operation is next.
-// The registry has two queues: one for the starts of apps, one for the first contact with a remote.
+// Package startqueue limits how many operations of a kind run at the same time, and decides which is next. The registry
+// has two queues: for starts of apps, and for first contacts with remotes.
 package startqueue
 
 import (
@@ -10,11 +10,9 @@ import (
 	"time"
 )
 
-// Queue limits how many operations run at the same time, so that thousands of remotes do not all list, or negotiate TLS,
-// at once. Slots are granted by Rank, and in the order of the requests within a rank. A slot is free again when its
-// owner releases it, and after the limit of the queue in any case: the queue smooths a burst, and one slow remote must
-// not delay the others. While the hub is overloaded, the queue grants fewer slots, down to one at a time. All methods may
-// be called from any goroutine.
+// Queue limits operations, so that thousands of remotes do not list or negotiate TLS at once. Slots go by Rank, then in
+// the order of requests, and are free again when released, or after the queue's limit, since one slow remote must not
+// delay the others. An overloaded hub grants fewer, down to one. It is safe for many goroutines.
 type Queue struct {
 	limit      time.Duration
 	capacity   int
@@ -29,21 +27,20 @@ type Queue struct {
 	alone   time.Time // when a suspect last released its slot
 }
 
-// waiter is a call of Acquire that has no slot yet.
 type waiter struct {
 	granted chan struct{} // closed when the slot is granted
 	since   time.Time
 }
 
-// A suspect may keep its slot for longer, to prove itself alone. When one has waited for suspectPatience, it gets the next
-// slot before all others; between two suspects the others run for one limit of the queue.
+// A suspect may keep its slot for longer, to prove itself alone. After suspectPatience it gets the next slot before all
+// others; between two suspects the others run for one limit of the queue.
 const (
 	suspectLimit    = 30 * time.Second
 	suspectPatience = 30 * time.Second
 )
 
-// How fast the width of a queue changes. In an overload it falls from 64 slots to one within three seconds: a replica is late after
-// 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 36 s of the last sight of the overload.
+// How fast the width changes. In an overload it falls from 64 slots to one within three seconds: a replica is late
+// after 3 s without a renewal of its Lease, and fences itself after 7 s. It returns within 36 s.
 const (
 	narrowEvery, narrowBy = time.Second, 4
 	widenAfter, widenBy   = 2, 4
@@ -61,13 +58,12 @@ const (
 	ranks
 )
 
-// New returns a queue with capacity slots, each of which is free again after limit. Overloaded reports whether the hub has more
-// work than it can do in time; it does not block.
+// New returns a queue with capacity slots, each free again after limit. overloaded must not block.
 func New(capacity int, limit time.Duration, overloaded func() bool) *Queue {
 	return &Queue{limit: limit, capacity: capacity, width: capacity, overloaded: overloaded, narrow: narrowEvery}
 }
 
-// Adapting sets the time after which the queue becomes narrower, for tests; 0 changes nothing. It returns the queue.
+// Adapting sets, for tests, the time after which the queue narrows; 0 changes nothing. It returns the queue.
 func (q *Queue) Adapting(narrow time.Duration) *Queue {
 	if narrow > 0 {
 		q.narrow = narrow
@@ -75,8 +71,7 @@ func (q *Queue) Adapting(narrow time.Duration) *Queue {
 	return q
 }
 
-// Acquire waits for a slot. The caller must call release when the operation is done. It returns the cause of ctx if ctx
-// ends first.
+// Acquire waits for a slot, or returns the cause of ctx. The caller must call release when the operation is done.
 func (q *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error) {
 	granted, overloaded := make(chan struct{}), q.overloaded()
 	q.mu.Lock()
@@ -102,7 +97,7 @@ func (q *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error)
 	}, nil
 }
 
-// leave removes a waiter, or releases the slot that was granted in the same moment.
+// leave releases a slot that was granted in the same moment.
 func (q *Queue) leave(r Rank, granted chan struct{}) {
 	q.mu.Lock()
 	for i, other := range q.waiting[r] {
@@ -129,7 +124,7 @@ func (q *Queue) release(r Rank) {
 	q.grant()
 }
 
-// adapt makes the queue narrower while the hub is overloaded, and wider again afterwards. The caller holds the lock.
+// adapt needs the lock.
 func (q *Queue) adapt(overloaded bool) {
 	if overloaded && (q.width == 1 || time.Since(q.changed) >= q.narrow) {
 		q.width, q.changed = max(q.width/narrowBy, 1), time.Now()
@@ -148,7 +143,7 @@ func (q *Queue) Width() int {
 	return q.width
 }
 
-// price is how many slots a request takes: a suspect takes all of them.
+// price of a suspect is all slots.
 func (q *Queue) price(r Rank) int {
 	if r == RankSuspect {
 		return q.capacity
@@ -156,7 +151,7 @@ func (q *Queue) price(r Rank) int {
 	return 1
 }
 
-// isFree reports whether a request may have its slots. The caller holds the lock.
+// isFree needs the lock.
 func (q *Queue) isFree(r Rank) bool {
 	if r == RankSuspect {
 		return q.used == 0
@@ -164,8 +159,8 @@ func (q *Queue) isFree(r Rank) bool {
 	return q.used < q.width
 }
 
-// grant gives slots to waiters while any are free. If none is used, the first waiter gets one, so that a release always follows.
-// The caller holds the lock.
+// grant gives slots to waiters. If none is used, the first waiter gets one, so that a release always follows. It needs
+// the lock.
 func (q *Queue) grant() {
 	first := RankKnown
 	if s := q.waiting[RankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(q.alone) > q.limit {

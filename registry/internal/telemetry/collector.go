@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// vectors are the metrics that are updated when something happens.
+// vectors are updated when something happens.
 type vectors struct {
 	probes        *prometheus.HistogramVec // by result
 	probeFailures *remoteCounters
@@ -69,14 +69,13 @@ func (v *vectors) all() []prometheus.Collector {
 	}
 }
 
-// forget deletes the series of a remote.
 func (v *vectors) forget(cluster string) {
 	for _, counters := range []*remoteCounters{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles, v.deletes, v.deletesHeld} {
 		counters.forget(cluster)
 	}
 }
 
-// gauges describe the metrics that are computed when they are collected.
+// gauges are computed when they are collected.
 type gauges struct {
 	objects, bytes, stale, zombieApps *prometheus.Desc
 }
@@ -109,7 +108,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It reports the results of the last counts of the caches and waits for no app.
+// Collect implements prometheus.Collector, with the last counts of the caches. It waits for no app.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, vector := range m.all() {
 		vector.Collect(to)
@@ -137,12 +136,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// series are the labels of a series about a kind of objects.
 type series struct{ cluster, kind string }
 
-// sum adds up the content of caches, and how many caches have a stale informer, by series. Several caches share a
-// series if they belong to hub parts, if an app replaces another app of the same remote, or if all remotes share one
-// series.
+// sum adds up caches that share a series: those of hub parts, of an app and its replacement, or of all remotes.
 func (m *Metrics) sum(caches []*cacheOf) (held map[series]Held, stale map[series]int64) {
 	held, stale = map[series]Held{}, map[series]int64{}
 	for _, c := range caches {

@@ -17,26 +17,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// requestTracer makes a span of each request to one side.
-//
-// It is not an otelhttp.Transport, because an otelhttp.Transport records the whole URL, with the host, the query and the names
-// of objects, and because its span of a watch lasts as long as the watch. It does not propagate the trace in a header either:
-// a remote that could choose trace ids or switch recording on would control which spans the hub sends to its collector. To send the
-// trace to a trusted remote, use a middleware whose Transport injects the span of the context of the request.
+// requestTracer makes a span of each request to one side. otelhttp.Transport records the whole URL, and its span of a
+// watch lasts as long as the watch. No header carries the trace: a remote that chose trace ids or recording would
+// control the hub's spans. For a trusted remote, a middleware's Transport can inject the span of the request's context.
 type requestTracer struct {
 	*Tracer
 	cluster string
 	to      string
 }
 
-// The sides that a request may go to.
 const (
 	ToRemote = "remote" // the remote
 	ToHub    = "hub"    // the hub, on behalf of the remote
 )
 
-// Requests returns a function that sends a request within a span, and nil for a nil Tracer. The span ends when the body of the
-// response is closed; the span of a stream ends with the header of the response.
+// Requests returns a function that sends a request within a span; nil for a nil Tracer. The span ends when the body is
+// closed, that of a stream with the header.
 func (t *Tracer) Requests(cluster, to string) transport.Interceptor {
 	if t == nil {
 		return nil
@@ -85,26 +81,24 @@ func (s *requestTracer) start(r *http.Request) (context.Context, trace.Span) {
 		trace.WithAttributes(attributes...), trace.WithSpanKind(trace.SpanKindClient))
 }
 
-// spanBody is the body of a response whose span ends when it is closed.
 type spanBody struct {
 	io.ReadCloser
 	span trace.Span
 }
 
-// Close closes the body and ends the span. It may be called again.
+// Close may be called again.
 func (b *spanBody) Close() error {
 	defer b.span.End()
 	return b.ReadCloser.Close()
 }
 
-// The values of the attribute k8s.resource for paths without a resource.
 const (
 	discoveryPath = "discovery"
 	otherPath     = "other"
 )
 
-// resourceOf returns the resource of an API path, such as "deployments.apps/scale", and its namespace. It leaves out the name of
-// the object, unknown paths, and the path behind a proxy subresource, all of which may contain a name anywhere.
+// resourceOf returns the resource of an API path, such as "deployments.apps/scale", and its namespace. It leaves out
+// names, unknown paths, and what follows a proxy subresource, which may contain a name anywhere.
 func resourceOf(path string) (resource, namespace string) {
 	info := requestinfo.Of(path)
 	switch {
@@ -116,10 +110,9 @@ func resourceOf(path string) (resource, namespace string) {
 	return endpointOf(path), ""
 }
 
-// isGroup matches the path of the document that lists the versions of a group.
 var isGroup = regexp.MustCompile(`/apis/[^/]+/*$`)
 
-// endpointOf returns the name of a known endpoint without resources, such as "readyz".
+// endpointOf is for paths without resources, such as "readyz".
 func endpointOf(path string) string {
 	path = strings.TrimRight(path, "/")
 	endpoint := path[strings.LastIndexByte(path, '/')+1:]

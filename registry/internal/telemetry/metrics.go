@@ -20,8 +20,8 @@ const ClusterLabel = "cluster"
 // ModuleLabel is the label of metrics and profiles that names a module.
 const ModuleLabel = "module"
 
-// Metrics are the metrics of the registry about its apps. The methods with a parameter cluster take the name of a remote, which
-// is empty for a hub part. The series of a remote are deleted with Forget. All methods may be called from any goroutine.
+// Metrics are the registry's about its apps. A parameter cluster is a remote, or empty for a hub part; Forget deletes a
+// remote's series. It is safe for many goroutines.
 type Metrics struct {
 	vectors
 	gauges
@@ -32,28 +32,25 @@ type Metrics struct {
 	zombies map[string]int // by remote, without remotes that have none
 }
 
-// Cache reports the content of the cache of an app.
+// Cache reports the content of an app's cache.
 type Cache struct {
-	// Held returns the content of the cache, by kind.
-	Held func() []Held
-	// Stale returns the kinds whose informers are stale.
+	// Held is by kind; Stale returns kinds with a stale informer.
+	Held  func() []Held
 	Stale func() []string
 }
 
-// Held is how many objects of a kind a cache holds, and how much memory they take up.
 type Held struct {
 	Kind           string
 	Objects, Bytes int64
 }
 
-// cacheOf is the cache of the app of a remote.
 type cacheOf struct {
 	cluster string
 	Cache
 }
 
-// NewMetrics registers the metrics. If an earlier registry of the process has registered them, NewMetrics returns the metrics of
-// the earlier registry. With aggregate, there is one series for all remotes instead of one for each.
+// NewMetrics registers the metrics, or returns those of an earlier registry of the process. With aggregate, all remotes
+// share one series.
 func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
 	m := &Metrics{vectors: newVectors(), gauges: newGauges(), aggregate: aggregate, zombies: map[string]int{}}
 	var registered prometheus.AlreadyRegisteredError
@@ -65,7 +62,7 @@ func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
 	return m
 }
 
-// label returns the value of the label of a remote, which is empty if all remotes share one series.
+// label is empty if all remotes share one series.
 func (m *Metrics) label(cluster string) string {
 	if m.aggregate {
 		return ""
@@ -73,7 +70,7 @@ func (m *Metrics) label(cluster string) string {
 	return cluster
 }
 
-// ObserveProbe records a probe. failure is the reason of a failed probe, and empty for a probe that succeeded.
+// ObserveProbe records a probe. failure is a reason, or empty.
 func (m *Metrics) ObserveProbe(cluster, failure string, took time.Duration) {
 	result := "success"
 	if failure != "" {
@@ -106,12 +103,12 @@ func (m *Metrics) CountHubPartFailure(module, reason string) {
 	m.partFailures.WithLabelValues(module, reason).Inc()
 }
 
-// CountPanic counts a panic of a module. module is empty for code of the hub that works on a remote.
+// CountPanic counts a panic. module is empty for code of the hub that works on a remote.
 func (m *Metrics) CountPanic(cluster, module string) {
 	m.panics.of(m.label(cluster), module).Inc()
 }
 
-// CountDeletes counts objects that a module has deleted, with the kind of its evidence, or "".
+// CountDeletes counts deleted objects, with the kind of their evidence, or "".
 func (m *Metrics) CountDeletes(cluster, module, evidence string, objects int) {
 	m.deletes.of(m.label(cluster), module, evidence).Add(float64(objects))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// remoteCounters are counters whose first label is the remote. They know the series of each remote: prometheus looks at the series of
-// all remotes to delete those of one, which takes 2 ms for each of 2 500 remotes, and all of them may end at the same time.
+// remoteCounters know the series of each remote: prometheus looks at all series to delete those of one, 2 ms for each
+// of 2 500 remotes, and all may end at the same time.
 type remoteCounters struct {
 	*prometheus.CounterVec
 	labels int
@@ -18,7 +18,7 @@ type remoteCounters struct {
 	series map[string]map[values]struct{}
 }
 
-// values are the values of the labels of a series; those that it does not have are empty.
+// The labels that a series does not have are empty.
 type values [3]string
 
 func newRemoteCounters(o prometheus.CounterOpts, labels ...string) *remoteCounters {
@@ -28,7 +28,6 @@ func newRemoteCounters(o prometheus.CounterOpts, labels ...string) *remoteCounte
 	}
 }
 
-// of returns the counter of a remote with the values of the other labels.
 func (c *remoteCounters) of(cluster string, others ...string) prometheus.Counter {
 	v := values{cluster}
 	copy(v[1:], others)
@@ -44,7 +43,6 @@ func (c *remoteCounters) of(cluster string, others ...string) prometheus.Counter
 	return c.WithLabelValues(v[:c.labels]...)
 }
 
-// known returns the counter of a series that exists, or nil.
 func (c *remoteCounters) known(v values) prometheus.Counter {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -54,7 +52,6 @@ func (c *remoteCounters) known(v values) prometheus.Counter {
 	return c.WithLabelValues(v[:c.labels]...)
 }
 
-// forget deletes the series of a remote.
 func (c *remoteCounters) forget(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// States collects the metrics that follow from the snapshots of the remotes at each scrape. So the series of a removed
-// remote disappear by themselves.
+// States are metrics computed from snapshots at each scrape, so that the series of a removed remote disappear.
 type States struct {
 	StatesOptions
 
@@ -22,14 +21,12 @@ type States struct {
 	slots                         *prometheus.Desc // of starts
 }
 
-// StatesOptions say of what the States are. None of the functions may wait for a remote.
+// StatesOptions say of what. No function may wait for a remote.
 type StatesOptions struct {
-	// Remotes returns the snapshots of all remotes, HubParts the states of all hub parts, and Holds the holds of deletes that
-	// are in force.
 	Remotes  func() []state.Status
 	HubParts func() []HubPart
 	Holds    func() []Hold
-	// StartSlots returns the number of slots of each queue of starts.
+	// StartSlots returns the slots of each queue of starts.
 	StartSlots func() map[string]int
 	// Aggregate means that no series names a remote.
 	Aggregate bool
@@ -43,7 +40,7 @@ const AllClusters = "*"
 
 var _ prometheus.Collector = (*States)(nil)
 
-// HubPart is the state of the hub part of a module, and how many of its earlier lives do not end.
+// HubPart is the state of a hub part, with its zombies.
 type HubPart struct {
 	Module, State string
 	Zombies       int
@@ -75,7 +72,7 @@ func NewStates(o StatesOptions) *States {
 	}
 }
 
-// Register registers the collector. It replaces the collector of a registry that was shut down.
+// Register replaces the collector of a registry that was shut down.
 func (s *States) Register(at prometheus.Registerer) error {
 	err := at.Register(s)
 	var registered prometheus.AlreadyRegisteredError
@@ -86,7 +83,7 @@ func (s *States) Register(at prometheus.Registerer) error {
 	return err
 }
 
-// states are all states of a remote; a state without remotes is 0.
+// states are all: one without remotes is 0.
 func states() []state.State {
 	return []state.State{state.StatePending, state.StateStarting, state.StateWarm, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
 }
@@ -136,7 +133,6 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// countHolds returns the number of holds for each series.
 func (s *States) countHolds() map[Hold]int {
 	all := map[Hold]int{}
 	for _, h := range s.Holds() {

@@ -12,30 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// Tracer starts the spans of a registry. A nil Tracer starts none: where no traces are collected, a span costs a comparison.
-//
-// A span has the operation, the remote, the duration and the outcome. The outcome is a reason and never the text of an error,
-// because a text may repeat the URL of a request. The text is in the log, where the same cluster and reconcileID lead to it.
+// Tracer starts spans. A nil Tracer starts none, at the cost of a comparison. The outcome of a span is a reason and
+// never an error's text, which may repeat a URL; the text is in the log, under the same cluster and reconcileID.
 type Tracer struct {
 	tracer  trace.Tracer
 	options TracerOptions
 }
 
-// TracerOptions are the functions that read errors and contexts for a span.
 type TracerOptions struct {
-	// RequestReason returns the reason of the error of a request. It is ReasonCanceled if the request was canceled.
+	// RequestReason returns ReasonCanceled for a canceled request.
 	RequestReason func(error) string
-	// Module returns the module on whose behalf a request is sent, and whether it is known.
+	// Module returns the module of a request, if known.
 	Module func(context.Context) (module string, known bool)
 }
 
-// ReasonCanceled is the reason of an operation that was canceled. It is not recorded as an error.
+// ReasonCanceled is not recorded as an error.
 const ReasonCanceled = "Canceled"
 
-// instrumentation is the name of the instrumentation scope of the spans.
 const instrumentation = "github.com/clusterfx/clusterfx/registry"
 
-// EpochKey is the attribute with the epoch of an app. Like the keys below, it is also a key of the log.
+// EpochKey and the keys below are also keys of the log.
 const EpochKey = attribute.Key("epoch")
 
 const (
@@ -63,7 +59,7 @@ func (t *Tracer) Start(
 	return t.tracer.Start(ctx, name, trace.WithAttributes(append(all, more...)...))
 }
 
-// Fail records in a span why the operation failed, or that it was canceled.
+// Fail records why an operation failed, or that it was canceled.
 func Fail(span trace.Span, reason string) {
 	if reason != ReasonCanceled {
 		span.SetStatus(codes.Error, reason)
@@ -71,14 +67,14 @@ func Fail(span trace.Span, reason string) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// FailRequest records in a span why a request failed, or that it was canceled.
+// FailRequest is Fail for a request.
 func (t *Tracer) FailRequest(span trace.Span, err error) {
 	if t != nil {
 		Fail(span, t.options.RequestReason(err))
 	}
 }
 
-// StartReconcile starts the span of a call of a module's reconciler. The caller must end the span with EndReconcile.
+// StartReconcile starts the span of a reconcile. The caller must call EndReconcile.
 func (t *Tracer) StartReconcile(ctx context.Context, cluster, module string, epoch int64) (context.Context, trace.Span) {
 	if t == nil {
 		return ctx, noop.Span{}
@@ -87,7 +83,7 @@ func (t *Tracer) StartReconcile(ctx context.Context, cluster, module string, epo
 		reconcileIDKey.String(string(controller.ReconcileIDFromContext(ctx))))
 }
 
-// EndReconcile ends the span of a call of a reconciler. outcome is the label result of the metrics.
+// EndReconcile ends it. outcome is the label result of the metrics.
 func EndReconcile(span trace.Span, outcome string, err error) {
 	if span.IsRecording() {
 		span.SetAttributes(resultKey.String(outcome))

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -30,8 +30,8 @@ func TestCatalog_Select(t *testing.T) {
 	t.Parallel()
 	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}
-	served := func(kinds ...schema.GroupVersionKind) *preflight.Result {
-		f := &preflight.Result{Served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
+	served := func(kinds ...schema.GroupVersionKind) *machine.PreflightResult {
+		f := &machine.PreflightResult{Served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
 		for _, kind := range kinds {
 			f.Served[kind] = true
 		}
@@ -41,7 +41,7 @@ func TestCatalog_Select(t *testing.T) {
 		module  catalog.Module
 		config  state.Desired
 		version string
-		found   *preflight.Result
+		found   *machine.PreflightResult
 
 		runs   bool
 		waits  string // reason
@@ -66,8 +66,8 @@ func TestCatalog_Select(t *testing.T) {
 		"a version that is too new":                 {module: catalog.Module{Select: catalog.Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: state.ReasonVersionUnsupported},
 		"a version that is none":                    {module: catalog.Module{Select: catalog.Selector{BelowVersion: "1.31"}}, version: "dev", waits: state.ReasonVersionUnsupported},
 		"rights that are granted":                   {module: catalog.Module{Rules: rules}, found: served(), runs: true, rights: state.ReasonAllowed},
-		"rights that are missing":                   {module: catalog.Module{Rules: rules}, found: &preflight.Result{Missing: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
-		"rights that could not be checked":          {module: catalog.Module{Rules: rules}, found: &preflight.Result{Unknown: "403"}, runs: true, rights: state.ReasonPending},
+		"rights that are missing":                   {module: catalog.Module{Rules: rules}, found: &machine.PreflightResult{Missing: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
+		"rights that could not be checked":          {module: catalog.Module{Rules: rules}, found: &machine.PreflightResult{Unknown: "403"}, runs: true, rights: state.ReasonPending},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

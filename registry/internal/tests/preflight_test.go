@@ -5,7 +5,7 @@ package tests
 import (
 	"testing"
 
-	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,9 +18,9 @@ var (
 
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	q := &preflight.Questions{Kinds: []schema.GroupVersionKind{widgets, gadgets}}
-	before := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: true}}
-	silent := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
+	q := &machine.Questions{Kinds: []schema.GroupVersionKind{widgets, gadgets}}
+	before := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: true}}
+	silent := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	if silent.LostSince(before) {
 		t.Error("a question without a result counts as a loss")
 	}
@@ -28,15 +28,15 @@ func TestFindings(t *testing.T) {
 	if !silent.Serves(widgets) || !silent.Equal(before) {
 		t.Errorf("known results are lost (-before +after): %s", cmp.Diff(before.Served, silent.Served))
 	}
-	gone := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: false}}
+	gone := &machine.PreflightResult{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: false}}
 	if !gone.LostSince(before) || before.LostSince(gone) || gone.Complete() {
 		t.Error("a kind that is gone is no loss, or a new kind is one")
 	}
-	lacking := &preflight.Result{Questions: q, Served: before.Served, Missing: map[string][]string{"one": {"list nodes"}}}
+	lacking := &machine.PreflightResult{Questions: q, Served: before.Served, Missing: map[string][]string{"one": {"list nodes"}}}
 	if !lacking.LostSince(before) || before.LostSince(lacking) {
 		t.Error("a permission that is gone is no loss, or a new permission is one")
 	}
-	unasked := &preflight.Result{Questions: q, Served: before.Served, Unknown: "timed out"}
+	unasked := &machine.PreflightResult{Questions: q, Served: before.Served, Unknown: "timed out"}
 	unasked.Keep(lacking)
 	if len(unasked.MissingFor("one")) != 1 {
 		t.Error("a missing permission counts as granted when the remote does not respond")

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterfx/clusterfx/registry/internal/redact"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -29,7 +29,7 @@ func TestHub_WhileItIsRead(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		must(os.WriteFile(file, []byte("tOk9zQ7xWv4kJ2pL8mN3rT6y"), 0o600))
-		h := redact.NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
+		h := logsink.NewHubCredential(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
 		first := h.Credential()
 		<-time.After(30 * time.Second)
 		must(errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)))
@@ -62,7 +62,7 @@ func TestHub_Redact(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := redact.NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
+		h := logsink.NewHubCredential(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
 		expect := func(want string) {
 			t.Helper()
 			if got := h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote); got != want {

@@ -18,30 +18,29 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// Limits that no configuration raises. The limits of responses are in response.go.
+// No configuration raises these. For responses see response.go.
 const (
-	// maxRetryAfter is how long a remote may make client-go wait before a retry. client-go
-	// honours any number of seconds, ten times in a row.
+	// maxRetryAfter is how long a remote may delay a retry. client-go honours any number of seconds, ten times in a
+	// row.
 	maxRetryAfter = 10 * time.Second
-	// listTimeout is the deadline of a list; a list of a large cluster takes longer than other requests.
+	// listTimeout: a list of a large cluster takes longer than other requests.
 	listTimeout = 10 * time.Minute
 )
 
-// Chain is the transport that all clients of one epoch share for one side: the remote, or the hub. Every request of an
-// app passes these layers, from the outermost to the innermost:
+// Chain is the transport of all clients of one epoch to one side, the remote or the hub. The layers, outermost first:
 //
 //	deadline -> middleware -> connections -> rate limit -> user agent -> deletes -> limits of the response
 //	-> fence -> count of writes -> gate -> base (which authenticates, and guards the dial)
 //
-// No layer waits between the fence and the connection, so that a request is either refused or sent.
-// Base, Fence, Timeout and Meter are required.
+// No layer waits between the fence and the connection, so a request is either refused or sent. Base, Fence, Timeout and
+// Meter are required.
 type Chain struct {
 	Base  http.RoundTripper
 	Fence context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
-	// Gate refuses mutating requests while it returns an error. A term that is not zero is the number of the permission, and
-	// goes into the user agent. Nil is open.
+	// Gate refuses mutating requests while it returns an error. A term other than zero goes into the user agent. Nil is
+	// open.
 	Gate func() (term int64, err error)
-	// Writes counts the mutating requests that are in flight, if there is a Gate; nil counts nothing.
+	// Writes counts mutating requests in flight, with a Gate; may be nil.
 	Writes      *inflight.Remote
 	RateLimiter *rate.Limiter
 	UserAgent   string
@@ -49,21 +48,20 @@ type Chain struct {
 	Meter       *meter.Limiter // limits the memory that responses take
 	Buffers     *Buffers       // for watches in protobuf; nil to read them without
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
-	// Doubt is called when the outcome of a request suggests that the remote cannot be reached or refuses the credential;
-	// nil for none. It must return at once.
+	// Doubt is called when a request suggests that the remote cannot be reached or refuses the credential. It may be
+	// nil, and must return at once.
 	Doubt func()
-	// Deletes decides about requests that delete objects; nil for none.
+	// Deletes decides about deletes; may be nil.
 	Deletes Interceptor
-	// Middleware sends a request by way of the middleware of the operator, whose innermost transport is the transport
-	// of BelowMiddleware. It is nil if there is no middleware.
+	// Middleware leads to BelowMiddleware; nil for none.
 	Middleware http.RoundTripper
 	Traffic    *Traffic    // counts requests; nil counts nothing
 	Intercept  Interceptor // is called before all other layers; nil for none
-	// Judge is called with the status of each response; nil for none.
+	// Judge gets the status of each response; may be nil.
 	Judge func(r *http.Request, status int)
 }
 
-// Interceptor is called with each request, and sends it, such as within a span.
+// Interceptor sends a request, such as within a span.
 type Interceptor func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // RoundTrip sends the request through the layers.
@@ -93,7 +91,7 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 		c.Judge(r, response.StatusCode)
 	}
 	if kind == kindStream && response.StatusCode != http.StatusOK {
-		// A refusal is not a stream: client-go reads it to its end before it returns an error.
+		// A refusal is no stream: client-go reads it to its end before it returns an error.
 		kind = kindUnary
 		timer := time.AfterFunc(c.Timeout, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
@@ -102,8 +100,8 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// bound returns a context that ends with the context of the request, at the deadline of its kind, and when the fence
-// closes, with the cause of the fence.
+// bound returns a context that ends with the request's, at the deadline of its kind, and with the fence, with its
+// cause.
 func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.Fence, func() { cancel(context.Cause(c.Fence)) })
@@ -125,7 +123,6 @@ func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 	}
 }
 
-// pass sends the request by way of the middleware, if there is any.
 func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.Middleware != nil {
 		return c.Middleware.RoundTrip(r)
@@ -133,13 +130,11 @@ func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) 
 	return c.send(r, kind)
 }
 
-// BelowMiddleware returns the part of the chain that comes after the middleware, for the innermost middleware.
+// BelowMiddleware returns the part of the chain after the middleware.
 func (c *Chain) BelowMiddleware() http.RoundTripper { return sender{c} }
 
-// sender is the part of a chain that comes after the middleware.
 type sender struct{ *Chain }
 
-// RoundTrip sends the request.
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s.send(r, kindOf(r)) }
 
 func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
@@ -159,7 +154,6 @@ func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	return c.Deletes(r, func(r *http.Request) (*http.Response, error) { return c.sendAllowed(r, kind) })
 }
 
-// sendAllowed sends a request unless the fence or the gate refuses it.
 func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.Fence.Err() != nil {
 		return Refuse(r, context.Cause(c.Fence))
@@ -171,7 +165,6 @@ func (c *Chain) sendAllowed(r *http.Request, kind requestKind) (*http.Response, 
 	return c.accept(r, kind, response, err)
 }
 
-// accept judges the outcome of a request that was sent, and returns it.
 func (c *Chain) accept(r *http.Request, kind requestKind, response *http.Response, err error) (*http.Response, error) {
 	if c.Doubt != nil && isDoubtful(r.Context(), response, err) {
 		c.Doubt()
@@ -188,7 +181,7 @@ func (c *Chain) accept(r *http.Request, kind requestKind, response *http.Respons
 	return response, nil
 }
 
-// isDoubtful reports whether the outcome of a request suggests that no request to the remote would succeed.
+// isDoubtful: no request to the remote would succeed.
 func isDoubtful(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return !errors.Is(ctx.Err(), context.Canceled)
@@ -200,8 +193,7 @@ func isDoubtful(ctx context.Context, response *http.Response, err error) bool {
 	return false
 }
 
-// Refuse returns err for a request that is not sent; see IsUnsent. It closes the body of the request, as every RoundTripper
-// must.
+// Refuse returns err for a request that is not sent (see IsUnsent), and closes its body, as every RoundTripper must.
 func Refuse(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
@@ -209,21 +201,18 @@ func Refuse(r *http.Request, err error) (*http.Response, error) {
 	return nil, unsentError{err}
 }
 
-// unsentError is the error of a request that was not sent.
 type unsentError struct{ error }
 
-// Unwrap returns the reason.
 func (e unsentError) Unwrap() error { return e.error }
 
-// IsUnsent reports whether an error of a transport says that the request was not sent: it was refused by Refuse, or there was
-// no connection.
+// IsUnsent reports whether a request was not sent: Refuse was called, or there was no connection.
 func IsUnsent(err error) bool {
 	var unsent unsentError
 	var broken *net.OpError
 	return errors.As(err, &unsent) || errors.As(err, &broken) && broken.Op == "dial"
 }
 
-// requestKind decides the deadline of a request and the limit of its response.
+// requestKind decides the deadline and the limit of the response.
 type requestKind int
 
 const (
@@ -243,7 +232,7 @@ func kindOf(r *http.Request) requestKind {
 	return kindUnary
 }
 
-// IsStream reports whether the response to a request ends only when the reader closes it: a watch, or a log that is followed.
+// IsStream reports whether the response ends only when it is closed: a watch, or a followed log.
 func IsStream(r *http.Request) bool { return kindOf(r) == kindStream }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }

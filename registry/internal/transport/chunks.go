@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// chunkSize is how much of a watch is read at once, in bytes. client-go reads the length of an event, and then the event. Each
-// read costs more than the bytes that it returns: the connection notifies the API server of the space in its buffers, which is a
-// packet for each few kilobytes that are read, and one packet for a chunk.
+// chunkSize bytes of a watch are read at once. client-go reads the length of an event, and then the event; each read
+// sends the API server a packet about the space in the buffers, for a few kilobytes as for a chunk.
 const chunkSize = 32 << 10
 
-// Buffers are the buffers of watches that are being read. A watch has one while it reads an event, and none while it waits for
-// an event. The zero value is ready to use, by any number of Chains.
+// Buffers are those of watches, which have one while they read an event. The zero value is ready for any number of
+// Chains.
 type Buffers struct{ pool sync.Pool }
 
 func (b *Buffers) get() *[chunkSize]byte {
@@ -23,7 +22,6 @@ func (b *Buffers) get() *[chunkSize]byte {
 	return new([chunkSize]byte)
 }
 
-// chunks reads the body of a watch in chunks.
 type chunks struct {
 	io.ReadCloser
 	buffers *Buffers
@@ -32,10 +30,9 @@ type chunks struct {
 	err     error            // after that
 }
 
-// shortRead is the size of a read during which a watch may wait for the next event. It is that of the length of an event.
+// shortRead is the size of an event's length, during which a watch may wait.
 const shortRead = 4
 
-// Read reads the next data.
 func (c *chunks) Read(p []byte) (int, error) {
 	switch {
 	case len(c.ready) > 0:

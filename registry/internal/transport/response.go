@@ -21,11 +21,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// The limits of responses that are not lists. The limits of lists are those of the meter.Limiter.
+// Responses that are not lists; for those see meter.Limiter.
 const (
-	// maxBody is the size of a response, in bytes.
-	maxBody = 64 << 20
-	// maxRefusal is the size of a response with a code of 400 or more, in bytes: a Status, or the page of a proxy.
+	// maxBody is in bytes, as is maxRefusal, for a code of 400 or more: a Status, or the page of a proxy.
+	maxBody    = 64 << 20
 	maxRefusal = 1 << 20
 )
 
@@ -36,7 +35,7 @@ var (
 		kubeconfig.ErrNotKubernetes)
 )
 
-// check refuses responses that the hub must not accept, and corrects headers that client-go would trust.
+// check also corrects headers that client-go would trust.
 func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind) error {
 	code := response.StatusCode
 	switch {
@@ -62,8 +61,8 @@ func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind
 	return nil
 }
 
-// checkType refuses objects in a media type that the request does not accept. YAML takes many times the memory of JSON to
-// read, and client-go never closes a watch of an unknown media type.
+// checkType refuses objects in another media type than requested. YAML takes many times the memory of JSON, and
+// client-go never closes a watch of an unknown type.
 func checkType(r *http.Request, response *http.Response, kind requestKind) error {
 	form := MediaType(response)
 	isObjects := kind == kindList || isTrue(r.URL.Query().Get("watch"))
@@ -76,7 +75,7 @@ func checkType(r *http.Request, response *http.Response, kind requestKind) error
 	return nil
 }
 
-// MediaType returns the media type of a response, or "" if it has none or an invalid one.
+// MediaType returns "" for none or an invalid one.
 func MediaType(response *http.Response) string {
 	form, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil {
@@ -97,8 +96,8 @@ func (c *Chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	return maxBody
 }
 
-// boundBody is the body of a response. It ends a body that is too large with meter.ErrTooLarge, delays a body that
-// grows too fast, and releases the request's context when it is closed.
+// boundBody ends a body that is too large with meter.ErrTooLarge, delays one that grows too fast, and releases the
+// request's context when it is closed.
 type boundBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // Read has no parameter for it.
@@ -110,14 +109,14 @@ type boundBody struct {
 	left   int64
 	silent *time.Timer // ends the response; nil for a response that may be silent
 	over   atomic.Bool // silent has ended it
-	// observer is the observer of a watch; nil for other responses.
+	// observer is of a watch, or nil.
 	observer  WatchObserver
 	bookmarks int // that the watch has brought, counted up to two
 }
 
-// MaxSilence is how long a watch may be silent. An API server sends a bookmark about once a minute if the request allows
-// bookmarks; after three missing bookmarks the server no longer serves the watch, although the connection is open. For
-// client-go the response ends, and it begins a new watch where this watch ended.
+// MaxSilence is how long a watch may be silent. An API server sends a bookmark about once a minute if allowed; after
+// three missing ones it no longer serves the watch, although the connection is open. client-go then continues with a
+// new watch.
 const MaxSilence = 3 * time.Minute
 
 func (c *Chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
@@ -146,11 +145,11 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 	return b
 }
 
-// enoughBookmarks is how many bookmarks prove that the API server sends them while nothing else happens.
+// enoughBookmarks prove that they come while nothing else happens.
 const enoughBookmarks = 2
 
-// noteBookmarks tells the observer that the API server sends bookmarks while nothing else happens. A single bookmark
-// may mark the end of the initial objects. A bookmark that is cut in two is missed; others follow.
+// noteBookmarks: a single bookmark may mark the end of the initial objects. One that is cut in two is missed; others
+// follow.
 func (b *boundBody) noteBookmarks(p []byte) {
 	if b.bookmarks >= enoughBookmarks {
 		return
@@ -162,7 +161,6 @@ func (b *boundBody) noteBookmarks(p []byte) {
 	}
 }
 
-// Read reads the next piece.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -207,15 +205,15 @@ func (b *boundBody) read(p []byte) (int, error) {
 	return n, err
 }
 
-// noteHeard records the time at which bytes of a list arrived. A streamed list continues as a watch, which proves nothing:
-// an API server that no longer accepts requests may still send events.
+// noteHeard is for lists. A streamed list continues as a watch, which proves nothing: an API server that accepts no
+// requests may still send events.
 func (b *boundBody) noteHeard(now time.Time) {
 	if now.Sub(b.began) < listTimeout {
 		b.heard.Store(now.UnixNano())
 	}
 }
 
-// Close ends the response. It may be called again.
+// Close may be called again.
 func (b *boundBody) Close() error {
 	defer b.cancel()
 	if b.silent != nil {

@@ -13,16 +13,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// net/http retries a request on another connection if the server has closed the first one. It retries at once and without
-// a limit: a server that sends GOAWAY on each connection causes five hundred handshakes a second (measured), for one
-// request. These are the limits.
+// net/http retries on another connection if the server has closed the first, at once and without a limit: a server that
+// sends GOAWAY on each causes five hundred handshakes a second (measured), for one request.
 const (
-	// connectionsAtOnce is how many connections a request may use without waiting. An HTTP/1.1 server that
-	// was restarted has closed all idle connections.
+	// connectionsAtOnce without waiting: a restarted HTTP/1.1 server has closed all idle ones.
 	connectionsAtOnce = 10
-	// connectionsAtMost is how many connections a request may use in total.
+	// connectionsAtMost is in total.
 	connectionsAtMost = 15
-	// connectionPause is how long the request waits before the first connection after connectionsAtOnce. The pause doubles.
+	// connectionPause comes after connectionsAtOnce, and doubles.
 	connectionPause = 50 * time.Millisecond
 )
 
@@ -31,9 +29,8 @@ var ErrConnections = kubeconfig.NewNotHealthyError(
 	"the server closes every connection before it responds",
 	"The server closes every connection before it responds; check the proxies and load balancers between the hub and the server.")
 
-// SendLimited sends a request, and returns ErrConnections when the request has used too many connections. A deadline that
-// passes while the request waits for another connection is ErrConnections, too: the server has closed all connections
-// before, and a slow hub does not make that a timeout of the server.
+// SendLimited sends a request, and returns ErrConnections when it has used too many, also when a deadline passes while
+// it waits for another: the server has closed all before, and a slow hub does not make that its timeout.
 func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context()) // ends with the context of the request
 	tried := 0                                          // used by the goroutine of RoundTrip only
@@ -52,7 +49,6 @@ func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// pauseBefore waits before a request uses another connection, if it has used many.
 func pauseBefore(ctx context.Context, tried int) {
 	if tried <= connectionsAtOnce {
 		return
@@ -65,7 +61,6 @@ func pauseBefore(ctx context.Context, tried int) {
 	}
 }
 
-// exceeded reports whether a request has failed because it has used too many connections.
 func exceeded(tooMany bool, tried int, err error) bool {
 	return tooMany || tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
 }

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// Serial sends requests one after the other, with the limits of SendLimited. Its requests share one trace, so that a request
-// that is sent again and again makes little garbage.
+// Serial sends requests one by one, limited like SendLimited. They share one trace, to make little garbage.
 type Serial struct {
 	base http.RoundTripper
 	ctx  context.Context //nolint:containedctx // It carries the trace, and ends with the owner of the Serial.
 
-	// The fields below belong to the current request, and are used by the goroutine of RoundTrip only.
+	// Below: the current request's, for RoundTrip's goroutine.
 	current context.Context //nolint:containedctx // It ends with the request.
 	cancel  context.CancelFunc
 	tried   int
@@ -34,10 +33,10 @@ func NewSerial(ctx context.Context, base http.RoundTripper) *Serial {
 	return s
 }
 
-// Conn returns the connection of the last request, or nil if that got none.
+// Conn returns the connection of the last request, or nil.
 func (s *Serial) Conn() net.Conn { return s.conn }
 
-// limit ends the request if it has used too many connections, and waits before it uses many.
+// limit ends a request with too many connections, and delays one with many.
 func (s *Serial) limit() {
 	s.tried++
 	if s.tried > connectionsAtMost {
@@ -47,8 +46,8 @@ func (s *Serial) limit() {
 	pauseBefore(s.current, s.tried)
 }
 
-// Send sends a copy of a request without a body, and calls read with the response, within a timeout. It closes the body of
-// the response. The context of the request is not used.
+// Send sends a copy of a request without a body, with a timeout in place of its context, calls read with the response,
+// and closes its body.
 func (s *Serial) Send(request *http.Request, timeout time.Duration, read func(*http.Response) error) error {
 	s.current, s.cancel = context.WithTimeout(s.ctx, timeout)
 	s.tried, s.conn = 0, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Traffic counts the requests of one app. The counters are looked up once; the counters of an app that outlives the
-// removal of its remote are no longer exported.
+// Traffic counts the requests of one app. Its counters are looked up once; those of a removed remote are no longer
+// exported.
 type Traffic struct {
 	ByClass   [6]prometheus.Counter // by the first digit of the status; 0 for no response
 	Throttled prometheus.Counter    // seconds of waiting for the rate limit
 }
 
-// answered counts a request with the status of its response, 0 for none. A nil traffic counts nothing.
+// answered takes 0 for no response. A nil traffic counts nothing.
 func (t *Traffic) answered(status int) {
 	if t == nil {
 		return

@@ -22,17 +22,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A Cluster is a client for one cluster, the hub's or a remote. It is made by New.
+// A Cluster is a client for the hub's cluster or a remote. New makes it.
 type Cluster struct {
 	client.Client
-	// What is the name of the cluster in messages.
-	What string
-	// Config is the configuration that the client was made from.
+	// What names the cluster in messages.
+	What   string
 	Config *rest.Config
-	// HTTP is the HTTP client of all requests.
-	HTTP *http.Client
-	// REST sends requests for any path.
-	REST rest.Interface
+	HTTP   *http.Client
+	REST   rest.Interface
 
 	shown *shown // nil for the hub's cluster
 }
@@ -64,9 +61,9 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
 }
 
-// NewRemote returns a client for a remote. It sends no request. The text of the remote gets into no error, except for errors of a
-// decoder, which quotes invalid input: print errors by Explain, which replaces credentials. The parameter credentials
-// contains the credentials of the transport, which the configuration does not show.
+// NewRemote returns a client for a remote, without a request. No text of the remote gets into an error, except those of
+// a decoder, which quotes its input: print errors by Explain, which replaces credentials. The parameter has those of
+// the transport, which the configuration does not show.
 func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Credential) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	credentials = append(credentials, kubeconfig.CredentialOf(config))
@@ -96,11 +93,10 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// errNoClusters means that the hub's cluster does not know Cluster objects.
 var errNoClusters = errors.New("it does not know Cluster objects: " + project.InstallCRD)
 
-// Explain puts the name of the cluster before an error, and advice after it. It returns nil for nil. The client's
-// credentials are replaced in it: the error of a decoder quotes its input.
+// Explain puts the name of the cluster before an error, and advice after it, and replaces the client's credentials: a
+// decoder's error quotes its input. It returns nil for nil.
 func (c *Cluster) Explain(err error) error {
 	explained := c.explain(err)
 	if explained == nil {

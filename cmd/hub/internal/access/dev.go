@@ -18,11 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// policyExtension is the name of the extension of a cluster in a kubeconfig that holds the policy of the hub in it.
 const policyExtension = "clusterfx.dev/hub-policy"
 
-// WritePolicy writes into the entry of a hub's cluster in a kubeconfig the policy of the hub's flags, so that commands
-// need not be given the same flags.
+// WritePolicy writes the policy of the hub's flags into a kubeconfig, so that commands need not repeat the flags.
 func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -35,10 +33,9 @@ func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	return nil
 }
 
-// natsExtension is the name of the extension of a cluster in a kubeconfig that holds the address of the NATS server of the hub in it.
 const natsExtension = "clusterfx.dev/nats-url"
 
-// WriteNATS writes into the entry of a hub's cluster in a kubeconfig the address of the hub's NATS server.
+// WriteNATS writes the address of the hub's NATS server into a kubeconfig.
 func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
 	raw, err := json.Marshal(url)
 	if err != nil {
@@ -51,7 +48,7 @@ func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
 	return nil
 }
 
-// NATS returns the address of the hub's NATS server, if the kubeconfig has it: the kubeconfig of the command dev --nats does.
+// NATS returns the address of the hub's NATS server if the kubeconfig, of dev --nats, has it.
 func (f *Flags) NATS() string {
 	var url string
 	if entry := f.chosen(); entry != nil {
@@ -62,7 +59,7 @@ func (f *Flags) NATS() string {
 	return url
 }
 
-// Policy returns the policy of the hub's flags, if the kubeconfig has it: the kubeconfig of the command dev does.
+// Policy returns the policy of the hub's flags if the kubeconfig, of dev, has it.
 func (f *Flags) Policy() kubeconfig.Policy {
 	var p kubeconfig.Policy
 	entry := f.chosen()
@@ -84,7 +81,7 @@ func (f *Flags) Dev() string {
 	return found.dev
 }
 
-// chosen returns the entry of the hub's cluster in the kubeconfig. It is nil if there is none.
+// chosen returns nil if there is no entry for the hub's cluster.
 func (f *Flags) chosen() *clientcmdapi.Cluster {
 	found, err := f.find()
 	if err != nil {
@@ -105,16 +102,14 @@ func (f *Flags) chosen() *clientcmdapi.Cluster {
 	return raw.Clusters[chosen.Cluster]
 }
 
-// source is the kubeconfig that a command uses.
 type source struct {
 	clientcmd.ClientConfig
-	// dev is the path of the kubeconfig of a running dev, if it is that.
 	dev string
 }
 
-// sourceOf returns the kubeconfig that a flag with this name and value selects: the file, else the files of $KUBECONFIG, else
-// the kubeconfig of a dev that runs below the current folder if it has the requested context, else ~/.kube/config. sourceOf
-// never merges two of them. A context that both the dev and ~/.kube/config have is an error: the user may mean either.
+// sourceOf returns the kubeconfig that a flag selects: its file, else the files of $KUBECONFIG, else that of a dev
+// below the current folder if it has the requested context, else ~/.kube/config. It never merges two. A context that
+// both the dev and ~/.kube/config have is an error: the user may mean either.
 func sourceOf(flag, path string, overrides *clientcmd.ConfigOverrides) (source, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -137,7 +132,7 @@ func sourceOf(flag, path string, overrides *clientcmd.ConfigOverrides) (source, 
 // ErrTwoContexts means that two kubeconfigs have the requested context.
 var ErrTwoContexts = errors.New("two kubeconfigs have the context")
 
-// devFor returns the kubeconfig of a running dev, and where it is, unless a flag or the environment names others.
+// devFor returns nothing if a flag or the environment names others.
 func devFor(flag string) (*clientcmdapi.Config, string, error) {
 	if flag != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return nil, "", nil
@@ -156,7 +151,7 @@ func devFor(flag string) (*clientcmdapi.Config, string, error) {
 	return config, found.Path, nil
 }
 
-// onlyData reports entries that dev never writes into a kubeconfig: commands to run, and files to read.
+// onlyData reports what dev never writes: commands to run, and files to read.
 func onlyData(config *clientcmdapi.Config) error {
 	for name, user := range config.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate+user.ClientKey+user.TokenFile != "" {
@@ -171,7 +166,6 @@ func onlyData(config *clientcmdapi.Config) error {
 	return nil
 }
 
-// contextsOf returns the names of the contexts of a running dev and of the other kubeconfigs, sorted.
 func contextsOf(path string) []string {
 	all := map[string]bool{}
 	if dev, _, err := devFor(path); err == nil && dev != nil {

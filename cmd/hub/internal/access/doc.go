@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package access connects the commands of a hub to clusters: to the hub's own, and, in the commands that register
-and check remotes, to a remote as its administrator.
-
-# Usage
+Package access connects commands to clusters: to the hub's, and to a remote as its administrator.
 
 	var f access.Flags
 	f.Bind(flags)
@@ -12,15 +9,8 @@ and check remotes, to a remote as its administrator.
 	err = hub.Get(ctx, key, &cluster)    // hub is a client.Client
 	return hub.Explain(err)              // names the missing permission
 
-# Considerations
-
-Clients know the few kinds that commands use, and send no discovery requests: that
-would be two requests more for each command, which take longer than the command itself.
-
-A kubeconfig given here is the user's own, so all that kubectl does with one is done here too: files are
-read and commands are run. The kubeconfig in a Secret of the hub follows stricter rules, see registry/kubeconfig.
-
-The kubeconfig of a running dev is found, and no flag names it. So it may contain data only, and is never merged with
-another.
+Clients know the few kinds of commands and send no discovery, whose two requests take longer than a command. A
+kubeconfig given here is the user's, so files are read and commands run as by kubectl; one in a Secret is not
+(registry/kubeconfig). That of a running dev, which no flag names, may contain data only, and is never merged.
 */
 package access

@@ -17,15 +17,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// Flags say where the hub's cluster is. They are the flags of kubectl. Rarely used flags are not listed in
-// help texts.
+// Flags say where the hub's cluster is, as kubectl's do. Rarely used flags are not in help texts.
 type Flags struct {
 	// Namespace is the credentials namespace.
 	Namespace string
-	// UserAgent is the user agent of clients.
 	UserAgent string
-	// FoundDev is called with the path of the kubeconfig if the hub belongs to a running dev, which no flag names.
-	// Default: no call.
+	// FoundDev is called with the path of a running dev's kubeconfig, if no flag names that. Default: no call.
 	FoundDev func(path string)
 
 	kubeconfig string
@@ -77,8 +74,7 @@ func (f *Flags) Hub() (*Cluster, error) {
 	return New("the hub's cluster", config)
 }
 
-// Again returns the flags with which another command reaches the same cluster, with a space before each of them. It is
-// empty if that needs none.
+// Again returns the flags with which another command reaches the same cluster, each after a space.
 func (f *Flags) Again() string {
 	var text string
 	for _, one := range [][2]string{{"kubeconfig", f.kubeconfig}, {"context", f.overrides.CurrentContext}} {
@@ -113,18 +109,14 @@ func Brief(err error) error {
 	return err
 }
 
-// Contexts returns the names of the contexts that the flags can choose from, sorted. It returns none if
-// the kubeconfig cannot be read.
+// Contexts returns the contexts to choose from, sorted; none if the kubeconfig cannot be read.
 func (f *Flags) Contexts() []string { return contextsOf(f.kubeconfig) }
 
 // RemoteFlags say how to reach a remote as its administrator.
 type RemoteFlags struct {
-	// Context and Kubeconfig are the values of the flags.
 	Context, Kubeconfig string
-	// UserAgent is the user agent of clients.
-	UserAgent string
-	// FoundDev is called with the path of the kubeconfig if the remote belongs to a running dev, which no flag names.
-	// Default: no call.
+	UserAgent           string
+	// FoundDev is called with the path of a running dev's kubeconfig, if no flag names that. Default: no call.
 	FoundDev func(path string)
 }
 
@@ -140,8 +132,7 @@ func (f *RemoteFlags) Given() bool { return f.Context != "" || f.Kubeconfig != "
 // Contexts returns the names of the contexts to choose from, sorted.
 func (f *RemoteFlags) Contexts() []string { return contextsOf(f.Kubeconfig) }
 
-// Raw returns the entry of the remote's cluster in the kubeconfig, with the data of files that it names,
-// and the context that was chosen.
+// Raw returns the remote's cluster in the kubeconfig, with the data of files that it names, and the chosen context.
 func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
 	found, err := f.find()
 	if err != nil {

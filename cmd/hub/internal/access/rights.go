@@ -15,11 +15,11 @@ import (
 // Right is a permission for one action.
 type Right struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Path is the path of a permission that is not about a resource.
+	// Path is of a permission that is not about a resource.
 	Path string
 }
 
-// String names the permission as an operator would request it: "list nodes", "get apps/deployments in team-a".
+// String names the permission for operators: "list nodes", "get apps/deployments in team-a".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -51,7 +51,6 @@ func RightsOf(rules []rbacv1.PolicyRule) []Right {
 	return all
 }
 
-// rightOf returns the permission that a rule with one verb and one resource grants.
 func rightOf(rule rbacv1.PolicyRule) Right {
 	if len(rule.NonResourceURLs) > 0 {
 		return Right{Verb: rule.Verbs[0], Path: rule.NonResourceURLs[0]}
@@ -64,7 +63,7 @@ func rightOf(rule rbacv1.PolicyRule) Right {
 	return right
 }
 
-// Lacks asks the API server which of some permissions the client does not have. It sends a request for each permission.
+// Lacks asks the API server which permissions the client does not have, with a request for each.
 func (c *Cluster) Lacks(ctx context.Context, rights []Right) ([]Right, error) {
 	var missing []Right
 	seen := map[Right]bool{}

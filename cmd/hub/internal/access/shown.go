@@ -13,14 +13,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// shown are the credentials that a remote has seen. A server may send them back in whatever it writes.
+// shown credentials may be in whatever the server writes.
 type shown struct {
 	known []kubeconfig.Credential
 	// last is the token of the last request: a plugin of the kubeconfig may issue tokens that no configuration has.
 	last atomic.Pointer[string]
 }
 
-// note returns a RoundTripper that remembers the token of each request.
 func (s *shown) note(next http.RoundTripper) http.RoundTripper { return noting{next, s} }
 
 type noting struct {
@@ -28,7 +27,6 @@ type noting struct {
 	shown *shown
 }
 
-// RoundTrip sends the request.
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
 		n.shown.last.Store(&token)
@@ -49,14 +47,14 @@ func (s *shown) all() []kubeconfig.Credential {
 // Redact replaces each part of the client's credentials in a text.
 func (c *Cluster) Redact(text string) string { return kubeconfig.Redact(text, c.shown.all()...) }
 
-// Quote makes a text that the remote wrote fit to be printed: one short line without the client's credentials.
+// Quote makes a remote's text fit to be printed: one short line without the client's credentials.
 func (c *Cluster) Quote(text string) string { return kubeconfig.Quote(text, c.Redact) }
 
 // maxToken is longer than any version, UID or name that an API server has.
 const maxToken = 256
 
-// Token returns a text that a remote says of itself, such as its version or the name of a user, if it is short, has the
-// alphabet of those and nothing of the client's credentials. Otherwise it returns a text that says so.
+// Token returns what a remote says of itself, such as its version or a user, if it is short, has the alphabet of those
+// and nothing of the client's credentials; otherwise a text that says so.
 func (c *Cluster) Token(text string) string {
 	if c.isToken(text) {
 		return text
@@ -69,8 +67,8 @@ func (c *Cluster) isToken(text string) bool {
 	return len(text) <= maxToken && regexp.MustCompile(alphabet).MatchString(text) && c.Redact(text) == text
 }
 
-// Issues reports whether a token that the remote has issued is new, and not the token that the client has sent. Tokens
-// of one issuer begin alike, so signatures are compared: the last parts of the tokens.
+// Issues reports whether a token from the remote is new, and not the one that the client has sent. Tokens of one issuer
+// begin alike, so signatures are compared.
 func (c *Cluster) Issues(token string) bool {
 	for _, own := range c.shown.all() {
 		if own.SignatureIn(token) {
@@ -80,7 +78,6 @@ func (c *Cluster) Issues(token string) bool {
 	return true
 }
 
-// redactedError is an error without the credentials in its text.
 type redactedError struct {
 	text string
 	err  error

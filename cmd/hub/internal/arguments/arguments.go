@@ -40,8 +40,8 @@ func Some(what string) cobra.PositionalArgs {
 	}
 }
 
-// ExplainCommand returns the error of a program that was run with args. If they name no command, it says which one they
-// may mean.
+// ExplainCommand returns the error of a program that was run with args. If they name no command, it says which they may
+// mean.
 func ExplainCommand(root *cobra.Command, args []string, err error) error {
 	found, rest, problem := root.Find(args)
 	if err == nil || problem == nil || len(rest) == 0 {
@@ -50,7 +50,6 @@ func ExplainCommand(root *cobra.Command, args []string, err error) error {
 	return unknown(found, rest[0])
 }
 
-// unknown is the error about an argument that is no subcommand of cmd.
 func unknown(cmd *cobra.Command, name string) error {
 	meant := ";"
 	if names := suggestions(cmd, name); len(names) > 0 {

@@ -23,17 +23,16 @@ import (
 )
 
 const (
-	// calm is the time between two passes while each Cluster has a runner with a Lease. It is shorter than the shortest grace.
+	// calm is between two passes while each Cluster has a runner with a Lease. It is shorter than the shortest grace.
 	calm = 4 * time.Second
 	// busy is the time between two passes while one has not.
 	busy = time.Second
 	// mostWrites is how many Clusters one pass marks.
-	mostWrites = 50
-	// passTimeout bounds the requests of a pass.
+	mostWrites  = 50
 	passTimeout = 10 * time.Second
 )
 
-// Replicas is the part of a replica.Replica that an Auditor uses.
+// Replicas is what an Auditor uses of a replica.Replica.
 type Replicas interface {
 	Observe() (o replica.Observation, ok bool)
 	LeaseOf(name string) (found shards.Lease, since time.Time)
@@ -42,16 +41,12 @@ type Replicas interface {
 
 // Options describe an Auditor. All of them are required.
 type Options struct {
-	// Replicas is the replica of this hub.
 	Replicas Replicas
-	// Clusters is the cache of the hub.
 	Clusters client.Reader
-	// Client writes to the hub's API server, while this replica has a valid Lease.
+	// Client writes while this replica has a valid Lease.
 	Client client.Client
-	// Events records the marks.
 	Events events.EventRecorder
-	// Log receives marks, and failures.
-	Log logr.Logger
+	Log    logr.Logger
 }
 
 // Auditor marks the Clusters whose runner has ended. It is a runnable of the hub's manager, and a collector of its metrics.
@@ -130,7 +125,6 @@ func (a *Auditor) Start(ctx context.Context) error {
 	return nil
 }
 
-// pass looks at all Clusters once. It returns when to do so again.
 func (a *Auditor) pass(ctx context.Context) (next time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -164,7 +158,7 @@ func (a *Auditor) pass(ctx context.Context) (next time.Duration, err error) {
 	return busy, a.mark(ctx, due)
 }
 
-// forget forgets what was tried of Clusters that are suspects no longer.
+// forget forgets tries of Clusters that are no suspects.
 func (a *Auditor) forget(found []suspect) {
 	tried := map[types.UID]string{}
 	for _, s := range found {
@@ -175,7 +169,6 @@ func (a *Auditor) forget(found []suspect) {
 	a.tried = tried
 }
 
-// refuse records a pass that marks no Cluster without a live holder.
 func (a *Auditor) refuse(n, all int) {
 	a.refusals.Inc()
 	if !a.refusing {
@@ -184,8 +177,7 @@ func (a *Auditor) refuse(n, all int) {
 	}
 }
 
-// mark marks suspects whose runner's Lease is over in the API server, too. A failure does not keep it from the others, until ctx
-// ends; it returns all failures.
+// mark continues after a failure, until ctx ends, and returns all of them.
 func (a *Auditor) mark(ctx context.Context, due []suspect) error {
 	verified := map[string]bool{} // also those whose read has failed
 	writes := 0
@@ -219,7 +211,7 @@ func (a *Auditor) mark(ctx context.Context, due []suspect) error {
 	return errors.Join(errs...)
 }
 
-// verify reads the Lease of a runner from the API server, and reports whether it is over.
+// verify reads the Lease from the API server.
 func (a *Auditor) verify(ctx context.Context, runner string) (isOver bool, err error) {
 	if err := a.replicas.ReadLease(ctx, runner); err != nil {
 		return false, err
@@ -228,7 +220,6 @@ func (a *Auditor) verify(ctx context.Context, runner string) (isOver bool, err e
 	return isOver, nil
 }
 
-// isStillOver reports whether a Lease is over after it was read from the API server.
 func (a *Auditor) isStillOver(runner string) bool {
 	o, ok := a.replicas.Observe()
 	if !ok {

@@ -18,23 +18,20 @@ import (
 const (
 	// margin is how long a Lease stays unchanged in addition to the duration, for clocks of different rates.
 	margin = time.Second
-	// graceServed is the time between the end of a Lease and the mark if a live replica has the Cluster: it takes the shard
+	// graceServed is between the end of a Lease and the mark if a live replica has the Cluster: it takes the shard
 	// within two seconds, and reports within ten.
-	graceServed = 12 * time.Second
-	// graceUnserved is that time if none has it.
+	graceServed   = 12 * time.Second
 	graceUnserved = 5 * time.Second
-	// step is the time between the turns of two neighbours.
-	step = 2 * time.Second
-	// alwaysFew is the number of Clusters that are never too many.
+	// step is between the turns of two neighbours.
+	step      = 2 * time.Second
 	alwaysFew = 5
-	// tooLarge is the part of all Clusters that is too large to be marked at once, as a divisor.
+	// tooLarge a part of all Clusters to be marked at once, as a divisor.
 	tooLarge = 5
 )
 
 // isTooMany reports whether so many of all Clusters are more than an audit marks at once.
 func isTooMany(n, all int) bool { return n > alwaysFew && n*tooLarge > all }
 
-// suspect is a Cluster whose runner's Lease is over.
 type suspect struct {
 	cluster *hubv1.Cluster
 	runner  string
@@ -43,7 +40,7 @@ type suspect struct {
 	rank    int       // of this replica among the neighbours; negative if it is none
 }
 
-// grace is how long after the end of the Lease the first neighbour marks it.
+// grace is when the first neighbour marks it.
 func (s suspect) grace() time.Duration {
 	if s.holder != "" {
 		return graceServed
@@ -51,7 +48,6 @@ func (s suspect) grace() time.Duration {
 	return graceUnserved
 }
 
-// message is the message of the mark: what has happened, and what happens next.
 func (s suspect) message() string {
 	if s.holder != "" {
 		return fmt.Sprintf("The replica %s of the hub, which ran the app, has ended; the replica %s has taken the Cluster over, "+
@@ -61,7 +57,6 @@ func (s suspect) message() string {
 		"the Cluster over and reports its state", s.runner)
 }
 
-// look is what a replica knows when a pass begins.
 type look struct {
 	replica.Observation
 	leaseOf func(name string) (shards.Lease, time.Time)
@@ -72,13 +67,11 @@ type look struct {
 	ranks    map[int]int // of this replica, by shard
 }
 
-// verdict says whether a Lease is over, and since when.
 type verdict struct {
 	isOver bool
 	since  time.Time
 }
 
-// suspects returns the Clusters whose runner's Lease is over, and which the audit marks when they are due.
 func (l *look) suspects(all []hubv1.Cluster) []suspect {
 	var found []suspect
 	for i := range all {
@@ -101,7 +94,7 @@ func (l *look) suspects(all []hubv1.Cluster) []suspect {
 	return found
 }
 
-// isAudited reports whether a Cluster was reported by a runner, and its status would be wrong without one.
+// isAudited: a runner has reported the Cluster, and its status would be wrong without one.
 func isAudited(c *hubv1.Cluster) bool {
 	return c.Status.Runner.Name != "" && c.DeletionTimestamp.IsZero() && c.Spec.State != hubv1.ClusterPaused && !isMarked(c)
 }
@@ -111,7 +104,6 @@ func isMarked(c *hubv1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == hubv1.ReasonRunnerLost
 }
 
-// verdictOn says whether the Lease of another replica is over.
 func (l *look) verdictOn(name string) verdict {
 	if v, known := l.verdicts[name]; known {
 		return v
@@ -129,8 +121,7 @@ func (l *look) verdictOn(name string) verdict {
 	return v
 }
 
-// rankFor returns the rank of this replica among the neighbours of a shard: the live replicas but the holder, which reports the
-// Clusters of the shard itself.
+// rankFor leaves out the holder, which reports the Clusters of the shard itself.
 func (l *look) rankFor(shard int) int {
 	if rank, known := l.ranks[shard]; known {
 		return rank
@@ -144,8 +135,7 @@ func (l *look) rankFor(shard int) int {
 	return rank
 }
 
-// unserved returns how many suspects no live replica has, although there was time to take them. It is the same number for all
-// neighbours, whichever of them marks the Clusters.
+// unserved is how many suspects no live replica has, although there was time. All neighbours count the same.
 func (l *look) unserved(found []suspect) (n int) {
 	for _, s := range found {
 		if s.holder == "" && !l.now.Before(s.since.Add(s.grace())) {
@@ -155,7 +145,6 @@ func (l *look) unserved(found []suspect) (n int) {
 	return n
 }
 
-// due returns the suspects that this replica marks now.
 func (l *look) due(found []suspect) []suspect {
 	return slices.DeleteFunc(slices.Clone(found), func(s suspect) bool {
 		return s.rank < 0 || l.now.Before(s.since.Add(s.grace()+time.Duration(s.rank)*step))

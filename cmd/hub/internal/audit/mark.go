@@ -16,20 +16,17 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// FieldManager owns the mark. It is another one than that of the hub, whose report would be removed by an apply of one condition.
+// FieldManager owns the mark. An apply of one condition by the hub's own would remove the rest of its report.
 const FieldManager = "clusterfx-audit"
 
-// eventAction is the action of the event of a mark.
 const eventAction = "Audit"
 
-// writer writes marks.
 type writer struct {
 	client client.Client
 	events events.EventRecorder
 }
 
-// mark writes the condition Ready of a Cluster, if the Cluster still has the version that was compared; otherwise the error is a
-// conflict. The Cluster is of the cache and is not changed.
+// mark returns a conflict if the Cluster has changed since it was compared. The Cluster is the cache's and not changed.
 func (w *writer) mark(ctx context.Context, cluster *hubv1.Cluster, message string) error {
 	ready := marked(cluster, message)
 	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(
@@ -47,7 +44,7 @@ func (w *writer) mark(ctx context.Context, cluster *hubv1.Cluster, message strin
 	return nil
 }
 
-// marked returns the condition Ready of a Cluster whose runner has ended. Its status has changed now, unless it was Unknown.
+// marked sets the time of the change to now, unless Ready was Unknown.
 func marked(cluster *hubv1.Cluster, message string) metav1.Condition {
 	var conditions []metav1.Condition
 	if before := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady); before != nil {

@@ -20,9 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
 func TestMain(m *testing.M) {
@@ -52,13 +50,15 @@ func report(t *testing.T, c client.Client, cluster *hubv1.Cluster, epoch int32) 
 	condition := func(kind, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: "m", ObservedGeneration: 1, LastTransitionTime: long}
 	}
-	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(clusterstatus.ApplyConfiguration(hubv1.ClusterStatus{
+	before := cluster.DeepCopy()
+	cluster.Status = hubv1.ClusterStatus{
 		ObservedGeneration: 1, Runner: hubv1.RunnerStatus{Name: "a", Type: hubv1.RunnerHub, Epoch: epoch, Since: long}, Version: "v1.34.1",
 		Conditions: []metav1.Condition{
 			condition(hubv1.ConditionReady, hubv1.ReasonReady), condition(hubv1.ConditionReachable, hubv1.ReasonProbeSucceeded),
 		},
-	}))
-	must(t, c.Status().Apply(t.Context(), desired, client.FieldOwner("clusterfx-hub"), client.ForceOwnership))
+	}
+	must(t, c.Status().Patch(t.Context(), cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner("clusterfx-hub")))
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
 }
 

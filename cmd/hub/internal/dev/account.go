@@ -16,15 +16,13 @@ import (
 )
 
 const (
-	// accountPrefix is before the name of a cluster in the names of accounts. In remotes register has names of its own, so
-	// that a remote can be registered again.
+	// accountPrefix differs from that of register, so that a remote can be registered again.
 	accountPrefix       = "clusterfx-"
 	remoteAccountPrefix = accountPrefix + "dev-"
-	// accountLifetime is longer than a dev runs in the background: these tokens are not renewed.
+	// accountLifetime is longer than a dev runs: these tokens are not renewed.
 	accountLifetime = 365 * 24 * time.Hour
 )
 
-// hubAccount makes the account that the hub runs as, and returns its credential.
 func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
 	credential, err := d.hub.MintToken(ctx, user)
@@ -39,8 +37,7 @@ func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 	return credential, nil
 }
 
-// remoteAccount makes the account of the hub in a remote with these labels, and returns its kubeconfig. The account has the
-// permissions that the remote's modules declare.
+// remoteAccount returns the kubeconfig of an account with the permissions that the remote's modules declare.
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
 		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readObjects returns the objects in the YAML documents of a file, none without a file.
 func readObjects(path string) ([]*unstructured.Unstructured, error) {
 	if path == "" {
 		return nil, nil
@@ -51,10 +50,9 @@ func readObjects(path string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// kindTimeout is how long the hub's cluster may take to serve the kind of a definition that was applied before.
+// kindTimeout is how long the hub's cluster may take to serve a kind that was applied before.
 const kindTimeout = 30 * time.Second
 
-// applyObjects applies the objects of --apply to the hub's cluster, in their order.
 func (d *demo) applyObjects(ctx context.Context) error {
 	if len(d.objects) == 0 {
 		return nil

@@ -12,14 +12,13 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// hubName is the name of the hub's cluster, and of its context in the kubeconfig.
+// hubName is also the hub's context in the kubeconfig.
 const hubName = "hub"
 
-// regions are where the remotes pretend to be.
 func regions() []string { return []string{"eu", "us", "ap"} }
 
-// startClusters starts the hub's cluster and the remotes, all at once. The CRD is installed as soon
-// as it can be: for two seconds after that, an API server lets the first object wait.
+// startClusters starts all at once, and installs the CRD as soon as it can: for two seconds after that, an API server
+// lets the first object wait.
 func (d *demo) startClusters(ctx context.Context) error {
 	o := fleet.Options{Provider: fleet.Provider(d.provider), Dir: d.folder.path(fleetDir), Image: d.image}
 	switch o.Provider {

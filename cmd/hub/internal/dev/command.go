@@ -17,34 +17,28 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Program is the program that dev is a command of.
 type Program struct {
-	// Name is the name by which the user runs the program.
 	Name string
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
-	// anything else in the process may log.
+	// anything else may log.
 	Hub func(log io.Writer, config string) (Hub, error)
 	// Stdout gets results, Stderr progress.
 	Stdout, Stderr io.Writer
 }
 
-// RunHub runs a hub against config until ctx ends. natsURL is the address of the NATS server of dev, empty if there is none.
+// RunHub runs a hub against config until ctx ends. natsURL may be empty.
 type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
 
-// Hub is a hub that was prepared.
 type Hub struct {
-	// Run runs it.
-	Run RunHub
-	// Modules are its modules, with their configuration.
+	Run     RunHub
 	Modules []registry.Module
-	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator. sharded
-	// is true for a hub whose replicas share the Clusters.
+	// Grant gives an account of the hub's cluster the hub's permissions, as an administrator. sharded is for replicas
+	// that share the Clusters.
 	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject, sharded bool) error
-	// Args returns the arguments with which the program is a replica of the hub, in a process of its own.
-	Args func(Replica) []string
-	// Policy is the policy of its flags.
+	// Args are the program's arguments as a replica of the hub, in a process of its own.
+	Args   func(Replica) []string
 	Policy kubeconfig.Policy
-	// Unused are the flags in the configuration file that a hub in dev does not use.
+	// Unused are flags in the configuration file that dev does not use.
 	Unused []string
 }
 
@@ -120,7 +114,7 @@ func (p Program) downCommand(o *options) *cobra.Command {
 	}
 }
 
-// up runs a demo in the foreground, or in the background on behalf of another dev.
+// up runs a demo in the foreground, or in the background for another dev.
 func (p Program) up(ctx context.Context, o options) error {
 	out, progress := newPrinter(p.Stdout), newPrinter(p.Stderr)
 	if o.report != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// demo is one dev, from its start to its end. It keeps the results of each step for the later steps.
+// demo is one dev. It keeps the results of each step for later ones.
 type demo struct {
 	options
 	program  Program
@@ -45,19 +45,15 @@ type demo struct {
 	natsURL    string
 }
 
-// remote is a cluster that is registered with the hub.
 type remote struct {
 	*fleet.Cluster
 	region string
 }
 
-// labels are those of its Cluster.
 func (r remote) labels() map[string]string { return map[string]string{"region": r.region} }
 
-// stopTimeout is how long the clusters may take to go away.
 const stopTimeout = time.Minute
 
-// run does everything and undoes it.
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.folder, err = claim(d.dataDir); err != nil {
 		return err
@@ -78,10 +74,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.stay(ctx)
 }
 
-// errInterrupted ends a dev that was not ready yet.
 var errInterrupted = errors.New("interrupted")
 
-// orInterrupted returns why a step failed: a step that was interrupted may say anything.
+// orInterrupted: a step that was interrupted may say anything.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -89,7 +84,6 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// prepare makes the parts that need no cluster.
 func (d *demo) prepare(context.Context) error {
 	var err error
 	if d.log, err = d.openLog(); err != nil {
@@ -108,7 +102,6 @@ func (d *demo) prepare(context.Context) error {
 	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
 }
 
-// openLog returns where the hub logs to.
 func (d *demo) openLog() (w io.Writer, err error) {
 	if d.verbose {
 		return d.program.Stderr, nil
@@ -117,7 +110,6 @@ func (d *demo) openLog() (w io.Writer, err error) {
 	return d.logFile, err
 }
 
-// stay returns when ctx ends, or when the hub does, which is an error.
 func (d *demo) stay(ctx context.Context) error {
 	if err := d.folder.sign(true); err != nil {
 		return fmt.Errorf("sign the data folder: %w", err)
@@ -136,7 +128,6 @@ func (d *demo) stay(ctx context.Context) error {
 	}
 }
 
-// dataDirFlag is the flag that a command needs for the same data folder.
 func (d *demo) dataDirFlag() string {
 	if d.dataDir == defaultDataDir {
 		return ""
@@ -144,8 +135,8 @@ func (d *demo) dataDirFlag() string {
 	return " --data-dir " + d.dataDir
 }
 
-// cleanUp stops the hub and the clusters in the reverse order of their start, and removes the files. The log of a hub stays
-// if it may explain why.
+// cleanUp stops all in the reverse order of the start, and removes the files. The log of a hub stays if it may explain
+// why.
 func (d *demo) cleanUp(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

@@ -17,15 +17,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// background is a dev that was started in the background.
 type background struct {
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 	copied  sync.WaitGroup
 }
 
-// detach starts the same dev in the background and returns when that is ready, or has failed. An
-// interruption before that stops it.
+// detach starts the same dev in the background and returns when that is ready or has failed. An interruption before
+// that stops it.
 func (p Program) detach(cmd *cobra.Command, o options) error {
 	progress := newPrinter(p.Stderr)
 	if held(o.dataDir) {
@@ -55,7 +54,7 @@ func (p Program) detach(cmd *cobra.Command, o options) error {
 	return ErrFailed
 }
 
-// stop ends the process, which says so, and returns when it has cleaned up.
+// stop returns when the process has cleaned up.
 func (b *background) stop() error {
 	if err := b.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop process %d: %w", b.process.Process.Pid, err)
@@ -65,9 +64,8 @@ func (b *background) stop() error {
 	return ErrFailed
 }
 
-// startBackground starts a second process of this program with the same flags, in a session of its own. The
-// output of the process comes through two pipes until it closes them; the stack trace that the Go runtime prints
-// for a panic goes to the log.
+// startBackground starts this program with the same flags, in a session of its own. Its output comes through two pipes
+// until it closes them; the stack trace of a panic goes to the log.
 func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -105,7 +103,7 @@ func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*backg
 	return b, nil
 }
 
-// relay copies the output of the process from a pipe, and returns the write end of the pipe.
+// relay returns the write end of the pipe.
 func (b *background) relay(w io.Writer) (*os.File, error) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -118,7 +116,7 @@ func (b *background) relay(w io.Writer) (*os.File, error) {
 	return theirs, nil
 }
 
-// backgroundArgs are the flags that were set, with how to report in the place of --detach.
+// backgroundArgs reports in place of --detach.
 func backgroundArgs(flags *pflag.FlagSet, s style) []string {
 	args := []string{"dev", "--report=" + string(s)}
 	flags.Visit(func(f *pflag.Flag) {
@@ -135,8 +133,8 @@ const (
 	reportProgress = 4
 )
 
-// reportTo returns the printers of a dev in the background, until closeReport. The pipes must not
-// reach the clusters' processes, or they would stay open for as long as these run.
+// reportTo prints until closeReport. The pipes must not reach the clusters' processes, or they would stay open for as
+// long as these run.
 func reportTo(s string) (out, progress *printer) {
 	syscall.CloseOnExec(reportOut)
 	syscall.CloseOnExec(reportProgress)
@@ -144,7 +142,7 @@ func reportTo(s string) (out, progress *printer) {
 		&printer{w: os.NewFile(reportProgress, "progress"), style: style(s)}
 }
 
-// closeReport ends the report to the dev in the foreground; later output goes to the log.
+// Later output goes to the log.
 func closeReport(printers ...*printer) {
 	for _, p := range printers {
 		pipe, isPipe := p.w.(io.Closer)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// downTimeout is how long everything may take to stop; kind takes longest.
+// downTimeout is for kind, which takes longest.
 const downTimeout = 2 * time.Minute
 
-// down stops the dev that runs in the data folder, and removes the files of a killed one.
+// down also removes the files of a killed dev.
 func down(ctx context.Context, dir string, progress *printer) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,10 +54,9 @@ func removeLeftovers(dir string) error {
 	return f.release(false)
 }
 
-// pollPeriod is how often poll checks its condition.
 const pollPeriod = 50 * time.Millisecond
 
-// poll returns when done says so or fails, or with the cause of ctx's end.
+// poll returns when done says so or fails, or with the cause of ctx.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	ticker := time.NewTicker(pollPeriod)
 	defer ticker.Stop()

@@ -22,26 +22,22 @@ const (
 	fleetDir       = "fleet"
 )
 
-// folder is a data folder that this process has claimed: it holds the lock on a file in it, and has
-// signed that (see holder).
+// folder is a claimed data folder: this process has locked a file in it, and signed that (see holder).
 type folder struct {
 	dir  string
 	lock *os.File
-	// record is how the other commands find this dev, once its kubeconfig was published.
+	// record is how other commands find this dev.
 	record io.Closer
 }
 
-// advice is the advice for a data folder that cannot be used.
 const advice = "choose another folder with --data-dir"
 
-// taken is the error of a folder that another process holds.
 func taken(dir string) error {
 	return fmt.Errorf("process %s runs in %s already: stop it with dev down, or %s", readSignature(dir).pid, dir, advice)
 }
 
-// claim creates the folder if it does not exist, and locks it. It removes the files of a killed dev, whose clusters
-// died with it. The folder may be part of a checkout: a link in it could lead writes to
-// any file of the user, so claim refuses links.
+// claim creates and locks the folder, and removes the files of a killed dev, whose clusters died with it. It refuses
+// links: in a checkout one could lead writes to any file of the user.
 func claim(dir string) (*folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,12 +65,10 @@ func claim(dir string) (*folder, error) {
 	return f, nil
 }
 
-// openNoLink opens a file in the data folder to write it.
 func openNoLink(path string, flags int) (*os.File, error) {
 	return os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 }
 
-// writeNew writes a file that is not there yet.
 func (f *folder) writeNew(name string, text []byte) error {
 	file, err := openNoLink(f.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if err != nil {
@@ -86,14 +80,13 @@ func (f *folder) writeNew(name string, text []byte) error {
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// clear removes the files of dev, except for the hub's log.
+// clear leaves the hub's log.
 func (f *folder) clear() error {
 	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(natsDir)), os.RemoveAll(f.path(kubeconfigFile)),
 		os.RemoveAll(f.path(accountFile)), devdir.Remove(f.dir))
 }
 
-// release removes the files of dev, and the folder if it is empty then, and unlocks it. The
-// log stays if it is still needed.
+// release removes the files, and the folder if it is empty then. The log stays if it is still needed.
 func (f *folder) release(keepLog bool) error {
 	err := f.clear()
 	if f.record != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
-// signature is the text that the holder of a data folder writes into the locked file.
+// signature is what the holder writes into the locked file.
 type signature struct {
 	pid   string
 	ready bool // everything is up
@@ -29,7 +29,7 @@ func (f *folder) sign(ready bool) error {
 	return err
 }
 
-// readSignature returns the signature of the last holder; it may have ended.
+// The last holder may have ended.
 func readSignature(dir string) signature {
 	data, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -39,12 +39,10 @@ func readSignature(dir string) signature {
 	return signature{pid: pid, ready: strings.TrimSpace(rest) == readyWord}
 }
 
-// held reports whether a process holds the folder.
 func held(dir string) bool { return devdir.Held(dir) }
 
-// holder returns the process that holds the folder, or nil if there is none. The process id in the file
-// may belong to an unrelated process by now; but if the folder is still held after the handle was taken, then
-// the handle belongs to the holder.
+// holder returns nil if there is none. The process id in the file may be unrelated by now; but if the folder is still
+// held after the handle was taken, then the handle is the holder's.
 func holder(dir string) (*os.Process, error) {
 	if !held(dir) {
 		return nil, nil

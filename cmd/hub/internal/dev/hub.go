@@ -8,20 +8,18 @@ import (
 	"fmt"
 )
 
-// running is a hub that was started.
 type running struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // read it only after done
 }
 
-// stop stops the hub and returns when it has ended.
 func (r *running) stop() {
 	r.cancel()
 	<-r.done
 }
 
-// startHub starts the hub. It ends with cleanUp and not with ctx, so that it is stopped in order.
+// startHub's hub ends with cleanUp and not with ctx, so that it is stopped in order.
 func (d *demo) startHub(ctx context.Context) error {
 	account, err := d.hubAccount(ctx)
 	if err != nil {
@@ -43,7 +41,6 @@ func (d *demo) startHub(ctx context.Context) error {
 	return nil
 }
 
-// hubEnded is the error of a hub that ended by itself.
 func (d *demo) hubEnded() error {
 	where := ""
 	if !d.verbose {

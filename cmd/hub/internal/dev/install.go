@@ -18,8 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/config"
 )
 
-// install creates the prerequisites of a hub in its cluster: the CRDs and the credentials
-// namespace.
+// install creates the CRDs and the credentials namespace.
 func (d *demo) install(ctx context.Context) (err error) {
 	if d.client, err = client.New(d.hub.Config(), client.Options{Scheme: d.scheme}); err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
@@ -40,7 +39,7 @@ func (d *demo) install(ctx context.Context) (err error) {
 	return nil
 }
 
-// installCRD creates a CRD and returns when the API server serves it.
+// installCRD returns when the API server serves it.
 func (d *demo) installCRD(ctx context.Context, file string) error {
 	data, err := config.CRDs.ReadFile(file)
 	if err != nil {

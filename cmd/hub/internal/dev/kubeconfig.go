@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// writeKubeconfig writes one kubeconfig for all clusters, with a context by the name of each. The
-// hub's is the current one. The other commands have a copy of it of their own.
+// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one. Other
+// commands have a copy.
 func (d *demo) writeKubeconfig(context.Context) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range d.fleet.Clusters() {
@@ -45,7 +45,6 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	return nil
 }
 
-// addContext adds a context for the cluster's administrator, by the cluster's name.
 func addContext(all *clientcmdapi.Config, c *fleet.Cluster) error {
 	one, err := clientcmd.Load(c.Kubeconfig())
 	if err != nil {

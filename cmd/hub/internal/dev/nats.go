@@ -13,16 +13,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// natsDir is the folder with the data of the NATS server, in the data folder.
 const natsDir = "nats"
 
-// natsTimeout is how long the NATS server may take to start.
 const natsTimeout = 30 * time.Second
 
 var errNATSNotReady = errors.New("it does not accept connections")
 
-// startNATS starts a NATS server in this process, if one is wanted. It accepts connections of this machine with a token, which is in
-// the address.
+// startNATS starts a server in this process, if wanted. It accepts connections of this machine with a token, which is
+// in the address.
 func (d *demo) startNATS(context.Context) error {
 	if !d.nats {
 		return nil
@@ -46,7 +44,6 @@ func (d *demo) startNATS(context.Context) error {
 	return nil
 }
 
-// stopNATS stops the NATS server, if there is one, and returns when it has ended.
 func (d *demo) stopNATS() {
 	if d.natsServer == nil {
 		return
@@ -55,7 +52,6 @@ func (d *demo) stopNATS() {
 	d.natsServer.WaitForShutdown()
 }
 
-// nextOfNATS returns the commands that show the entities of modules.
 func (d *demo) nextOfNATS() []string {
 	if !d.nats {
 		return nil

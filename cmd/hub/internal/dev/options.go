@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// options are the flags of dev.
 type options struct {
 	clusters, nodes int
 	replicas        int
@@ -59,7 +58,6 @@ func (o *options) bind(cmd *cobra.Command) {
 	_ = set.MarkHidden("report") // It fails for unknown flags only.
 }
 
-// validate checks the values of flags.
 func (o *options) validate(set *pflag.FlagSet) error {
 	var errs []error
 	if o.clusters < 1 || o.clusters > maxClusters {

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// prefixWriter writes each line with a prefix. Several of them may share the writer below and its lock. Only one goroutine
-// may use it.
+// prefixWriter prefixes lines. Several may share a writer and its lock. Only one goroutine may use it.
 type prefixWriter struct {
 	prefix string
 	w      io.Writer
@@ -19,7 +18,7 @@ type prefixWriter struct {
 
 var _ io.Writer = (*prefixWriter)(nil)
 
-// Write writes the lines that are complete.
+// Write keeps an incomplete line for flush.
 func (p *prefixWriter) Write(data []byte) (int, error) {
 	p.rest = append(p.rest, data...)
 	end := bytes.LastIndexByte(p.rest, '\n') + 1
@@ -37,7 +36,6 @@ func (p *prefixWriter) Write(data []byte) (int, error) {
 	return len(data), err
 }
 
-// flush writes a line without an end.
 func (p *prefixWriter) flush() {
 	if len(p.rest) > 0 {
 		_, _ = p.Write([]byte("\n"))

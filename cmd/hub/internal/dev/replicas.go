@@ -14,21 +14,19 @@ import (
 	"time"
 )
 
-// Replica is what a replica of the hub, which is a process of its own, gets from dev.
 type Replica struct {
-	// Name is its name, Kubeconfig the path of its kubeconfig, and Metrics the address of its metrics.
+	// Kubeconfig is a path, Metrics an address.
 	Name, Kubeconfig, Metrics string
 }
 
-// leaveTimeout is how long a replica may take to end after SIGTERM. After that it is killed.
+// leaveTimeout is between SIGTERM and the kill.
 const leaveTimeout = 30 * time.Second
 
-// tetherScript runs "$@" so that it dies with the writer of the pipe at descriptor 3, as e2e/fleet does with its programs.
+// tetherScript runs "$@" so that it dies with the writer of the pipe at descriptor 3, as e2e/fleet does.
 const tetherScript = `
 (read -r line && exit; kill -KILL $$) <&3 >/dev/null 2>&1 &
 exec "$@" 3<&-`
 
-// replica is a replica of the hub that was started.
 type replica struct {
 	Replica
 	cmd    *exec.Cmd
@@ -36,7 +34,7 @@ type replica struct {
 	log    *prefixWriter
 }
 
-// startReplicas starts the replicas of the hub, as processes. They end with cleanUp.
+// startReplicas starts processes that end with cleanUp.
 func (d *demo) startReplicas(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &running{cancel: cancel, done: make(chan struct{})}
@@ -60,8 +58,7 @@ func (d *demo) startReplicas(ctx context.Context) error {
 	return failed
 }
 
-// startReplica starts one replica. It gets SIGTERM when ctx ends, and is in a session of its own, so that a Ctrl-C in this
-// terminal does not reach it.
+// startReplica's process gets SIGTERM when ctx ends. It is in a session of its own, which a Ctrl-C does not reach.
 func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex) (*replica, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -90,7 +87,7 @@ func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex
 	return r, nil
 }
 
-// reportEnd waits for the end of a replica, and prints it unless dev has ended the replica.
+// reportEnd prints the end of a replica unless dev has ended it.
 func (d *demo) reportEnd(ctx context.Context, r *replica) {
 	err := r.cmd.Wait()
 	_, _ = r.tether.WriteString("ended\n") // The guard may be gone already.
@@ -106,7 +103,6 @@ func (d *demo) reportEnd(ctx context.Context, r *replica) {
 	d.progress.step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
 }
 
-// freeAddress returns an address of this machine at which no process listens.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,14 +111,12 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// printReplicas prints where the replicas are.
 func (d *demo) printReplicas() {
 	for _, r := range d.started {
 		d.out.text("  %-12s process %d, metrics at http://%s/metrics", r.Name, r.cmd.Process.Pid, r.Metrics)
 	}
 }
 
-// nextOfReplicas returns the commands that show how replicas share the Clusters.
 func (d *demo) nextOfReplicas() []string {
 	if len(d.started) == 0 {
 		return nil

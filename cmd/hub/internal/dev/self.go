@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// replaceName replaces each %s of a text by the name of the program.
+// replaceName replaces each %s.
 func (p Program) replaceName(text string) string { return strings.ReplaceAll(text, "%s", p.Name) }
 
-// self returns the command that runs this program again: its name, or the go run that has built it and
-// will remove it.
+// self runs this program again: its name, or the go run that has built it and will remove it.
 func self(name string) string {
 	path, err := os.Executable()
 	info, ok := debug.ReadBuildInfo()

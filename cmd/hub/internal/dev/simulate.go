@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// simulate gives every remote Namespaces, Nodes and Pods, so that modules have something to see.
 func (d *demo) simulate(ctx context.Context) error {
 	if d.nodes > 0 {
 		d.progress.step("simulating %s and %s in each remote: objects only, nothing runs in them",
@@ -54,7 +53,7 @@ func (d *demo) simulateIn(ctx context.Context, r remote) error {
 	return nil
 }
 
-// runPod creates a Pod and says that it runs, as a kubelet would.
+// runPod says that the Pod runs, as a kubelet would.
 func runPod(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	status := pod.Status
 	if err := c.Create(ctx, pod); err != nil {

@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// printTable prints the Clusters as kubectl get does, which lets the API server make the table.
 func (d *demo) printTable(ctx context.Context) error {
 	kube, err := clientset.NewForConfig(d.hub.Config())
 	if err != nil {
@@ -37,7 +36,7 @@ func (d *demo) printTable(ctx context.Context) error {
 	return writeTable(d.out, &table)
 }
 
-// writeTable prints the columns that kubectl prints without -o wide, in its spacing.
+// writeTable has the columns and the spacing of kubectl without -o wide.
 func writeTable(w io.Writer, t *metav1.Table) error {
 	tabs := tabwriter.NewWriter(w, 6, 4, 3, ' ', 0)
 	var header []string

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devdir knows the data folder of the command dev, and how the other commands find the dev that runs in one. It is
-// apart from package dev so that a program without that command finds it, too.
-//
-// Whoever made the current folder is not trusted: it may be a checkout with a folder .hub, and a kubeconfig can name
-// commands to run. So the other commands read nothing in the data folder. A dev leaves a record in the user's own cache
-// folder, named after the data folder, holds a lock on a file in it while it runs, and writes a copy of its kubeconfig there.
+// Package devdir knows the data folder of the command dev, and how other commands find the dev that runs in one, also
+// in a program without dev. Whoever made the current folder is not trusted: it may be a checkout with a folder .hub,
+// and a kubeconfig can name commands to run. So other commands read nothing there: a dev leaves a locked record with a
+// copy of its kubeconfig in the user's own cache folder, named after the data folder.
 package devdir
 
 import (
@@ -17,23 +15,22 @@ import (
 )
 
 const (
-	// Default is the folder that dev uses, below the current one, unless a flag names another.
+	// Default is below the current folder.
 	Default = ".hub"
-	// LockFile is the file in it that the process holds a lock on. The record has a file of the same name.
+	// LockFile is locked by the process; the record has one of the same name.
 	LockFile = "dev.lock"
-	// KubeconfigFile is the kubeconfig in it, with a context for each cluster. The record has a copy by the same name.
+	// KubeconfigFile has a context for each cluster; the record has a copy.
 	KubeconfigFile = "kubeconfig"
 )
 
-// Found is a dev that runs.
 type Found struct {
-	// Path is the path of the kubeconfig in its data folder, for messages.
+	// Path is in the data folder, for messages.
 	Path string
-	// Kubeconfig is the kubeconfig in the record of that dev.
+	// Kubeconfig is the record's.
 	Kubeconfig []byte
 }
 
-// Find returns the dev that runs in the default folder below the current one, or nil if none does.
+// Find returns the dev of the default folder below the current one, or nil.
 func Find() *Found {
 	dir, err := filepath.Abs(Default)
 	if err != nil {
@@ -50,7 +47,6 @@ func Find() *Found {
 	return &Found{Path: filepath.Join(dir, KubeconfigFile), Kubeconfig: data}
 }
 
-// recordOf returns the folder of the record of a data folder.
 func recordOf(dir string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -59,7 +55,7 @@ func recordOf(dir string) (string, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
-	// One folder may have several paths, but for its name: a data folder is no link.
+	// A folder may have several paths, but for its name: a data folder is no link.
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(parent, filepath.Base(dir))
 	}
@@ -67,7 +63,7 @@ func recordOf(dir string) (string, error) {
 	return filepath.Join(cache, "clusterfx", "dev", hex.EncodeToString(name[:])), nil
 }
 
-// Remove removes the record of a data folder. Only the process that holds the folder may.
+// Remove removes the record of a data folder. Only its holder may.
 func Remove(dir string) error {
 	record, err := recordOf(dir)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // maxKubeconfig is more than the kubeconfig of as many clusters as a dev has.
 const maxKubeconfig = 4 << 20
 
-// Held reports whether a process holds the folder. A lock that is a link, or another user's, does not count as held.
+// Held reports whether a process holds the folder. A lock that is a link, or another user's, does not count.
 func Held(dir string) bool {
 	file, err := openOwn(filepath.Join(dir, LockFile))
 	if err != nil {
@@ -26,8 +26,8 @@ func Held(dir string) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// Publish makes the record of the dev that runs in a data folder, which this process holds. The record is valid until the
-// file that is returned is closed, or the process ends.
+// Publish makes the record of a data folder that this process holds, valid until the returned file is closed or the
+// process ends.
 func Publish(dir string, kubeconfig []byte) (io.Closer, error) {
 	record, err := recordOf(dir)
 	if err != nil {
@@ -56,7 +56,6 @@ func Publish(dir string, kubeconfig []byte) (io.Closer, error) {
 	return lock, nil
 }
 
-// readOwn reads a file of the user of this process.
 func readOwn(path string) ([]byte, error) {
 	file, err := openOwn(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func readOwn(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxKubeconfig))
 }
 
-// openOwn opens a regular file of the user of this process to read it. It follows no link.
+// openOwn follows no link.
 func openOwn(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -82,7 +81,7 @@ func openOwn(path string) (*os.File, error) {
 	return file, nil
 }
 
-// isPrivate reports whether a path is a folder, and not a link to one, that only the user of this process may use.
+// isPrivate: only this user may use the folder, and it is no link.
 func isPrivate(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir() && isOwn(info) && info.Mode().Perm()&0o077 == 0

@@ -17,13 +17,11 @@ import (
 
 // CRD describes the CustomResourceDefinition of Clusters in a hub's cluster.
 type CRD struct {
-	// Served are the versions that are served.
 	Served []string `json:"served"`
-	// Fresh says that the schema is the schema in this program.
+	// Fresh says that the schema is this program's.
 	Fresh bool `json:"fresh"`
 }
 
-// crd has the fields of a CustomResourceDefinition that are read.
 type crd struct {
 	Spec struct {
 		Versions []struct {
@@ -36,8 +34,7 @@ type crd struct {
 
 const crdName = "clusters." + hubv1.GroupName
 
-// ReadCRD asks the hub's cluster for the CRD of Clusters. The error matches apierrors.IsNotFound if there is
-// none.
+// ReadCRD reads the CRD of Clusters. The error matches apierrors.IsNotFound if there is none.
 func ReadCRD(ctx context.Context, hub *access.Cluster) (CRD, error) {
 	var state CRD
 	result := hub.REST.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+crdName).

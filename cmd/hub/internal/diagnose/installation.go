@@ -20,13 +20,14 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Installation is a hub to check.
 type Installation struct {
 	Hub *access.Cluster
-	// Namespace is the credentials namespace, Lease the name of the hub's lease in it.
+	// Lease is the name of the hub's lease in the credentials namespace.
 	Namespace, Lease string
 }
 
@@ -78,7 +79,8 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 	case err == nil && state.Fresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
 	case err == nil:
-		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program", strings.Join(state.Served, ", "))
+		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program%s",
+			strings.Join(state.Served, ", "), i.missing(ctx))
 	case apierrors.IsNotFound(err):
 		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
 		return false
@@ -86,6 +88,15 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 		r.warn(checkCRD, "", "the schema of Clusters is unknown: %v", err)
 	}
 	return true
+}
+
+// missing names the fields that the hub's cluster drops from a status; it is empty if there are none, or if that cannot be asked.
+func (i Installation) missing(ctx context.Context) string {
+	fields, err := cluster.MissingFields(ctx, i.Hub)
+	if err != nil || len(fields) == 0 {
+		return ""
+	}
+	return ", so that a hub of this version works, but cannot report " + strings.Join(fields, ", ")
 }
 
 func (i Installation) namespace(ctx context.Context, r *Report) {
@@ -138,7 +149,6 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	}
 }
 
-// modules adds the hub's reports on the hub parts of modules, with their age.
 func (i Installation) modules(r *Report, reports partreport.Reports, err error) {
 	report := reports.Latest()
 	switch {
@@ -166,7 +176,6 @@ func (i Installation) modules(r *Report, reports partreport.Reports, err error) 
 	}
 }
 
-// parts adds the hub parts of one replica that do not run, and reports whether there is none.
 func parts(r *Report, report partreport.Report) (well bool) {
 	well = true
 	for _, part := range report.Parts {
@@ -187,7 +196,6 @@ func parts(r *Report, report partreport.Report) (well bool) {
 	return well
 }
 
-// deletes adds the holds of deletes that are in force.
 func (i Installation) deletes(ctx context.Context, r *Report) {
 	hub := helddeletes.Hub{Cluster: i.Hub, Namespace: i.Namespace}
 	all, err := hub.Holds(ctx)
@@ -210,7 +218,7 @@ func adviceFor(part partreport.Part) string {
 	return "see the hub's log"
 }
 
-// some lists names, of which there may be thousands.
+// some: there may be thousands.
 func some(names []string) string {
 	const most = 5
 	if len(names) <= most {
@@ -219,5 +227,4 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// errNoCRD means that the program was built without its CRD.
 var errNoCRD = errors.New("this program was built without its CRD")

@@ -18,9 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
 )
 
-// lease reports whether a hub works. A hub without leader election, such as the hub of the command dev, has no lease: its
-// report on the hub parts shows whether it works. In Sharded mode the lease belongs to the installation and does not expire: the
-// Leases of the replicas show whether they work.
+// lease reports whether a hub works. Without leader election, as in dev, there is no lease, and the report on hub parts
+// shows it. In Sharded mode the lease does not expire, and the Leases of the replicas show it.
 func (i Installation) lease(ctx context.Context, r *Report, report *partreport.Report) {
 	var lease coordinationv1.Lease
 	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
@@ -53,7 +52,6 @@ func (i Installation) lease(ctx context.Context, r *Report, report *partreport.R
 	r.ok(checkLease, "%s is the leader", *spec.HolderIdentity)
 }
 
-// replicas reports whether the replicas of a hub in Sharded mode work.
 func (i Installation) replicas(ctx context.Context, r *Report) {
 	hub := runners.Hub{Cluster: i.Hub, Namespace: i.Namespace, ModeLease: i.Lease}
 	list, err := hub.List(ctx)
@@ -69,13 +67,12 @@ func (i Installation) replicas(ctx context.Context, r *Report) {
 	}
 }
 
-// adviceReplicas is the advice if no replica is live, and adviceUnheld that if shards have no live holder.
+// Advice if no replica is live, and if shards have no live holder.
 const (
 	adviceReplicas = "start replicas of the hub, or check its Pods and their logs"
 	adviceUnheld   = "check again in a minute, because live replicas take over within 15 s; then see hub get runners and the logs of the hub's Pods"
 )
 
-// replicas adds the findings about a list of replicas.
 func replicas(r *Report, list *runners.List) {
 	live := 0
 	for _, one := range list.Runners {
@@ -101,7 +98,7 @@ func replicas(r *Report, list *runners.List) {
 	}
 }
 
-// countOf returns the subject of a sentence about a number of replicas.
+// countOf begins a sentence.
 func countOf(replicas int) string {
 	if replicas == 1 {
 		return "1 replica is"

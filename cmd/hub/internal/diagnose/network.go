@@ -21,7 +21,7 @@ const (
 	certificateWarning = 14 * 24 * time.Hour
 )
 
-// network looks up the address, dials it and shakes hands. It returns false if later checks cannot run.
+// network returns false if later checks cannot run.
 func (t Target) network(ctx context.Context, r *Report) bool {
 	server, err := url.Parse(t.Endpoint.Server)
 	if err != nil || server.Hostname() == "" {
@@ -48,7 +48,7 @@ func (t Target) network(ctx context.Context, r *Report) bool {
 	return t.handshake(ctx, connection, server.Hostname(), r)
 }
 
-// lookUp returns the addresses of a host that a hub would dial.
+// lookUp returns what a hub would dial.
 func (t Target) lookUp(ctx context.Context, host string, r *Report) ([]netip.Addr, bool) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -85,7 +85,6 @@ func dial(ctx context.Context, addrs []netip.Addr, port string, r *Report) (net.
 	return nil, false
 }
 
-// handshake looks at the certificate of the server.
 func (t Target) handshake(ctx context.Context, connection net.Conn, host string, r *Report) bool {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.Endpoint.TLSServerName}
 	if config.ServerName == "" {

@@ -18,27 +18,23 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Target is a remote to check.
 type Target struct {
-	// Cluster is a client with the credentials to check.
 	Cluster *access.Cluster
-	// Endpoint is the address of the remote, Policy decides which addresses a hub dials.
+	// Policy decides which addresses a hub dials.
 	Endpoint kubeconfig.Endpoint
 	Policy   kubeconfig.Policy
-	// Kind names the kind of the credentials, and Expires is when they end; zero if that is unknown.
+	// Kind of the credentials, and their end; zero if unknown.
 	Kind    string
 	Expires time.Time
 	// Renewal says how to renew the credentials.
 	Renewal string
-	// Rights are the permissions that the hub needs in the remote, by component.
-	Rights []Needs
-	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, and Others are the
-	// names of other Clusters by the identity that is recorded for them. All may be empty.
+	Rights  []Needs
+	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, Others are other Clusters by
+	// theirs. All may be empty.
 	HubID, Known string
 	Others       map[string][]string
 }
 
-// Needs are the permissions that one part of the hub needs in a remote.
 type Needs struct {
 	By    string
 	Rules []rbacv1.PolicyRule
@@ -57,14 +53,13 @@ const (
 	checkIdentity       = "identity"
 )
 
-// requestTimeout bounds each check.
 const requestTimeout = 10 * time.Second
 
-// expiryWarning is how long before their end credentials should be renewed; the hub's status has the same.
+// expiryWarning is that of the hub's status.
 const expiryWarning = 7 * 24 * time.Hour
 
-// Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil means that
-// no policy accepts them. The error contains advice about the credentials.
+// Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil means
+// that none accepts them. The error has the advice.
 func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	var r Report
 	var refused *kubeconfig.Error
@@ -79,8 +74,7 @@ func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	return r
 }
 
-// flagFor returns the advice to use the flag of this command that allows the refused setting, or "" if there is none. The
-// hub's flags have the same names.
+// flagFor names the flag of this command, and of the hub, that allows the setting, or "".
 func flagFor(p kubeconfig.Policy, err error, parse func(kubeconfig.Policy) error) string {
 	all := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	for flag, allow := range map[string]func(*kubeconfig.Policy){
@@ -104,7 +98,7 @@ func NoSecret(key client.ObjectKey) Report {
 	return r
 }
 
-// Remote runs all checks of a remote. Each check without a response blocks for some seconds at most.
+// Remote runs all checks. One without a response blocks for some seconds at most.
 func Remote(ctx context.Context, t Target) Report {
 	var r Report
 	t.expiry(&r)

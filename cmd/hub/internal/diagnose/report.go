@@ -8,20 +8,18 @@ import "fmt"
 type Level string
 
 const (
-	// OK means that the check has passed.
 	OK Level = "ok"
-	// Warning means that the subject works, but needs attention.
+	// Warning: it works, but needs attention.
 	Warning Level = "warning"
-	// Failure means that the subject does not work.
 	Failure Level = "failure"
 )
 
 // Finding is the result of one check.
 type Finding struct {
 	Level Level `json:"level"`
-	// Check names the check in one word.
+	// Check is one word.
 	Check string `json:"check"`
-	// Text is the result, Advice the remedy. A success needs none.
+	// Advice is the remedy; a success needs none.
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"`
 }

@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	// libraries is the minor version of Kubernetes whose client libraries the hub is built with, and
-	// maxSkew is how many older ones it is expected to work with.
+	// libraries is the minor version of the client libraries; maxSkew older ones are expected to work.
 	libraries = 37
 	maxSkew   = 6
 
-	// A clock that is off by more than clockWarning confuses people, by more than clockLimit credentials.
+	// More than clockWarning confuses people, more than clockLimit credentials.
 	clockWarning = 10 * time.Second
 	clockLimit   = time.Minute
 )
@@ -71,7 +70,7 @@ func skew(info version.Info, r *Report) {
 	}
 }
 
-// clock judges how much a clock is off. The header has whole seconds.
+// The header has whole seconds.
 func clock(off, took time.Duration, r *Report) {
 	const advice = "set the clock of the remote or of this machine; check its NTP service"
 	least := max(0, off.Abs()-took/2-time.Second)

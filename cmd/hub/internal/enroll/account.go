@@ -21,24 +21,21 @@ import (
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "clusterfx"
-	// annotationOwner is on every object: the hub's id and the name of the Cluster.
+	// annotationOwner has the hub's id and the Cluster's name, on every object.
 	annotationOwner = "clusterfx.dev/owner"
-	// annotationAccount and annotationAnchor are on the Secret in the hub, and name the objects in the remote.
+	// annotationAccount and annotationAnchor, on the Secret in the hub, name objects in the remote.
 	annotationAccount = "clusterfx.dev/service-account"
 	annotationAnchor  = hubv1.AnnotationTokenSecret
-	// fieldOwner is the field manager of this package.
-	fieldOwner = client.FieldOwner("clusterfx-cli")
+	fieldOwner        = client.FieldOwner("clusterfx-cli")
 )
 
-// Account is the identity of the hub in a remote.
 type Account struct {
-	// Namespace and Name identify the ServiceAccount. The role and the binding have its name, too.
+	// The role and the binding have this Name, too.
 	Namespace, Name string
-	// Owner is the hub's id and the name of the Cluster that the account belongs to.
+	// Owner is the hub's id and the name of the Cluster.
 	Owner string
-	// Rules are its permissions.
 	Rules []rbacv1.PolicyRule
-	// Renews lets the account request tokens of its own, so that the hub can renew its token.
+	// Renews lets the account request tokens, so that the hub can renew its own.
 	Renews bool
 }
 
@@ -48,10 +45,8 @@ const (
 	clusterRoles, clusterRoleBindings                      = "clusterroles", "clusterrolebindings"
 )
 
-// accountName returns the default name of the account for a Cluster.
 func accountName(cluster string) string { return "clusterfx-" + cluster }
 
-// ownerOf returns the owner of the account for a Cluster.
 func ownerOf(hubID, cluster string) string { return hubID + "/" + cluster }
 
 func (a Account) meta(namespace string) metav1.ObjectMeta {
@@ -62,7 +57,7 @@ func (a Account) meta(namespace string) metav1.ObjectMeta {
 	}
 }
 
-// objects returns the objects of the account, in the order of their creation.
+// objects are in the order of their creation.
 func (a Account) objects() []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}}
 	kind := func(kind string) metav1.TypeMeta {
@@ -94,7 +89,6 @@ func (a Account) objects() []client.Object {
 	)
 }
 
-// rights returns the permissions to create the account, to mint tokens for it and to delete it.
 func (a Account) rights() []access.Right {
 	var all []access.Right
 	for _, right := range access.RightsOf(Rules()) {
@@ -108,7 +102,6 @@ func (a Account) rights() []access.Right {
 	return append(all, access.Right{Verb: verbGet, Resource: "namespaces", Name: metav1.NamespaceSystem})
 }
 
-// tokenRights returns the permissions to mint and to revoke tokens.
 func (a Account) tokenRights() []access.Right {
 	var all []access.Right
 	for _, right := range a.rights() {
@@ -119,8 +112,8 @@ func (a Account) tokenRights() []access.Right {
 	return all
 }
 
-// Rules returns the permissions to register a remote, in addition to the permissions that the account
-// gets: Kubernetes lets users grant only permissions that they have.
+// Rules returns the permissions to register a remote, beside those of the account: Kubernetes lets users grant only
+// what they have.
 func Rules() []rbacv1.PolicyRule {
 	verbs := []string{verbGet, verbCreate, verbDelete}
 	return []rbacv1.PolicyRule{
@@ -132,8 +125,8 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// requireRights returns an error that names every permission that the administrator of the remote lacks. An administrator
-// without the verbs escalate and bind also needs the permissions of the account to grant them.
+// requireRights names every permission that the administrator lacks. Without the verbs escalate and bind these include
+// the account's.
 func (a Account) requireRights(ctx context.Context, remote *access.Cluster) error {
 	wanted := a.rights()
 	over, err := remote.Lacks(ctx, []access.Right{
@@ -149,7 +142,7 @@ func (a Account) requireRights(ctx context.Context, remote *access.Cluster) erro
 	return remote.Require(ctx, wanted)
 }
 
-// make creates the missing objects of the account, and updates the rules of the role.
+// make also updates the rules of the role.
 func (a Account) make(ctx context.Context, remote *access.Cluster, options ...client.CreateOption) error {
 	for _, desired := range a.objects() {
 		if err := a.makeOne(ctx, remote, desired, options); err != nil {
@@ -159,7 +152,6 @@ func (a Account) make(ctx context.Context, remote *access.Cluster, options ...cl
 	return nil
 }
 
-// makeRenewal creates the role with which the account renews its token.
 func (a Account) makeRenewal(ctx context.Context, remote *access.Cluster) error {
 	for _, desired := range a.objects() {
 		switch desired.(type) {
@@ -203,7 +195,7 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 	return nil
 }
 
-// check returns an error unless an object of the remote, of that name, belongs to the owner of the account.
+// check fails if an object of that name belongs to another owner.
 func (a Account) check(remote *access.Cluster, found client.Object, what string) error {
 	owner := found.GetAnnotations()[annotationOwner]
 	if owner == a.Owner {
@@ -216,7 +208,7 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 		"or delete it if it is not used", what, owner, a.Owner)
 }
 
-// remove deletes the objects of the account, and reports the deleted ones.
+// remove reports what it deletes.
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error
@@ -242,7 +234,6 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 	return append(removed, anchors...), errors.Join(append(errs, err)...)
 }
 
-// nameOf names an object as kubectl does.
 func nameOf(o client.Object) string {
 	kind := "object"
 	switch o.(type) {

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// Deregistration configures how to undo a registration. Place.Remote may be nil.
+// Deregistration undoes a registration. Place.Remote may be nil.
 type Deregistration struct {
 	Place
 	// Force leaves the account in a remote that cannot be reached or no longer exists.
@@ -26,10 +26,9 @@ type Deregistration struct {
 	source  string         // the Secret that the hub has made the Cluster from, or empty
 }
 
-// errStuck is the cause of a wait for the end of a Cluster that took too long.
 var errStuck = errors.New("the hub has not released the Cluster: is it running? Run the same command again to resume")
 
-// Prepare finds the objects to delete, without changing anything.
+// Prepare finds the objects to delete, and changes nothing.
 func (d *Deregistration) Prepare(ctx context.Context) error {
 	hubID, err := d.Hub.ID(ctx)
 	if err != nil {
@@ -55,8 +54,8 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	return d.checkRemote(ctx)
 }
 
-// checkRemote returns an error unless the context leads to the remote of the Cluster. A remote is required unless there is
-// no account in it, or Force is set.
+// checkRemote fails if the context leads to another cluster. A remote is required unless it has no account, or Force is
+// set.
 func (d *Deregistration) checkRemote(ctx context.Context) error {
 	switch {
 	case d.record == nil:
@@ -80,7 +79,7 @@ func (d *Deregistration) checkRemote(ctx context.Context) error {
 	return sameCluster(d.cluster, d.Remote.What, id)
 }
 
-// sameCluster returns an error if a Cluster is known to represent another cluster than the one with this id.
+// sameCluster fails if the Cluster is known to be another one than that with this id.
 func sameCluster(cluster *hubv1.Cluster, what, id string) error {
 	if cluster == nil {
 		return nil
@@ -100,8 +99,8 @@ func (d *Deregistration) RequireRights(ctx context.Context) error {
 	return errors.Join(err, d.Remote.Require(ctx, d.record.account.rights()))
 }
 
-// Run undoes the registration: it prints its plan, asks for confirmation, deletes the Cluster, waits until the hub has
-// stopped its app, and deletes the account and the Secret.
+// Run prints its plan, asks for confirmation, deletes the Cluster, waits until the hub has stopped its app, and deletes
+// the account and the Secret.
 func (d *Deregistration) Run(ctx context.Context) error {
 	d.Plan()
 	if !d.Yes {
@@ -156,7 +155,7 @@ func (d *Deregistration) Plan() {
 	t.Text("  delete secret %s/%s", d.Namespace, d.record.secret.Name)
 }
 
-// announce says in the Cluster that a person removes it, so that the limit of the fleet does not hold that.
+// announce keeps the limit of the fleet from holding the removal by a person.
 func (d *Deregistration) announce(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
@@ -167,7 +166,7 @@ func (d *Deregistration) announce(ctx context.Context) error {
 	return d.Hub.Explain(wrap("annotate Cluster "+d.Name, err))
 }
 
-// removeSource deletes the Secret that the hub would make the Cluster from again.
+// removeSource deletes the Secret from which the hub would make the Cluster again.
 func (d *Deregistration) removeSource(ctx context.Context) error {
 	if d.source == "" {
 		return nil
@@ -176,7 +175,6 @@ func (d *Deregistration) removeSource(ctx context.Context) error {
 	return d.Hub.Explain(wrap("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret))))
 }
 
-// removeCluster deletes the Cluster and waits until it is gone.
 func (d *Deregistration) removeCluster(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
@@ -201,7 +199,6 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 	return err
 }
 
-// removeRecord deletes the Secret in the hub, which says where the account was.
 func (d *Deregistration) removeRecord(ctx context.Context) error {
 	if d.record == nil {
 		return nil

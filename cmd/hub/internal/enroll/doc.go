@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package enroll connects a remote to the hub, and disconnects it: it creates an account for the hub in the
-remote and a Cluster in the hub, rotates the credential, and deletes all of these objects again.
-
-# Objects
+Package enroll connects a remote to the hub, rotates its credential, and disconnects it.
 
 	in the remote                          in the hub
 	  ServiceAccount clusterfx-NAME          Secret NAME, with token, server and ca.crt
@@ -12,29 +9,16 @@ remote and a Cluster in the hub, rotates the credential, and deletes all of thes
 	  Role, RoleBinding
 	  Secret clusterfx-NAME-xxxxx
 
-The ClusterRole grants the permissions that the modules declare and no others. The Role lets the account
-request tokens of its own, by which the hub renews its token (package renewal); a token that does not expire
-needs no Role. The Secret in the remote is the anchor of the token: the token is valid while the anchor
-exists, so that each token can be revoked without the next one. A requested token is bound to the anchor; a
-token that does not expire is stored in it.
+The ClusterRole grants what modules declare. The Role lets the account request tokens, by which the hub renews its own
+(package renewal); a token that does not expire needs none. The Secret in the remote is the token's anchor: the token
+is valid while that exists, so each can be revoked alone.
 
-# Interruptions
+Every object names its owner, the hub's id and the Cluster, in an annotation. An object of the owner is used as it is,
+one of another is never changed. So a command may be interrupted anywhere, and the same command finishes the work. The
+Secret in the hub records where the account is, and is deleted last.
 
-Every object carries its owner in an annotation: the hub's id and the name of the Cluster. An existing object
-with the expected owner is used as it is, and an object of another owner is never changed. So each command may
-be interrupted at any point, and the same command finishes the work: register creates the missing objects,
-rotate mints another token and revokes all the others, deregister deletes the remaining objects. The Secret in
-the hub is the record of where the account is, and deregister deletes it last.
-
-# Considerations
-
-Each command checks the planned objects and the permissions that they take before it changes anything. An
-administrator who lacks one permission would otherwise leave half of the objects behind.
-
-Each command reads the id of the remote and compares it with the id that the hub has recorded. A context that
-leads to the wrong cluster is an ordinary mistake, and deleting an account there would be a bad one.
-
-A new token is tried before the hub gets it, and an old token is revoked only when the hub reports that it
-uses the new one.
+Each command first checks the planned objects and permissions, so that an administrator who lacks one leaves nothing
+half done, and compares the remote's id with the recorded one, since a context for the wrong cluster is an ordinary
+mistake. A new token is tried before the hub gets it, and the old one is revoked when the hub reports the new one.
 */
 package enroll

@@ -28,7 +28,7 @@ const (
 	serverKey = "server"
 )
 
-// endpointOf returns the endpoint of the remote's API server for the hub, from the entry of a kubeconfig.
+// endpointOf is for the hub.
 func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Cluster, error) {
 	if entry.InsecureSkipTLSVerify {
 		return nil, errors.New("the context does not verify the remote's certificate, and a hub refuses that: " +
@@ -55,8 +55,8 @@ func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Clust
 	return endpoint, nil
 }
 
-// judge returns an error if every hub would refuse the data of a Secret whatever its operator allows, and a
-// warning if only some hubs accept the data and the policy of this hub is not known to allow it.
+// judge returns an error if every hub would refuse the data, and a warning if only some accept it and this one is not
+// known to.
 func judge(data map[string][]byte, o kubeconfig.Options, known kubeconfig.Policy) (warning string, err error) {
 	if _, err := kubeconfig.Parse(data, o, lenient()); err != nil {
 		return "", fmt.Errorf("a hub would refuse the Secret: %w", err)
@@ -67,19 +67,19 @@ func judge(data map[string][]byte, o kubeconfig.Options, known kubeconfig.Policy
 	return "", nil
 }
 
-// lenient returns the most that an operator can allow, but for certificates that are not verified.
+// lenient is the most that an operator can allow, but for unverified certificates.
 func lenient() kubeconfig.Policy {
 	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	return kubeconfig.Policy{AllowProxyURL: true, AllowCIDRs: everywhere}
 }
 
-// record is the Secret in the hub, which says where the account is.
+// record says where the account is.
 type record struct {
 	secret  corev1.Secret
 	account Account
 }
 
-// readRecord returns the record of a Cluster, or nil if there is no Secret, or if register has not created the Secret.
+// readRecord returns nil without a Secret of register.
 func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) (*record, error) {
 	var r record
 	err := hub.Get(ctx, key, &r.secret)
@@ -96,21 +96,19 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 	return &r, nil
 }
 
-// accountIn returns the account that register has written down in a Secret.
 func accountIn(secret *corev1.Secret) (Account, bool) {
 	namespace, name, ok := strings.Cut(secret.Annotations[annotationAccount], "/")
 	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
 	return Account{Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews}, ok
 }
 
-// MadeByRegister reports whether register has made a Secret for a Cluster of the hub with this identity. Rotate renews the
-// credentials in such Secrets and refuses all others.
+// MadeByRegister reports whether register made a Secret for a Cluster of this hub. Rotate refuses all others.
 func MadeByRegister(secret *corev1.Secret, hubID, cluster string) bool {
 	account, ok := accountIn(secret)
 	return ok && account.Owner == ownerOf(hubID, cluster)
 }
 
-// secretFor returns the Secret for the hub. One with a token that ends asks the hub to renew it.
+// secretFor asks the hub to renew a token that ends.
 func (r *Registration) secretFor(made token) *corev1.Secret {
 	a := r.Account
 	secret := &corev1.Secret{
@@ -129,7 +127,6 @@ func (r *Registration) secretFor(made token) *corev1.Secret {
 	return secret
 }
 
-// put puts a token into the Secret for the hub.
 func (a Account) put(secret *corev1.Secret, made token) {
 	secret.Data[tokenKey] = []byte(made.value)
 	if made.anchor != "" {
@@ -142,7 +139,6 @@ func (a Account) put(secret *corev1.Secret, made token) {
 	}
 }
 
-// clusterFor returns the Cluster.
 func (r *Registration) clusterFor() *hubv1.Cluster {
 	cluster := &hubv1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster"},
@@ -160,7 +156,6 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 	return cluster
 }
 
-// optionsOf returns how a hub reads the Secret of a Cluster.
 func optionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
 	return kubeconfig.Options{
 		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
@@ -168,7 +163,7 @@ func optionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
 	}
 }
 
-// putSecret creates the Secret in the hub, or writes new data into the existing Secret of an earlier register.
+// putSecret replaces only data of an earlier register.
 func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) error {
 	err := hub.Create(ctx, secret, fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
@@ -191,7 +186,6 @@ func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) 
 	return hub.Explain(wrap("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner)))
 }
 
-// wrap adds the failed operation to an error; nil stays nil.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil

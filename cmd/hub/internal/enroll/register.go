@@ -23,44 +23,41 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Place contains the clusters and the names that a command works with. All fields are required, except Remote where a
-// command says so.
+// Place has the clusters and names of a command. All are required, except Remote where a command says so.
 type Place struct {
 	Terminal *output.Terminal
-	// Hub is the hub's cluster, Remote the remote as its administrator.
+	// Remote acts as its administrator.
 	Hub, Remote *access.Cluster
-	// Namespace is the credentials namespace in the hub, Name the name of the Cluster.
+	// Namespace has the credentials in the hub, Name is the Cluster's.
 	Namespace, Name string
 	// Yes skips the confirmation before the first change.
 	Yes bool
-	// Timeout is how long to wait for the hub. Zero does not wait.
+	// Timeout bounds the wait for the hub. Zero does not wait.
 	Timeout time.Duration
 }
 
 // Registration configures how to register a remote.
 type Registration struct {
 	Place
-	// Entry is the remote's entry in a kubeconfig; Server replaces its server, unless it is empty.
-	Entry  *clientcmdapi.Cluster
-	Server string
-	// Labels and Modules are set in the Cluster.
+	// Server replaces that of Entry, unless empty.
+	Entry   *clientcmdapi.Cluster
+	Server  string
 	Labels  map[string]string
 	Modules []string
-	// Account is the identity of the hub in the remote. Prepare fills in its owner.
+	// Account is the hub's in the remote. Prepare fills in its owner.
 	Account Account
-	// Token and Lifetime say which token the hub gets; a Lasting token has no Lifetime.
+	// A Lasting Token has no Lifetime.
 	Token    TokenKind
 	Lifetime time.Duration
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
-	// Policy contains the settings that the flags of the hub allow, as far as they are known.
+	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
 	endpoint *clientcmdapi.Cluster
 	known    *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
-// placeholder takes the place of a token that was not minted.
 const placeholder = "put-the-token-of-the-service-account-here"
 
 // ErrNotReady means that all objects exist, but the hub did not report in time that the Cluster is Ready.
@@ -69,11 +66,10 @@ var ErrNotReady = errors.New("the Cluster is not Ready")
 // errStalled ends a wait that cannot succeed.
 var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
 
-// errUnchanged ends a wait in which the report stayed as it was before the new credentials. The hub may be away.
+// errUnchanged: the report is still that from before the new credentials. The hub may be away.
 var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
 
-// Prepare checks whether the remote can be registered, without changing anything. It fills in the fields that the
-// other methods need.
+// Prepare checks whether the remote can be registered, and changes nothing. Other methods need it.
 func (r *Registration) Prepare(ctx context.Context) error {
 	var err error
 	if r.endpoint, err = endpointOf(r.Entry, r.Server); err != nil {
@@ -101,8 +97,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	return r.checkKnown()
 }
 
-// checkIdentity returns an error if the remote is the hub itself, or is registered under another name, or if the name
-// is taken.
+// checkIdentity fails if the remote is the hub, or is registered under another name, or the name is taken.
 func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	id, err := r.Remote.ID(ctx)
 	if err != nil {
@@ -133,8 +128,8 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	return nil
 }
 
-// Selecting returns the labels and the module names that select the modules of the remote: the existing Cluster's, or else
-// the requested ones. Call Prepare first.
+// Selecting returns the labels and module names of the existing Cluster, or else the requested ones. Call Prepare
+// first.
 func (r *Registration) Selecting() (labels map[string]string, modules []string) {
 	if r.known == nil {
 		return r.Labels, r.Modules
@@ -142,8 +137,8 @@ func (r *Registration) Selecting() (labels map[string]string, modules []string) 
 	return r.known.Labels, r.known.Spec.Modules
 }
 
-// checkKnown returns an error if an existing Cluster has other labels or modules than requested: the registration does not
-// change the Cluster, and would grant the account the permissions of modules that the Cluster does not name.
+// checkKnown fails if an existing Cluster has other labels or modules: registering does not change it, and would grant
+// permissions of modules that it does not name.
 func (r *Registration) checkKnown() error {
 	if r.known == nil {
 		return nil
@@ -170,7 +165,6 @@ func (r *Registration) RequireRights(ctx context.Context) error {
 	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbCreate, verbUpdate)), r.Account.requireRights(ctx, r.Remote))
 }
 
-// hubRights returns the permissions to write the record and the Cluster.
 func hubRights(namespace string, verbs ...string) []access.Right {
 	all := []access.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
 	for _, verb := range verbs {
@@ -184,12 +178,12 @@ func hubRights(namespace string, verbs ...string) []access.Right {
 	return all
 }
 
-// Objects returns the objects to create, without the token: first the remote's, and then the hub's.
+// Objects returns what to create, without the token, first in the remote, then in the hub.
 func (r *Registration) Objects() (remote, hub []client.Object) {
 	return r.Account.objects(), []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
 }
 
-// DryRun has both API servers validate the objects to create. It changes nothing.
+// DryRun has both API servers validate the objects.
 func (r *Registration) DryRun(ctx context.Context) error {
 	errs := []error{r.Account.make(ctx, r.Remote, client.DryRunAll)}
 	_, hub := r.Objects()
@@ -202,8 +196,8 @@ func (r *Registration) DryRun(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Run registers the remote: it prints its plan, asks for confirmation, creates the missing objects and waits until the
-// Cluster is Ready. An error that matches ErrNotReady means that only this wait failed.
+// Run prints its plan, asks for confirmation, creates the missing objects and waits until the Cluster is Ready. If only
+// this wait failed, the error matches ErrNotReady.
 func (r *Registration) Run(ctx context.Context) error {
 	r.Plan()
 	if !r.Yes {
@@ -269,7 +263,6 @@ func (r *Registration) Plan() {
 	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
 }
 
-// makeCluster creates the Cluster, unless it exists.
 func (r *Registration) makeCluster(ctx context.Context) error {
 	cluster := r.clusterFor()
 	err := r.Hub.Create(ctx, cluster, fieldOwner)
@@ -279,7 +272,6 @@ func (r *Registration) makeCluster(ctx context.Context) error {
 	return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 }
 
-// reportBefore returns the report on an existing Cluster, and an empty report for a new Cluster.
 func (r *Registration) reportBefore(ctx context.Context) (report, error) {
 	if r.known == nil {
 		return report{}, nil
@@ -287,8 +279,8 @@ func (r *Registration) reportBefore(ctx context.Context) (report, error) {
 	return reportOf(ctx, r.Hub, r.Name)
 }
 
-// waitReady returns when the Cluster is Ready, and prints the reason while it is not. It fails at once for a reason that
-// waiting does not change, and after a short wait if that reason is older than the new credentials.
+// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,
+// and after a short wait if that is older than the new credentials.
 func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
 	if r.Timeout == 0 {
 		return nil
@@ -322,7 +314,6 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	return err
 }
 
-// describeRule describes the permissions of a rule in words.
 func describeRule(rule rbacv1.PolicyRule) string {
 	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
 }

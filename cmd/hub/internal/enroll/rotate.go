@@ -18,10 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Rotation configures how to renew the credential of a Cluster.
 type Rotation struct {
 	Place
-	// Token and Lifetime say which token the hub gets. An empty Token keeps the kind of the current token.
+	// An empty Token keeps the present kind.
 	Token    TokenKind
 	Lifetime time.Duration
 
@@ -30,11 +29,10 @@ type Rotation struct {
 	record  *record
 }
 
-// errNotUsed is the cause of a wait for the hub that took too long.
 var errNotUsed = fmt.Errorf("%w: the hub does not report that it uses the new token. Does the hub run? The old token is still valid; "+
 	"run the same command again", ErrNotReady)
 
-// Prepare checks whether the credential can be renewed, without changing anything.
+// Prepare checks whether the credential can be renewed, and changes nothing.
 func (r *Rotation) Prepare(ctx context.Context) (err error) {
 	if r.hubID, err = r.Hub.ID(ctx); err != nil {
 		return err
@@ -63,8 +61,8 @@ func (r *Rotation) RequireRights(ctx context.Context) error {
 		r.Remote.Require(ctx, r.record.account.tokenRights()))
 }
 
-// Run renews the credential: it mints a token, swaps the Secret, waits until the hub uses it and revokes
-// every other token of the account. Until the hub reports the new token, the old token stays valid.
+// Run mints a token, swaps the Secret, waits until the hub uses it and revokes every other token of the account. Until
+// then the old one stays valid.
 func (r *Rotation) Run(ctx context.Context) error {
 	kind, err := r.kind(ctx)
 	if err != nil {
@@ -97,7 +95,6 @@ func (r *Rotation) Run(ctx context.Context) error {
 	return err
 }
 
-// kind returns the kind of the new token.
 func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 	if r.Token != "" {
 		return r.Token, nil
@@ -111,7 +108,7 @@ func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 	return Requested, r.Remote.Explain(wrap("read Secret "+key.String(), err))
 }
 
-// waitUsed returns when the hub reports the fingerprint of the new token, and that the remote responds.
+// waitUsed returns when the hub reports the new fingerprint, and that the remote responds.
 func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
 	connection, err := kubeconfig.Parse(secret.Data, optionsOf(r.cluster.Spec), lenient())
 	if err != nil {
@@ -128,7 +125,6 @@ func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
 	return err
 }
 
-// uses reports whether the status of a Cluster shows that the hub uses a credential and that the remote responds.
 func uses(ctx context.Context, hub *access.Cluster, name, wanted string) (bool, error) {
 	var cluster hubv1.Cluster
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {

@@ -14,17 +14,14 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// report is the hub's status of a Cluster, for its present generation.
 type report struct {
 	ready metav1.Condition
-	// stalled is true if waiting does not change ready: it takes a change of the Cluster, its Secret, the remote or the hub.
+	// stalled: it takes a change of the Cluster, its Secret, the remote or the hub.
 	stalled bool
 }
 
-// text is the reason and the message of a report.
 func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
 
-// reportOf returns the report on a Cluster.
 func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
 	var cluster hubv1.Cluster
 	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
@@ -38,19 +35,19 @@ func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, er
 	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
 }
 
-// stall distinguishes the report on the new credentials from the report on the previous credentials.
+// stall tells a report on the new credentials from one on the previous.
 type stall struct {
-	// before is the report when the credentials were written, empty for a new Cluster, and since the time of that.
+	// before is the report at the time since, when the credentials were written; empty for a new Cluster.
 	before report
 	since  time.Time
 }
 
-// judgement is how long a running hub takes to judge new credentials. If the result is the same as before, the hub writes
-// nothing, so the report of a hub that has judged looks like the report of a hub that is down.
+// judgement is how long a hub takes to judge new credentials. It writes nothing if the result is the same, so its
+// report looks like that of a hub that is down.
 const judgement = 10 * time.Second
 
-// ends returns why a report ends the wait for the hub, or nil: errStalled for a report on the new credentials, and
-// errUnchanged for a report that may be on the previous credentials.
+// ends returns nil while waiting helps: errStalled for a report on the new credentials, errUnchanged for one that may
+// be on the previous.
 func (s *stall) ends(now report) error {
 	if s.before.stalled && now.text() != s.before.text() {
 		s.before = report{} // The hub has judged.

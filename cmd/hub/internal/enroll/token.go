@@ -21,30 +21,28 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// TokenKind is a way of getting a token.
 type TokenKind string
 
 const (
 	// Requested tokens expire.
 	Requested TokenKind = "request"
-	// Lasting tokens are in a Secret of the remote, and are valid until the Secret is deleted.
+	// Lasting tokens are in a Secret of the remote, and valid while that exists.
 	Lasting TokenKind = "secret"
 )
 
-// token is a token with the name of its anchor: the token is valid while this Secret exists.
+// token is valid while its anchor, a Secret, exists.
 type token struct {
 	value, anchor string
 	expires       time.Time // zero for never
 }
 
-// tokenPatience is how long a remote may take to fill a token Secret, and to accept a new token.
+// tokenPatience is for filling a token Secret, and for accepting a new token.
 const tokenPatience = 30 * time.Second
 
-// errNotFilled is the cause of a wait for a token Secret that took too long.
 var errNotFilled = errors.New("the remote has put no token into the Secret: does its controller manager run, which does that? " +
 	"Or request a token with --token-type=request")
 
-// mint creates an anchor and a token that is valid while the anchor exists, and tries the token.
+// mint creates an anchor and its token, and tries the token.
 func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKind, lifetime time.Duration) (token, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: a.meta(a.Namespace),
@@ -77,10 +75,10 @@ func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKin
 	return made, try(ctx, remote.Config, made.value)
 }
 
-// errNotIssued means that a remote has sent back the token of its administrator, which the hub must not get.
+// errNotIssued: the remote has sent back its administrator's token, which the hub must not get.
 var errNotIssued = errors.New("the remote sends your own token back instead of a new one")
 
-// checkName returns an error unless the name that the remote has generated for a Secret begins with the requested prefix.
+// checkName fails unless a generated name has the requested prefix.
 func checkName(remote *access.Cluster, name, prefix string) error {
 	if !strings.HasPrefix(name, prefix) || len(validation.IsDNS1123Subdomain(name)) > 0 || remote.Redact(name) != name {
 		return fmt.Errorf("%s has given a Secret a name without the requested prefix: %w", remote.What, kubeconfig.ErrNotKubernetes)
@@ -88,7 +86,6 @@ func checkName(remote *access.Cluster, name, prefix string) error {
 	return nil
 }
 
-// bound returns a request for a token that is valid while a Secret exists.
 func bound(anchor *corev1.Secret, lifetime time.Duration) *authenticationv1.TokenRequest {
 	seconds := int64(lifetime / time.Second)
 	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
@@ -97,7 +94,6 @@ func bound(anchor *corev1.Secret, lifetime time.Duration) *authenticationv1.Toke
 	}}
 }
 
-// request requests a token of an account, and returns it with its expiry.
 func request(ctx context.Context, remote *access.Cluster, a Account, wanted *authenticationv1.TokenRequest) (string, time.Time, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
 	if err := remote.SubResource("token").Create(ctx, account, wanted); err != nil {
@@ -106,7 +102,6 @@ func request(ctx context.Context, remote *access.Cluster, a Account, wanted *aut
 	return wanted.Status.Token, wanted.Status.ExpirationTimestamp.Time, nil
 }
 
-// filled waits until a token Secret has its token.
 func filled(ctx context.Context, remote *access.Cluster, secret *corev1.Secret) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, tokenPatience, errNotFilled)
 	defer cancel()
@@ -117,10 +112,9 @@ func filled(ctx context.Context, remote *access.Cluster, secret *corev1.Secret) 
 	return string(secret.Data[corev1.ServiceAccountTokenKey]), err
 }
 
-// errNotAccepted is the cause of a trial of a token that took too long.
 var errNotAccepted = errors.New("the remote does not accept the token that it has just issued")
 
-// try returns when the remote accepts a token. An API server may take a moment to know a new account.
+// try waits: an API server may take a moment to know a new account.
 func try(ctx context.Context, admin *rest.Config, value string) error {
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = value
@@ -140,7 +134,7 @@ func try(ctx context.Context, admin *rest.Config, value string) error {
 	})
 }
 
-// revoke deletes every anchor of the account but one, and with them the tokens. It returns the names of the deleted Secrets.
+// revoke deletes every anchor but one, and returns the names.
 func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string) ([]string, error) {
 	var secrets corev1.SecretList
 	err := remote.List(ctx, &secrets, client.InNamespace(a.Namespace), client.MatchingLabels{labelManagedBy: managedBy})
@@ -162,10 +156,9 @@ func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string
 	return revoked, errors.Join(errs...)
 }
 
-// pollPeriod is how often poll checks its condition.
 const pollPeriod = 200 * time.Millisecond
 
-// poll returns when done returns true or an error, or with the cause of ctx's end.
+// poll ends with done, or with the cause of ctx.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	ticker := time.NewTicker(pollPeriod)
 	defer ticker.Stop()

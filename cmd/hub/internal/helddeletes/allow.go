@@ -21,19 +21,16 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// Allowed is what a call of Allow has allowed.
 type Allowed struct {
 	Hold Hold
-	// Further is how many deletes are allowed beyond those that were allowed before, and Total how many the hold allows
-	// in all. Further is 0 if as many were allowed already.
+	// Further are allowed beyond those before, Total by the hold in all. Further is 0 if as many were allowed already.
 	Further, Total int
 }
 
-// errNotInForce means that there is no such hold.
 var errNotInForce = errors.New("no hold with this id is in force")
 
-// Allow allows further deletes of a hold, or those that are known if further is 0. Of the annotation it keeps what it says
-// about other holds in force.
+// Allow allows further deletes of a hold, or those that are known if further is 0. It keeps what the annotation says
+// about other holds.
 func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error) {
 	var done Allowed
 	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
@@ -47,7 +44,7 @@ func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error
 	return done, nil
 }
 
-// allow does it once. It fails with a conflict if the annotated object has changed since it was read.
+// allow fails with a conflict if the object has changed.
 func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error) {
 	found, err := h.read(ctx)
 	if err != nil {
@@ -62,7 +59,7 @@ func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error
 	if err != nil {
 		return Allowed{}, err
 	}
-	// A part that cannot be read allows nothing, so it is dropped.
+	// A part that cannot be read allows nothing, and is dropped.
 	allowances, _ := holds.ParseAllowances(object.GetAnnotations()[hubv1.AnnotationAllowDeletes])
 	before := max(hold.Granted, allowances[id])
 	total := before + further
@@ -82,7 +79,6 @@ func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error
 	return done, h.annotate(ctx, object, allowances.String())
 }
 
-// pick returns the hold with an id.
 func pick(all []Hold, id string) (*Hold, error) {
 	var ids []string
 	for i := range all {
@@ -97,7 +93,6 @@ func pick(all []Hold, id string) (*Hold, error) {
 	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
 }
 
-// annotated returns the object whose annotation allows the deletes of a hold.
 func (h *Hub) annotated(ctx context.Context, hold *Hold, found *corev1.ConfigMap) (client.Object, error) {
 	if hold.Fleet || hold.Cluster == "" {
 		return found, nil
@@ -110,7 +105,6 @@ func (h *Hub) annotated(ctx context.Context, hold *Hold, found *corev1.ConfigMap
 	return object, nil
 }
 
-// annotate sets the annotation, unless the object has changed.
 func (h *Hub) annotate(ctx context.Context, object client.Object, value string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": object.GetResourceVersion(),

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package helddeletes shows the holds of deletes that are in force in a hub, and allows their deletes.
+Package helddeletes shows the holds of deletes in force, and allows their deletes. It reads the hub's ConfigMap, and
+writes an annotation of the Cluster if the hold is of one remote, else of the ConfigMap; the hub need not run.
 
-# How it works
-
-The hub keeps its holds in a ConfigMap, which the package reads; a hub need not run. An operator allows deletes with an
-annotation: of the Cluster if the hold is of one remote, and of the ConfigMap if it is of the hub or of all clusters. The
-hub reads both.
-
-# Considerations
-
-The number in the annotation is what the hold allows in all, so that the hub may read it any number of times. The command
-takes the number of further deletes. It adds that to what the hold has allowed, which the ConfigMap has and, until the hub
-has read it, the annotation. Without a number it allows the deletes that are known. That is a total, so that two operators
-who do so at the same time allow them once.
+The number in the annotation is a total, so that the hub may read it any number of times. The command takes a number
+of further deletes and adds it to what the ConfigMap and the annotation have. Without a number it allows those that
+are known, so that two operators at once allow them once.
 */
 package helddeletes

@@ -41,7 +41,7 @@ type Hold struct {
 	holds.Entry
 }
 
-// What returns the resource whose deletes are held, with their cause.
+// What is the resource, with the cause.
 func (h *Hold) What() string {
 	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String() + holds.For(h.Cause)
 }
@@ -60,7 +60,7 @@ func (h *Hold) Where() string {
 // ErrNone means that no deletes are held.
 var ErrNone = errors.New("no deletes are held")
 
-// Holds returns the holds in force, sorted by id. It also returns an error for each entry that it cannot read.
+// Holds returns the holds in force, sorted by id, with an error for each entry that it cannot read.
 func (h *Hub) Holds(ctx context.Context) ([]Hold, error) {
 	found, err := h.read(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Hub) Holds(ctx context.Context) ([]Hold, error) {
 	return holdsIn(found)
 }
 
-// read returns the ConfigMap, which is empty if the hub has never held deletes.
+// read returns an empty ConfigMap if there is none.
 func (h *Hub) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
 	err := h.Cluster.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: cluster.HoldsName}, found)
@@ -93,7 +93,7 @@ func holdsIn(found *corev1.ConfigMap) ([]Hold, error) {
 	return all, errors.Join(problems...)
 }
 
-// Print writes the holds in force to w. A table without a row is ErrNone.
+// Print writes the holds in force to w; ErrNone for a table without a row.
 func (h *Hub) Print(ctx context.Context, form inspect.Form, w io.Writer) error {
 	all, problem := h.Holds(ctx)
 	if form.Format.Tabular() {
@@ -122,7 +122,6 @@ func (h *Hub) Print(ctx context.Context, form inspect.Form, w io.Writer) error {
 	return errors.Join(problem, printer.PrintObj(list, w))
 }
 
-// objectOf returns a hold for programs.
 func objectOf(h *Hold) *unstructured.Unstructured {
 	names := []any{}
 	for _, name := range h.Names {
@@ -168,5 +167,4 @@ func tableOf(all []Hold) *metav1.Table {
 	return table
 }
 
-// columnType is the type of every column.
 const columnType = "string"

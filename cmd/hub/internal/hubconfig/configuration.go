@@ -18,30 +18,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// The type of a configuration file.
 const (
 	version = "config.clusterfx.dev/v1alpha1"
 	Kind    = "HubConfiguration"
 )
 
-// configuration is the file that --config names.
 type configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Flags are flags of the command run by their names, without the dashes. The command line takes precedence.
-	Flags map[string]flagValue `json:"flags,omitempty"`
-	// Modules are the configurations of modules.
+	// Flags are those of run by name, without dashes. The command line takes precedence.
+	Flags   map[string]flagValue  `json:"flags,omitempty"`
 	Modules []moduleconfig.Config `json:"modules,omitempty"`
 }
 
-// flagValue is the value of a flag in a file: a text, a number, a bool, or a list of texts for a flag that may
-// be repeated.
+// flagValue is a text, number or bool, or a list of texts for a repeated flag.
 type flagValue struct {
 	values []string
 	bad    error
 }
 
-// UnmarshalJSON implements json.Unmarshaler. setFlags reports invalid values, with the name of the flag.
 func (v *flagValue) UnmarshalJSON(data []byte) error {
 	*v = flagValue{values: []string{string(data)}}
 	var err error
@@ -61,13 +56,12 @@ func (v *flagValue) UnmarshalJSON(data []byte) error {
 
 var errFlagValue = errors.New("use a text, a number, true, false, or a list of texts")
 
-// configurationFile is a configuration with the lines of its fields.
 type configurationFile struct {
 	configuration
 	file *yamlfile.File
-	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
+	// flags from the file, with whether they took the values.
 	flags map[string]bool
-	// problems are the errors in the file itself and in the values of flags.
+	// problems of the file itself, and of values.
 	problems []error
 }
 
@@ -80,8 +74,7 @@ func ReadText(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseConfiguration reads the text of a file strictly: an unknown field is a problem, with the line. It continues after a
-// problem, and fails only if there is nothing to read.
+// parseConfiguration is strict, with lines. It fails only if there is nothing to read.
 func parseConfiguration(path string, text []byte) (_ *configurationFile, err error) {
 	c := &configurationFile{flags: map[string]bool{}}
 	if c.file, err = yamlfile.Parse(path, text); err != nil {
@@ -105,10 +98,10 @@ func (c *configurationFile) expect(field, got, want string) error {
 	return c.file.At(field, fmt.Errorf("%s is %q; this hub reads %s", field, got, want))
 }
 
-// ConfigFlag is the flag that names the file. The file cannot name another one.
+// ConfigFlag names the file, which cannot name another.
 const ConfigFlag = "config"
 
-// setFlags gives flags the values that the file has for them, unless the command line has others.
+// setFlags leaves flags that the command line sets.
 func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	for name, value := range c.Flags {
 		flag, err := set.Lookup(name), value.bad
@@ -129,11 +122,9 @@ func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	}
 }
 
-// aboutFlag is how the messages about a flag begin.
 var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
 
-// report joins the problems of the file with those in an error about the values of flags and the configuration of modules,
-// in the order of the lines.
+// report joins all problems in the order of their lines.
 func (c *configurationFile) report(err error) error {
 	var all []error
 	for _, problem := range c.problems {
@@ -142,8 +133,7 @@ func (c *configurationFile) report(err error) error {
 	return yamlfile.Join(append(all, c.place(err)...)...)
 }
 
-// place adds the line to each error that is about a flag from the file or about the configuration of a module. It leaves
-// out errors about a flag that did not accept its value.
+// place adds the lines, and leaves out errors about a flag that did not accept its value.
 func (c *configurationFile) place(err error) (placed []error) {
 	for _, one := range leaves(err) {
 		var module *moduleconfig.Error
@@ -163,7 +153,6 @@ func (c *configurationFile) place(err error) (placed []error) {
 	return placed
 }
 
-// leaves returns the errors that are joined in an error.
 func leaves(err error) []error {
 	var many interface{ Unwrap() []error }
 	if err == nil {
@@ -183,11 +172,9 @@ func leaves(err error) []error {
 	return all
 }
 
-// fieldMarks find the field in the errors about the configuration of a module: of decoders, and of modules that begin
-// with it.
+// fieldMarks find fields in errors of decoders and modules.
 var fieldMarks = regexp.MustCompile(`(?:field "|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
 
-// fieldOf returns the field that an error about the configuration of a module is about.
 func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
 	field := fmt.Sprintf("modules[%d]", err.Config)
 	if err.Override >= 0 {
@@ -206,8 +193,8 @@ func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
 	return field
 }
 
-// CheckText returns the flags of a hub with these modules and the text of a configuration file, and an error that lists
-// every problem of the text.
+// CheckText returns the flags of a hub with these modules and a configuration file, and an error with every problem of
+// it.
 func CheckText(path string, text []byte, modules []registry.Module) (*Flags, error) {
 	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path

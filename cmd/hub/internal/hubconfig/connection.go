@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// connection says how to find the hub's API server.
 type connection struct {
 	kubeconfig, context string
 }
@@ -25,11 +24,8 @@ func (c *connection) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&c.context, "context", "", "Context of the kubeconfig to use. Default: its current context")
 }
 
-// load returns the configuration of a client for the hub. The rules are controller-runtime's: the
-// flag, the environment, the service account, the home directory. Its own code keeps the flag in a
-// global variable.
-//
-// The rate of requests is not limited here: the API server's priority and fairness does it better.
+// load follows controller-runtime's rules: the flag, the environment, the service account, the home directory. Its own
+// code keeps the flag in a global variable. The rate is not limited here: the API server does it better.
 func (c *connection) load() (*rest.Config, error) {
 	config, err := c.find()
 	if err != nil {
@@ -53,5 +49,5 @@ func (c *connection) find() (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// inPod reports whether the program runs in a Pod, where there may be other replicas.
+// inPod: there may be other replicas.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }

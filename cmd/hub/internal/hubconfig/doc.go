@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package hubconfig reads the configuration of a hub: the flags of the command run and the configuration file.
-
-# Usage
+Package hubconfig reads the configuration of a hub: the flags of run, and the configuration file.
 
 	flags := hubconfig.Bind(cmd.Flags(), modules)
 	...
 	options, err := flags.Complete(log)    // reads the file of --config, and checks everything
 
-	flags, err := hubconfig.CheckText(path, text, modules)    // a file without a command line
-
-# How it works
-
-A configuration file holds flags together with the configuration of the modules:
+The file has flags and the configuration of modules:
 
 	apiVersion: config.clusterfx.dev/v1alpha1
 	kind: HubConfiguration
@@ -27,16 +21,9 @@ A configuration file holds flags together with the configuration of the modules:
 	  - selector: {matchLabels: {tier: edge}}
 	    config: {interval: 10m}
 
-A flag on the command line takes precedence over the file, and the file over the default. The file is read once, when
-the program starts, and strictly: an unknown field, flag or module is an error, and so is a value that
-a module rejects. All errors are reported together, each with its line (package lines), in the order of the lines.
-
-# Considerations
-
-The commands install, dev and config validate read the same file with the same checks, so that the hub accepts every
-file that they accept. That is why this package is apart from the commands.
-
-Packages below this one read no files and no environment variables, except for the variables of
-OpenTelemetry (OTEL_*), which the command run leaves to package tracing.
+The command line goes before the file, the file before defaults. It is read once and strictly: unknown fields, flags
+and modules, and values that a module rejects, are reported together with their lines. The commands install, dev and
+config validate use the same checks. Packages below read no files and no environment, but for OTEL_* (package
+tracing).
 */
 package hubconfig

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// AppsNamespaceHelp is the help of the flag of three commands.
+// AppsNamespaceHelp is the help of a flag of three commands.
 const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
 	"else. Default: the namespace of the hub's Secrets, with -apps"
 
@@ -36,7 +36,7 @@ type Flags struct {
 	format     string
 	file       string
 	set        *pflag.FlagSet
-	// configuration is the content of the file, nil without a file.
+	// configuration may be nil.
 	configuration *configurationFile
 }
 
@@ -119,7 +119,6 @@ func (m *Mode) Bind(set *pflag.FlagSet, what string) {
 	set.StringVar((*string)(m), modeFlag, string(ModeLeader), what)
 }
 
-// modeFlag is the name of the flag of the mode, and shardsFlag that of the number of shards.
 const modeFlag, shardsFlag = "replicas-mode", "shards"
 
 // Check returns an error unless the mode is one of these.
@@ -157,7 +156,6 @@ func CheckShards(n int) error {
 	return checkAtLeastOne(shardsFlag, n)
 }
 
-// isSharded reports whether the replicas share the Clusters.
 func (f *Flags) isSharded() bool { return f.mode == ModeSharded }
 
 func (f *Flags) bindPolicy() {
@@ -204,7 +202,7 @@ func (f *Flags) bindProcess() {
 		"json, console, or auto: console on a terminal and json elsewhere")
 }
 
-// Complete checks the flags and returns the options of the hub, which logs to w.
+// Complete checks the flags and returns the options of a hub that logs to w.
 func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	if err := f.readFile(); err != nil {
 		return process.Options{}, err
@@ -229,14 +227,12 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	return o, nil
 }
 
-// values returns the values of all flags, for /flagz.
 func (f *Flags) values() map[string]string {
 	all := map[string]string{}
 	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
 	return all
 }
 
-// readFile reads the configuration file and applies it with parseFile.
 func (f *Flags) readFile() error {
 	if f.file == "" {
 		return nil
@@ -248,7 +244,7 @@ func (f *Flags) readFile() error {
 	return f.parseFile(text)
 }
 
-// parseFile applies the text of the configuration file. The method check reports its errors.
+// parseFile leaves its errors to check.
 func (f *Flags) parseFile(text []byte) error {
 	c, err := parseConfiguration(f.file, text)
 	if err != nil {
@@ -259,8 +255,8 @@ func (f *Flags) parseFile(text []byte) error {
 	return nil
 }
 
-// ReadFile returns the flags of a hub with these modules and a configuration file, whose values for the flags named in
-// without are ignored. unused are the names that were ignored. An empty path means no file.
+// ReadFile returns the flags with those of a configuration file, but for names in without, of which unused are in it.
+// An empty path means no file.
 func ReadFile(path string, modules []registry.Module, without []string) (f *Flags, unused []string, err error) {
 	f = Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path
@@ -290,7 +286,6 @@ func (f *Flags) Report(err error) error {
 	return f.configuration.report(err)
 }
 
-// checkLog checks the flags of the log.
 func (f *Flags) checkLog() error {
 	_, level := logging.New(io.Discard, logging.Options{Level: f.log.Level})
 	_, format := logging.New(io.Discard, logging.Options{Format: logging.Format(f.format)})
@@ -303,7 +298,7 @@ func (f *Flags) checkLog() error {
 	return errors.Join(level, format)
 }
 
-// check checks the values of the flags and, if there is a file, everything in it.
+// check also checks everything in the file.
 func (f *Flags) check() error {
 	err := f.validate()
 	if f.configuration != nil {

@@ -27,7 +27,7 @@ import (
 // replicaName matches names that are valid in a user agent.
 var replicaName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// validate reports everything that is wrong with the values of the flags, each with its flag.
+// validate names the flag of each problem.
 func (f *Flags) validate() error {
 	o := f.Options
 	return errors.Join(
@@ -49,7 +49,6 @@ func (f *Flags) validate() error {
 	)
 }
 
-// checkNATS checks the flags of NATS together.
 func checkNATS(o natshub.Options) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("the flags --nats-*: %w", err)
@@ -57,7 +56,6 @@ func checkNATS(o natshub.Options) error {
 	return nil
 }
 
-// checkElection checks the timing and the names of leader election.
 func checkElection(e process.Election) error {
 	errs := []error{checkName("leader-elect-id", e.ID, validation.IsDNS1123Subdomain)}
 	if e.Namespace != "" {
@@ -75,7 +73,6 @@ func checkElection(e process.Election) error {
 	return errors.Join(errs...)
 }
 
-// checkSharing checks the mode of the replicas.
 func (f *Flags) checkSharing() error {
 	if err := f.mode.Check(); err != nil || !f.isSharded() {
 		return err
@@ -87,7 +84,6 @@ func (f *Flags) checkSharing() error {
 	)
 }
 
-// checkLabels returns an error for each key or value that a label cannot have.
 func checkLabels(flag string, labels map[string]string) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -105,8 +101,8 @@ func checkName(flag, value string, problems func(string) []string) error {
 	return nil
 }
 
-// CheckAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
-// The namespace of the lease is "" if it is the credentials namespace.
+// CheckAppsNamespace refuses a namespace that cannot be one, or holds something else. The Lease's is "" in the
+// credentials namespace.
 func CheckAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
 	if !impersonate {
 		return nil

@@ -16,32 +16,27 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// ErrNotLeader says that this hub may not write, because it does not hold the lease, or can no longer
-// know that it does.
+// ErrNotLeader says that this hub does not hold the lease, or cannot know that it does.
 var ErrNotLeader = registry.ErrNotLeader
 
-// Options say which lease, and how it is kept. All fields are required but Alive and Log.
+// Options say which lease, and how it is kept. All but Alive and Log are required.
 type Options struct {
-	// Config is the connection to the hub's API server, without the gate.
-	Config *rest.Config
-	// Namespace and Name identify the Lease object.
+	// Config is without the gate.
+	Config          *rest.Config
 	Namespace, Name string
-	// Identity is this hub's, and unique among all hubs. It stays the same from one term to the next, so
-	// that a lease without a new holder is acquired again at once.
+	// Identity is unique among hubs, and the same in each run of the process, so that it gets a lease without a new
+	// holder at once.
 	Identity string
-	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long
-	// this hub works on without one, RetryPeriod the time between tries. Each is longer than the
-	// next.
+	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long this hub works
+	// without one, RetryPeriod the time between tries. Each is longer than the next.
 	Duration, RenewDeadline, RetryPeriod time.Duration
-	// Alive returns an error while this hub makes no progress; the lease is not renewed then. Default: it does.
+	// Alive returns an error while this hub makes no progress and must not renew. Default: it does.
 	Alive func() error
-	// Log gets the log of client-go's election: errors, and the rest for debugging.
-	// Default: discards.
+	// Log gets client-go's election: errors, and the rest for debugging. Default: discards.
 	Log logr.Logger
 }
 
-// Candidacy is one try to get the lease, and the time for which it is kept. All methods may be
-// called from any goroutine.
+// Candidacy is one try to get the lease, and the time for which it is kept. It is safe for many goroutines.
 type Candidacy struct {
 	lock     *watchedLock
 	deadline time.Duration
@@ -81,12 +76,11 @@ func New(o Options) (*Candidacy, error) {
 	return c, nil
 }
 
-// Ask lets Run try to get the lease. A manager that asks for its turn does so, too.
+// Ask lets Run try to get the lease, as a manager's turn does.
 func (c *Candidacy) Ask() { c.ask() }
 
-// Run waits until Ask is called, tries to get the lease, and keeps it. It returns
-// when the lease is lost, or soon after ctx has ended; call GiveBack or Forfeit then. Run is called
-// once.
+// Run waits for Ask, gets the lease and keeps it. It returns when the lease is lost, or soon after ctx has ended; then
+// call GiveBack or Forfeit. It must be called once.
 func (c *Candidacy) Run(ctx context.Context) {
 	defer c.lock.close()
 	select {
@@ -109,9 +103,8 @@ func (c *Candidacy) Run(ctx context.Context) {
 	}
 }
 
-// GiveBack closes the gate for good, and lets others have the lease without waiting. It does
-// nothing if this hub does not have it. Call it when no component that needs it is running, and Run
-// has returned.
+// GiveBack closes the gate for good, and lets others have the lease at once, if this hub has it. Call it after Run,
+// when nothing that needs the lease runs.
 func (c *Candidacy) GiveBack(ctx context.Context) error {
 	if !c.isHeld() {
 		return nil
@@ -127,12 +120,10 @@ func (c *Candidacy) GiveBack(ctx context.Context) error {
 // Held returns a channel that is closed when this hub gets the lease.
 func (c *Candidacy) Held() <-chan struct{} { return c.held }
 
-// Lost returns a channel that is closed when this hub has lost the lease, for any
-// reason.
+// Lost returns a channel that is closed when the lease is lost, for any reason.
 func (c *Candidacy) Lost() <-chan struct{} { return c.lost }
 
-// Check returns nil if this hub may write at this moment, and else an error that matches
-// ErrNotLeader. It takes some nanoseconds.
+// Check returns nil if this hub may write now, else an error that matches ErrNotLeader. It takes nanoseconds.
 func (c *Candidacy) Check() error {
 	renewed := c.renewed.Load()
 	if renewed == nil {
@@ -145,21 +136,18 @@ func (c *Candidacy) Check() error {
 	return nil
 }
 
-// lateAfter is the number of RetryPeriod after which a renewal is late. A renewal is due after one, and takes some milliseconds.
+// lateAfter is in RetryPeriods. A renewal is due after one, and takes some milliseconds.
 const lateAfter = 2
 
-// IsLate reports whether this hub has the lease and has not renewed it for longer than it should, because a renewal takes too long
-// or fails.
+// IsLate reports whether the lease is held, and its renewal overdue.
 func (c *Candidacy) IsLate() bool {
 	renewed := c.renewed.Load()
 	return renewed != nil && present().since(*renewed) > lateAfter*c.retry
 }
 
-// Forfeit closes the gate permanently. It does not release the lease: the lease expires, which gives the code that
-// still runs the time to end.
+// Forfeit closes the gate for good and lets the lease expire, which gives code that still runs the time to end.
 func (c *Candidacy) Forfeit() { c.end() }
 
-// renew notes a renewal that began at that time and was successful.
 func (c *Candidacy) renew(begin instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +159,6 @@ func (c *Candidacy) renew(begin instant) {
 	}
 }
 
-// end closes the gate for good.
 func (c *Candidacy) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,5 +168,5 @@ func (c *Candidacy) end() {
 	}
 }
 
-// isHeld reports whether this hub has the lease, however old the last renewal is.
+// isHeld does not look at the age of the last renewal.
 func (c *Candidacy) isHeld() bool { return c.renewed.Load() != nil }

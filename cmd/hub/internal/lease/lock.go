@@ -23,7 +23,7 @@ import (
 // errOver is the error of the lock for an election that continues after the end.
 var errOver = errors.New("this candidacy is over")
 
-// watchedLock is the lease as client-go's election sees it. It reports each change to the candidacy.
+// watchedLock is the lease for client-go's election. It tells the candidacy of each change.
 type watchedLock struct {
 	resourcelock.Interface
 	candidacy *Candidacy
@@ -42,8 +42,7 @@ func newLock(o Options, c *Candidacy) (*watchedLock, error) {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	// client-go shares a transport between all clients that have the same settings; a dialer of its
-	// own makes this lock private.
+	// client-go shares a transport between clients of the same settings; a dialer of its own makes this one private.
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
 	}
@@ -66,8 +65,7 @@ func newLock(o Options, c *Candidacy) (*watchedLock, error) {
 	}}, nil
 }
 
-// Get reads the lease. Another name in it than this hub's, after that was in it, is the end of the
-// candidacy.
+// Another name in the lease, after this hub's was, is the end of the candidacy.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	held := l.candidacy.isHeld()
 	record, raw, err := l.Interface.Get(ctx)
@@ -79,12 +77,10 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return record, raw, err
 }
 
-// Create writes the lease for the first time.
 func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update gets or renews the lease, unless this hub makes no progress.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
 }
@@ -108,8 +104,7 @@ func (l *watchedLock) write(
 	return err
 }
 
-// giveBack removes the holder from the lease, if this hub has it. A renewal that was cut off may
-// arrive in between.
+// giveBack repeats: a renewal that was cut off may arrive in between.
 func (l *watchedLock) giveBack(ctx context.Context) error {
 	for {
 		record, _, err := l.Interface.Get(ctx)
@@ -126,12 +121,11 @@ func (l *watchedLock) giveBack(ctx context.Context) error {
 	}
 }
 
-// note closes a connection that returned no response in time.
+// note closes a connection without a response in time.
 func (l *watchedLock) note(err error) {
 	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		l.close()
 	}
 }
 
-// close closes the connections that nothing is waiting for.
 func (l *watchedLock) close() { utilnet.CloseIdleConnectionsFor(l.http.Transport) }

@@ -11,16 +11,15 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Periods for a manager that waits for its turn. They are long because nothing depends on them: the
-// turn is not lost.
+// Long, because nothing depends on them: the turn is not lost.
 const (
 	TurnDuration = 3 * time.Hour
 	TurnDeadline = 2 * time.Hour
 	TurnRetry    = time.Hour
 )
 
-// turn is a lock in memory. A manager asks for it when it has filled its caches and started all
-// that needs no lease, gets it when the hub has got the lease, and keeps it until it is stopped.
+// turn is a lock in memory. A manager asks for it when its caches are filled, gets it with the lease, and keeps it
+// until it is stopped.
 type turn struct{ *Candidacy }
 
 var _ resourcelock.Interface = turn{}
@@ -28,8 +27,7 @@ var _ resourcelock.Interface = turn{}
 // Turn returns the lock that makes a manager wait until this hub has the lease.
 func (c *Candidacy) Turn() resourcelock.Interface { return turn{c} }
 
-// Get begins the candidacy, waits until the manager may lead, and then returns a lease without a holder: the
-// lock is free.
+// Get waits until the manager may lead, and returns a lease without a holder: the lock is free.
 func (t turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	t.ask()
 	select {
@@ -40,17 +38,12 @@ func (t turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []by
 	}
 }
 
-// Create is always successful, after Get was.
 func (t turn) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
-// Update is always successful: the turn is not lost.
 func (t turn) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
-// RecordEvent does nothing.
 func (t turn) RecordEvent(string) {}
 
-// Identity is the identity of the hub.
 func (t turn) Identity() string { return t.lock.Identity() }
 
-// Describe names the lease, for the log.
 func (t turn) Describe() string { return t.lock.Describe() }

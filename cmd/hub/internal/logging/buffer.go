@@ -13,16 +13,14 @@ import (
 
 // Bounds of a Buffer.
 const (
-	// maxPending is how many bytes may wait to be written. As many again may be on their way.
+	// maxPending bytes may wait. As many may be on their way.
 	maxPending = 1 << 20
-	// flushTimeout is how long Close waits for a reader.
+	// flushTimeout is for a reader in Close.
 	flushTimeout = time.Second
 )
 
-// Buffer is a writer that never waits for whoever reads: a goroutine of its own writes. When the reader falls behind
-// by more than a bound, lines are dropped and counted, and the next line that is written says how many.
-//
-// zapcore.BufferedWriteSyncer is no such thing: it holds its lock while it writes.
+// Buffer is a writer that never waits for its reader. When that falls behind, lines are dropped and counted, and the
+// next one says how many. zapcore.BufferedWriteSyncer holds its lock while it writes.
 type Buffer struct {
 	to      io.Writer
 	limit   int
@@ -56,7 +54,7 @@ func newBuffer(w io.Writer, limit int) *Buffer {
 func (b *Buffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After the first line that is dropped the others are, too, until there is room: the notice is where they miss.
+	// After the first dropped line, others are dropped until there is room: the notice is where they miss.
 	if b.missing > 0 || len(b.pending)+len(lines) > b.limit {
 		n := max(bytes.Count(lines, []byte{'\n'}), 1)
 		b.missing += uint64(n)
@@ -72,8 +70,8 @@ func (b *Buffer) Write(lines []byte) (int, error) {
 // Sync does nothing: whoever logs does not wait.
 func (b *Buffer) Sync() error { return nil }
 
-// Close waits until everything is written, but no longer than a second for a reader that does not read. Then the
-// goroutine is left behind in its write, for the end of the process. It may be called several times and at once.
+// Close waits until everything is written, a second at most; then the goroutine is left in its write. It may be called
+// several times and at once.
 func (b *Buffer) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -100,7 +98,6 @@ func (b *Buffer) signal() {
 	}
 }
 
-// run writes pending lines until the buffer is closed.
 func (b *Buffer) run() {
 	defer close(b.done)
 	for range b.wake {
@@ -117,7 +114,7 @@ func (b *Buffer) run() {
 	}
 }
 
-// take returns the pending lines, and the line that reports how many are missing after them.
+// take also returns the line that reports missing ones.
 func (b *Buffer) take() (batch []byte, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +127,6 @@ func (b *Buffer) take() (batch []byte, closed bool) {
 	return batch, b.closed
 }
 
-// announce sets the function that makes the line about missing lines.
 func (b *Buffer) announce(notice func(lines uint64) []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

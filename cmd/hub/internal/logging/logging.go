@@ -18,15 +18,13 @@ import (
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Format is the form of a line of the log.
 type Format string
 
 const (
-	// Auto is Console on a terminal and JSON everywhere else.
+	// Auto is Console on a terminal and JSON elsewhere.
 	Auto Format = "auto"
-	// JSON is one JSON object for each line, with the keys level, ts, logger and msg.
-	JSON Format = "json"
-	// Console is for reading.
+	// JSON is an object per line, with the keys level, ts, logger and msg.
+	JSON    Format = "json"
 	Console Format = "console"
 )
 
@@ -38,8 +36,8 @@ type Options struct {
 	Level string
 }
 
-// New returns a logger that writes to w; to a Buffer, without ever waiting for a reader. An unknown format or level is
-// an error that names the known ones.
+// New returns a logger that writes to w; to a Buffer without waiting. An unknown format or level is an error with the
+// known ones.
 func New(w io.Writer, o Options) (logr.Logger, error) {
 	level, err := parseLevel(o.Level)
 	if err != nil {
@@ -60,7 +58,7 @@ func New(w io.Writer, o Options) (logr.Logger, error) {
 	return zapr.NewLogger(zap.New(core, zap.ErrorOutput(out))), nil
 }
 
-// noticeOf returns the function that makes the line about missing lines, at every level.
+// The line appears at every level.
 func noticeOf(encoder zapcore.Encoder) func(lines uint64) []byte {
 	return func(lines uint64) []byte {
 		entry := zapcore.Entry{

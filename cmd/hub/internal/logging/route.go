@@ -13,9 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Route sends the lines of klog and controller-runtime in this process to log, and the lines of Go's own log package
-// gets, which is mostly net/http's complaints about peers, at debug level. Call it once, before anything
-// is logged.
+// Route sends the lines of klog and controller-runtime to log, and those of Go's log package, mostly net/http's about
+// peers, at debug level. Call it once, before anything is logged.
 func Route(log logr.Logger) {
 	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
 	ctrl.SetLogger(log)
@@ -23,16 +22,14 @@ func Route(log logr.Logger) {
 	stdlog.SetOutput(lines{log.WithName("go").V(1)})
 }
 
-// lines logs each write as a line.
 type lines struct{ log logr.Logger }
 
-// Write implements io.Writer.
 func (l lines) Write(line []byte) (int, error) {
 	l.log.Info(strings.TrimSpace(string(line)))
 	return len(line), nil
 }
 
-// FX returns a logger for fx's events, which are for debugging alone.
+// FX returns a logger for fx's events, for debugging only.
 func FX(log logr.Logger) fxevent.Logger {
 	debug := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx").V(1)))}
 	debug.UseErrorLevel(slog.LevelInfo)

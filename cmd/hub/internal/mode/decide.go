@@ -4,7 +4,7 @@ package mode
 
 import "time"
 
-// lock is the Lease of leader mode as it was read.
+// lock is the Lease of leader mode as read.
 type lock struct {
 	exists   bool
 	holder   string        // empty if it is released or missing
@@ -14,7 +14,6 @@ type lock struct {
 	version  string
 }
 
-// step is what is due.
 type step int
 
 const (
@@ -25,14 +24,13 @@ const (
 	stepRelease              // release the lock, by compare-and-swap
 )
 
-// decider has the rules of both sides.
 type decider struct {
 	me       string        // the holder of the lock in Sharded mode
 	duration time.Duration // how long a lock is unchanged, at least, before it is acquired from another holder
 	omit     rules         // of tests
 }
 
-// rule is a rule of the change. docs/design/runners.md has the reason of each under the same name.
+// rule has its reason in docs/design/runners.md.
 type rule string
 
 const (
@@ -45,10 +43,9 @@ const (
 	ruleStop      rule = "mode-stop"      // replicas do not acquire a missing lock because they work, but stop
 )
 
-// rules is a set of rules.
 type rules map[rule]bool
 
-// forReplicas returns what is due in Sharded mode, given the lock and for how long it is unchanged. isOn says that replicas work.
+// forReplicas is for Sharded mode, with how long the lock is unchanged, and whether replicas work.
 func (d decider) forReplicas(l lock, unchanged time.Duration, isOn bool) step {
 	isMine := l.holder == d.me
 	switch {
@@ -72,11 +69,11 @@ func (d decider) forReplicas(l lock, unchanged time.Duration, isOn bool) step {
 	return stepWait
 }
 
-// isShared reports whether a replica may work after its claim, given the lock as it was read since.
+// isShared: a replica may work after its claim, given the lock as read since.
 func (d decider) isShared(l lock) bool { return d.omit[ruleConfirm] || l.holder == d.me && !l.wayBack }
 
-// forWayBack returns what is due in a hub that is a candidate in leader mode. isRunning says that a replica may be running; that
-// was found out after the lock was read.
+// forWayBack is for a candidate in leader mode. isRunning (a replica may run) must be found out after the lock was
+// read.
 func (d decider) forWayBack(l lock, isRunning bool) step {
 	switch {
 	case l.holder != d.me:

@@ -21,46 +21,40 @@ import (
 )
 
 const (
-	// forever is the duration of the lock in Sharded mode: ten years, which no candidate waits.
+	// forever is the lock's duration in Sharded mode, which no candidate waits.
 	forever = 10 * 365 * 24 * time.Hour
-	// finalizer keeps the lock in Sharded mode when it is deleted by mistake.
+	// finalizer keeps the lock if it is deleted by mistake.
 	finalizer = "clusterfx.dev/sharded"
-	// annotationWayBack has the identity of the hub in leader mode that releases the lock.
+	// annotationWayBack is the hub in leader mode that releases the lock.
 	annotationWayBack = "clusterfx.dev/way-back"
-	// installation is the name of the installation in its namespace.
-	installation = "clusterfx-sharding"
+	installation      = "clusterfx-sharding"
 )
 
-// Options describe the Lease of leader mode, and the installation whose mode changes. All fields are required but Log.
+// Options describe the Lease of leader mode, and the installation. All but Log are required.
 type Options struct {
-	// Config is the connection to the hub's API server, without a gate.
-	Config *rest.Config
-	// Namespace and Name identify the Lease of leader mode.
+	// Config is without a gate.
+	Config          *rest.Config
 	Namespace, Name string
-	// Installation is the namespace of the installation of Sharded mode.
-	Installation string
-	// Identity is the name of this process, for people who read the Lease.
+	Installation    string
+	// Identity is for people.
 	Identity string
-	// Duration is how long a Lease of another holder is unchanged before it is acquired, if the Lease does not name a longer
-	// time. A third of it is the deadline of each request.
+	// Duration is how long another holder's Lease is unchanged before it is acquired, unless the Lease names longer. A
+	// third is the deadline of each request.
 	Duration time.Duration
-	// Every is the time between two reads of the Lease.
+	// Every is between two reads.
 	Every time.Duration
-	// Log receives changes of the state, and failed requests. Default: discards.
-	Log logr.Logger
+	Log   logr.Logger
 }
 
-// IsSharded reports whether the Lease of leader mode belongs to the installation of Sharded mode in a namespace.
+// IsSharded reports whether the Lease of leader mode belongs to the installation in a namespace.
 func IsSharded(l *coordinationv1.Lease, installation string) bool {
 	return decode(l).holder == Options{Installation: installation}.holder()
 }
 
-// holder is the holder of the lock in Sharded mode.
 func (o Options) holder() string { return o.Installation + "/" + installation }
 
 func (o Options) decider() decider { return decider{me: o.holder(), duration: o.Duration} }
 
-// store reads and writes the Lease of leader mode.
 type store struct {
 	options Options
 	http    *http.Client
@@ -75,7 +69,7 @@ func newStore(o Options) (*store, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: o.Duration / 3, KeepAlive: o.Duration}).DialContext
 	}
-	// client-go shares transports between clients with the same settings, and compares dialers by their addresses.
+	// client-go shares transports between clients of the same settings, and compares dialers by address.
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
 	}
@@ -90,20 +84,18 @@ func newStore(o Options) (*store, error) {
 	return &store{options: o, http: client, leases: leases.Leases(o.Namespace)}, nil
 }
 
-// close closes the connections on which no request is waiting.
 func (s *store) close() { utilnet.CloseIdleConnectionsFor(s.http.Transport) }
 
-// note closes a connection that returned no response in time.
+// note closes a connection without a response in time.
 func (s *store) note(err error) {
 	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		s.close()
 	}
 }
 
-// name is the name of the Lease with its namespace.
 func (s *store) name() string { return s.options.Namespace + "/" + s.options.Name }
 
-// read reads the Lease, consistently; nil if it is missing.
+// read is consistent, and nil if there is none.
 func (s *store) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	found, err := s.leases.Get(logr.NewContext(ctx, s.options.Log.V(1)), s.options.Name, metav1.GetOptions{})
 	s.note(err)
@@ -116,7 +108,7 @@ func (s *store) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return found, nil
 }
 
-// write creates a Lease without a version, and otherwise updates the Lease that still has the version.
+// write creates a Lease without a version, and else updates that version.
 func (s *store) write(ctx context.Context, l *coordinationv1.Lease) (err error) {
 	ctx = logr.NewContext(ctx, s.options.Log.V(1))
 	if l.ResourceVersion == "" {
@@ -131,18 +123,17 @@ func (s *store) write(ctx context.Context, l *coordinationv1.Lease) (err error) 
 	return nil
 }
 
-// isConflict reports whether another has written the Lease meanwhile.
 func isConflict(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// decode returns what the decisions need of the Lease; nil is a missing one.
+// decode takes nil for a missing one.
 func decode(l *coordinationv1.Lease) lock {
 	if l == nil {
 		return lock{}
 	}
 	d := lock{exists: true, version: l.ResourceVersion}
-	// The API server accepts no finalizer while it deletes the object.
+	// The API server accepts no finalizer while it deletes.
 	d.guarded = slices.Contains(l.Finalizers, finalizer) || l.DeletionTimestamp != nil
 	_, d.wayBack = l.Annotations[annotationWayBack]
 	if l.Spec.HolderIdentity != nil {
@@ -154,7 +145,6 @@ func decode(l *coordinationv1.Lease) lock {
 	return d
 }
 
-// acquired returns the Lease with the installation as its holder.
 func (o Options) acquired(before *coordinationv1.Lease) *coordinationv1.Lease {
 	l := o.changed(before, o.holder(), forever)
 	transitions := int32(1)
@@ -169,14 +159,14 @@ func (o Options) acquired(before *coordinationv1.Lease) *coordinationv1.Lease {
 	return l
 }
 
-// announced returns the Lease on the way back.
+// announced is on the way back.
 func (o Options) announced(before *coordinationv1.Lease) *coordinationv1.Lease {
 	l := before.DeepCopy()
 	metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationWayBack, o.Identity)
 	return l
 }
 
-// released returns the Lease without a holder, as client-go releases it.
+// released is as client-go does it.
 func (o Options) released(before *coordinationv1.Lease) *coordinationv1.Lease {
 	l := o.changed(before, "", time.Second)
 	delete(l.Annotations, annotationWayBack)
@@ -195,7 +185,6 @@ func (o Options) changed(before *coordinationv1.Lease, holder string, duration t
 	return l
 }
 
-// pause waits, at most until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

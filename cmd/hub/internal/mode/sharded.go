@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ErrNotSharded says that the installation is not, or no longer, in Sharded mode.
+// ErrNotSharded: the installation is not, or no longer, in Sharded mode.
 var ErrNotSharded = errors.New("the installation is not in Sharded mode")
 
-// Sharded makes the mode of an installation Sharded, and observes that it stays so. All methods may be called from any goroutine.
+// Sharded changes an installation to Sharded mode, and observes that it stays so. It is safe for many goroutines.
 type Sharded struct {
 	options Options
 	decider decider
@@ -31,7 +31,6 @@ type Sharded struct {
 	waiting string // what Run waits for; empty while replicas may work
 }
 
-// permit is a time in which replicas may work.
 type permit struct {
 	permitted context.Context //nolint:containedctx // Ends with the mode.
 	end       context.CancelCauseFunc
@@ -46,8 +45,8 @@ func NewSharded(o Options) (*Sharded, error) {
 	return &Sharded{options: o, decider: o.decider(), store: s, changed: make(chan struct{}), waiting: "has not read the Lease of leader mode"}, nil
 }
 
-// Run acquires the Lease of leader mode for the installation, keeps it, and acquires it again when it is lost, until ctx ends.
-// Then the installation keeps it. Run is called once.
+// Run acquires the Lease of leader mode for the installation, and again when it is lost, until ctx ends, after which
+// the installation keeps it. It must be called once.
 func (s *Sharded) Run(ctx context.Context) {
 	defer s.store.close()
 	defer s.lose("")
@@ -58,8 +57,8 @@ func (s *Sharded) Run(ctx context.Context) {
 	}
 }
 
-// Await returns when the installation is in Sharded mode, with a context that ends when it is no longer, with the cause
-// ErrNotSharded. The error is the cause of the end of ctx.
+// Await returns in Sharded mode, with a context that ends with it, with the cause ErrNotSharded; or with the cause of
+// ctx.
 func (s *Sharded) Await(ctx context.Context) (permitted context.Context, err error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -76,8 +75,8 @@ func (s *Sharded) Await(ctx context.Context) (permitted context.Context, err err
 	return nil, context.Cause(ctx)
 }
 
-// Confirm reads the Lease of leader mode, and returns nil if replicas may work. A replica calls it after each claim of its Lease,
-// and works only if there is no error. If the mode has changed, the error matches ErrNotSharded, and the context of Await ends.
+// Confirm reads the Lease, and returns nil if replicas may work. A replica must call it after each claim of its Lease.
+// If the mode has changed, the error matches ErrNotSharded, and the context of Await ends.
 func (s *Sharded) Confirm(ctx context.Context) error {
 	found, err := s.store.read(ctx)
 	if err != nil {
@@ -90,14 +89,14 @@ func (s *Sharded) Confirm(ctx context.Context) error {
 	return nil
 }
 
-// Waiting returns what this replica waits for before it works, or an empty string.
+// Waiting says what this replica waits for, or "".
 func (s *Sharded) Waiting() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting
 }
 
-// try reads the Lease and takes the step that is due. It reports whether the Lease is to be read again at once.
+// try reports whether to read the Lease again at once.
 func (s *Sharded) try(ctx context.Context) (again bool) {
 	found, err := s.store.read(ctx)
 	if err != nil {
@@ -119,7 +118,6 @@ func (s *Sharded) try(ctx context.Context) (again bool) {
 	return false
 }
 
-// acquire makes the installation the holder of the Lease.
 func (s *Sharded) acquire(ctx context.Context, before *coordinationv1.Lease) (again bool) {
 	err := s.store.write(ctx, s.options.acquired(before))
 	if err == nil {
@@ -135,14 +133,13 @@ func (s *Sharded) acquire(ctx context.Context, before *coordinationv1.Lease) (ag
 	return false
 }
 
-// fail logs a request that has failed. The permit remains: the mode has not changed as far as this replica knows.
+// fail leaves the permit: as far as this replica knows, the mode has not changed.
 func (s *Sharded) fail(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		s.options.Log.Error(err, "Failed to read or acquire the Lease of leader mode; the replica tries again")
 	}
 }
 
-// reason says what the replicas wait for.
 func (s *Sharded) reason(l lock) string {
 	switch l.holder {
 	case s.decider.me:
@@ -161,7 +158,7 @@ func (s *Sharded) isOn() bool {
 	return s.current != nil
 }
 
-// permit lets replicas work, unless they do. The permit ends with lose.
+// permit ends with lose.
 func (s *Sharded) permit(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +172,6 @@ func (s *Sharded) permit(ctx context.Context) {
 	s.options.Log.Info("The installation is in Sharded mode", "lease", s.store.name())
 }
 
-// lose ends the permit, if there is one.
 func (s *Sharded) lose(why string) {
 	s.mu.Lock()
 	current, isNews := s.current, s.waiting != why

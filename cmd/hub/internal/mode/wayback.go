@@ -11,7 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// WayBack releases the Lease of leader mode when an installation has it whose replicas have all ended.
+// WayBack releases the Lease of leader mode from an installation whose replicas have all ended.
 type WayBack struct {
 	options Options
 	decider decider
@@ -20,8 +20,8 @@ type WayBack struct {
 	waiting atomic.Pointer[string] // what it waits for
 }
 
-// NewWayBack returns a WayBack that has not begun. It sends no request. Running reads from the API server what may be at work in the
-// installation: the names of replicas, or none. It ends the incarnations of replicas whose Leases have expired.
+// NewWayBack sends no request. running reads which replicas may be at work, or none, and ends those whose Leases have
+// expired.
 func NewWayBack(o Options, running func(context.Context) ([]string, error)) (*WayBack, error) {
 	s, err := newStore(o)
 	if err != nil {
@@ -32,8 +32,8 @@ func NewWayBack(o Options, running func(context.Context) ([]string, error)) (*Wa
 	return w, nil
 }
 
-// Run releases the Lease whenever the installation has it and has no replica that may be running, until ctx ends. It does nothing
-// while the Lease has another holder. Run is called once.
+// Run releases the Lease whenever the installation has it without running replicas, until ctx ends. It must be called
+// once.
 func (w *WayBack) Run(ctx context.Context) {
 	defer w.store.close()
 	for ctx.Err() == nil {
@@ -47,7 +47,7 @@ func (w *WayBack) Run(ctx context.Context) {
 	}
 }
 
-// fail records that it is not known whether replicas run, and logs the first of several failures in a row.
+// fail logs the first of several failures in a row.
 func (w *WayBack) fail(err error) {
 	if before := w.waiting.Swap(new(unknown)); *before != unknown {
 		w.options.Log.Error(err, "Failed to find out whether replicas in Sharded mode run, or to release their Lease of leader mode; the hub "+
@@ -55,13 +55,12 @@ func (w *WayBack) fail(err error) {
 	}
 }
 
-// unknown is what a hub waits for that cannot find out whether replicas run.
 const unknown = "cannot find out whether replicas in Sharded mode run, see the log of the hub"
 
-// Waiting returns what this hub waits for before it is elected, or an empty string.
+// Waiting says what this hub waits for before it is elected, or "".
 func (w *WayBack) Waiting() string { return *w.waiting.Load() }
 
-// try takes the step that is due. It reports whether the next one is due at once.
+// try reports whether the next step is due at once.
 func (w *WayBack) try(ctx context.Context) (again bool, err error) {
 	found, err := w.store.read(ctx)
 	if err != nil {
@@ -99,7 +98,6 @@ func (w *WayBack) release(ctx context.Context, found *coordinationv1.Lease) erro
 	return nil
 }
 
-// note records and logs what this hub waits for.
 func (w *WayBack) note(what string) {
 	if before := w.waiting.Swap(&what); what != "" && *before != what {
 		w.options.Log.Info("Standing by", "reason", "this hub "+what)

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// Module is the name of the module.
 const Module = "sync"
 
 // ErrNoRule means that the configuration has no rule of a name.
@@ -44,7 +43,7 @@ func ConfigOf(all []moduleconfig.Config) (Config, error) {
 // For returns the rules for a Cluster with some labels.
 func (c Config) For(of map[string]string) []rules.Rule { return c.book.Of(of) }
 
-// Find returns the rule of a name for a Cluster with some labels. The error wraps ErrNoRule.
+// Find returns a rule for a Cluster with some labels. The error wraps ErrNoRule.
 func (c Config) Find(name string, of map[string]string) (rules.Rule, error) {
 	var names []string
 	for _, r := range c.For(of) {
@@ -56,7 +55,7 @@ func (c Config) Find(name string, of map[string]string) (rules.Rule, error) {
 	return rules.Rule{}, fmt.Errorf("%s: %w; there are %s", name, ErrNoRule, orNone(names))
 }
 
-// Names returns the names of all rules, with those of overrides.
+// Names returns all rules, with those of overrides.
 func (c Config) Names() []string {
 	var names []string
 	for _, r := range c.book.All() {
@@ -66,7 +65,7 @@ func (c Config) Names() []string {
 	return slices.Compact(names)
 }
 
-// Has reports whether there is a rule of a name for any Cluster.
+// Has reports whether any Cluster has the rule.
 func (c Config) Has(name string) bool { return slices.Contains(c.Names(), name) }
 
 func orNone(names []string) string {

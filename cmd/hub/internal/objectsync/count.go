@@ -22,19 +22,19 @@ import (
 type Count struct {
 	Rule    rules.Rule
 	Cluster string
-	// Originals are the selected objects of the source, and Copies those of them that have a copy.
+	// Originals are selected in the source; Copies have a copy.
 	Originals, Copies int
-	// Missing are originals without a copy. Conflicts are the missing copies whose name another object has; Names are the names of
-	// these objects.
+	// Missing have no copy. Of these, the name of Conflicts belongs to another object, of Names.
 	Missing, Conflicts int
 	Names              []string
-	// Extra are copies whose original has gone or is no longer selected.
+	// Extra copies have no selected original.
 	Extra int
-	// Err is why the other fields are unknown, or nil.
+	// Err is why the others are unknown, or nil.
 	Err error
 }
 
-// Count counts for each rule and each Cluster that selects the module. A remote that does not respond has an error in its Counts.
+// Count counts for each rule and Cluster that selects the module. A remote without a response has an error in its
+// Counts.
 func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Count {
 		one := Count{Rule: r, Cluster: c.Name}
@@ -43,7 +43,6 @@ func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 	})
 }
 
-// fill counts.
 func (c *Count) fill(ctx context.Context, at rules.Place, source, target *side) error {
 	t, err := translatorOf(c.Rule, at)
 	if err != nil {
@@ -74,7 +73,7 @@ func (c *Count) fill(ctx context.Context, at rules.Place, source, target *side) 
 	return c.findConflicts(ctx, t, originals, target)
 }
 
-// findConflicts counts the originals without a copy whose first free name belongs to an object that is not a copy of the rule.
+// findConflicts looks for a first free name that belongs to an object which is no copy of the rule.
 func (c *Count) findConflicts(ctx context.Context, t translator, missing map[types.NamespacedName]metav1.PartialObjectMetadata, target *side) error {
 	managedBy := (syncer.Identity{}).Keys().ManagedBy
 	for key := range missing {
@@ -96,7 +95,6 @@ func (c *Count) findConflicts(ctx context.Context, t translator, missing map[typ
 	return nil
 }
 
-// originalsOf returns the originals of a rule for a cluster.
 func originalsOf(ctx context.Context, r rules.Rule, cluster string, source *side) (map[types.NamespacedName]metav1.PartialObjectMetadata, error) {
 	labelsOf, err := namespacesOf(ctx, r, source)
 	if err != nil {
@@ -126,7 +124,6 @@ func originalsOf(ctx context.Context, r rules.Rule, cluster string, source *side
 	return all, nil
 }
 
-// namespacesOf returns the labels of the namespaces of a source, for a rule that selects them by labels.
 func namespacesOf(ctx context.Context, r rules.Rule, source *side) (func(string) (map[string]string, bool), error) {
 	known := map[string]map[string]string{}
 	if r.NamespaceLabels() != nil {
@@ -144,7 +141,7 @@ func namespacesOf(ctx context.Context, r rules.Rule, source *side) (func(string)
 	}, nil
 }
 
-// copiesOf returns the objects with the label of a rule in a target. Some of them may be copies of copies.
+// copiesOf may return copies of copies.
 func copiesOf(ctx context.Context, r rules.Rule, at rules.Place, target *side) ([]metav1.PartialObjectMetadata, error) {
 	id := r.Identity(at)
 	return target.list(ctx, r.GVK(), client.InNamespace(id.TargetNamespace), client.MatchingLabels{id.Keys().ManagedBy: id.Tenant})

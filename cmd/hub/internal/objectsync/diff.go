@@ -24,11 +24,10 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// Action is what a rule would do with one object of the target.
 type Action string
 
-// The actions. Replace is for the copy of an original that was deleted and made again. A Blocked name belongs to an object that
-// the rule has not copied. The target does not accept a Rejected copy, or a patch does not fit.
+// Replace is for the copy of an original that was made again. A Blocked name belongs to an object that the rule has not
+// copied. The target does not accept a Rejected copy, or a patch does not fit.
 const (
 	Create   Action = "Create"
 	Adopt    Action = "Adopt"
@@ -43,20 +42,19 @@ const (
 type Change struct {
 	Rule    rules.Rule
 	Cluster string
-	// Object is the name of the object in the target, fit to be printed.
+	// Object, Fields and Reason are fit to be printed.
 	Object string
 	Action Action
-	// Fields are the paths that an Update changes, or that the target does not accept, fit to be printed. There are no values,
-	// since they may be those of a Secret.
+	// Fields are paths that an Update changes, or that the target refuses, without values, which may be a Secret's.
 	Fields []string
-	// Reason is why a copy is Rejected: PatchFailed, or the reason of the API server, fit to be printed.
+	// Reason of a Rejected copy: PatchFailed, or the API server's.
 	Reason string
-	// Err is why the differences of the rule are unknown. Then only Rule and Cluster are set.
+	// Err is why the differences are unknown. Then only Rule and Cluster are set.
 	Err error
 }
 
-// Diff returns what the rules would write now. It writes nothing: each write is a dry run in the target, which admits and
-// validates it. A remote that does not respond has an error in a Change. Limits of objects and deletes are not considered.
+// Diff returns what the rules would write now, by dry runs in the target. A remote without a response has an error in a
+// Change. Limits of objects and deletes are not considered.
 func (f *Fleet) Diff(ctx context.Context, s Scope) ([]Change, error) {
 	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Change {
 		d := &diff{rule: r, cluster: c, at: f.at(c.Name)}
@@ -67,7 +65,6 @@ func (f *Fleet) Diff(ctx context.Context, s Scope) ([]Change, error) {
 	})
 }
 
-// diff compares one rule in one remote.
 type diff struct {
 	rule           rules.Rule
 	cluster        *hubv1.Cluster
@@ -112,7 +109,7 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 		}
 	}
 	for _, key := range sorted(originals) {
-		// The hub may run, and write meanwhile.
+		// A running hub may write meanwhile.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return d.original(ctx, key, existing[key]) })
 		if apierrors.IsConflict(err) {
 			return target.explain(kind, err)
@@ -139,7 +136,7 @@ func (d *diff) add(a Action, obj metav1.Object, fields ...string) {
 	})
 }
 
-// original compares an original with its copy, or with the place for a copy.
+// original may have no copy.
 func (d *diff) original(ctx context.Context, key types.NamespacedName, copied *metav1.PartialObjectMetadata) error {
 	up, err := d.read(ctx, d.source, key)
 	if up == nil || err != nil {
@@ -158,7 +155,6 @@ func (d *diff) original(ctx context.Context, key types.NamespacedName, copied *m
 	return d.existing(ctx, up, down)
 }
 
-// existing compares an original with its copy.
 func (d *diff) existing(ctx context.Context, up, down *unstructured.Unstructured) error {
 	if down.GetAnnotations()[d.preview.Identity.Keys().ObjectUID] != string(up.GetUID()) {
 		d.add(Replace, down)
@@ -167,7 +163,6 @@ func (d *diff) existing(ctx context.Context, up, down *unstructured.Unstructured
 	return d.dryRun(ctx, write{action: Update, up: up, down: down, name: client.ObjectKeyFromObject(down)})
 }
 
-// place finds the name that a new copy would get.
 func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(up)
 	for _, name := range d.translator.ToDownstream(key) {
@@ -194,14 +189,13 @@ func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
 	return nil
 }
 
-// write is a write of a copy. down is the object that has the name, or nil.
 type write struct {
 	action   Action
 	up, down *unstructured.Unstructured
 	name     types.NamespacedName
 }
 
-// dryRun adds the change that a write would make. A conflict is returned as it is.
+// dryRun returns a conflict as it is.
 func (d *diff) dryRun(ctx context.Context, w write) error {
 	answer, err := d.preview.DryRun(ctx, w.up, w.down, w.name)
 	named := &metav1.ObjectMeta{Namespace: w.name.Namespace, Name: w.name.Name}
@@ -233,13 +227,12 @@ func (d *diff) reject(obj metav1.Object, reason string, fields []string) {
 	d.found[len(d.found)-1].Reason = reason
 }
 
-// isRefused reports whether an error concerns one object only.
+// isRefused: the error concerns one object only.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// causes returns the fields that an API server does not accept.
 func (d *diff) causes(err error) (fields []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -254,7 +247,7 @@ func (d *diff) causes(err error) (fields []string) {
 	return slices.Compact(fields)
 }
 
-// changed returns the paths of the fields that differ, without those that each write changes.
+// changed leaves out fields that each write changes.
 func (d *diff) changed(before, after *unstructured.Unstructured) ([]string, error) {
 	of := func(obj *unstructured.Unstructured) (*typed.TypedValue, error) {
 		content := obj.DeepCopy().Object
@@ -289,7 +282,7 @@ func (d *diff) changed(before, after *unstructured.Unstructured) ([]string, erro
 	return slices.Compact(paths), nil
 }
 
-// read returns an object, or nil if there is none.
+// read may return nil.
 func (d *diff) read(ctx context.Context, s *side, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(d.rule.GVK())

@@ -21,26 +21,22 @@ import (
 
 // Fleet is a hub with its remotes and rules.
 type Fleet struct {
-	// Hub is the hub's cluster, and Namespace the credentials namespace.
 	Hub       *access.Cluster
 	Namespace string
-	// HubID is the identity of the hub; see registry.Remote.
-	HubID string
-	// Config has the rules.
+	// HubID is that of registry.Remote.
+	HubID  string
 	Config Config
-	// Policy is the policy of the hub for its connections to remotes, and UserAgent the user agent of requests to them.
+	// Policy and UserAgent are those of connections to remotes.
 	Policy    kubeconfig.Policy
 	UserAgent string
 	// Runs reports whether a Cluster selects the module. Default: all do.
 	Runs func(*hubv1.Cluster) bool
-	// Admin reaches the remote of the only Cluster of a command, in place of the credentials of the hub. Default: nil.
+	// Admin reaches the remote of the only Cluster of a command. Default: nil, the hub's credentials do.
 	Admin *access.Cluster
 }
 
-// perRequest limits a request to a remote, which may be away.
 const perRequest = 15 * time.Second
 
-// clusters returns the Clusters of these names, or all of them.
 func (f *Fleet) clusters(ctx context.Context, names []string) ([]hubv1.Cluster, error) {
 	if len(names) == 0 {
 		var list hubv1.ClusterList
@@ -58,12 +54,10 @@ func (f *Fleet) clusters(ctx context.Context, names []string) ([]hubv1.Cluster, 
 	return all, nil
 }
 
-// at returns the place of a rule that works for a Cluster.
 func (f *Fleet) at(cluster string) rules.Place { return rules.Place{HubID: f.HubID, Cluster: cluster} }
 
 func (f *Fleet) runs(c *hubv1.Cluster) bool { return f.Runs == nil || f.Runs(c) }
 
-// with calls do with clients for the remote of a Cluster.
 func (f *Fleet) with(ctx context.Context, c *hubv1.Cluster, do func(*side) error) error {
 	if f.Admin != nil {
 		id, err := f.Admin.ID(ctx)
@@ -109,7 +103,6 @@ func (f *Fleet) with(ctx context.Context, c *hubv1.Cluster, do func(*side) error
 	return do(remote)
 }
 
-// side is a cluster with a client for all of its kinds.
 type side struct {
 	*access.Cluster
 	all client.Client
@@ -123,7 +116,6 @@ func sideOf(c *access.Cluster) (*side, error) {
 	return &side{Cluster: c, all: all}, nil
 }
 
-// explain puts the name of the cluster before an error.
 func (s *side) explain(kind schema.GroupVersionKind, err error) error {
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("%s does not serve %s of %s", s.What, kind.Kind, kind.GroupVersion())
@@ -133,7 +125,6 @@ func (s *side) explain(kind schema.GroupVersionKind, err error) error {
 
 const page = 500
 
-// list returns the metadata of objects of a kind.
 func (s *side) list(ctx context.Context, kind schema.GroupVersionKind, o ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	var all []metav1.PartialObjectMetadata
 	next := ""
@@ -151,7 +142,6 @@ func (s *side) list(ctx context.Context, kind schema.GroupVersionKind, o ...clie
 	}
 }
 
-// get returns the metadata of an object.
 func (s *side) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(kind)
@@ -159,7 +149,6 @@ func (s *side) get(ctx context.Context, kind schema.GroupVersionKind, key client
 	return found, err
 }
 
-// name returns the name of an object, fit to be printed.
 func (s *side) name(obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		return s.Token(obj.GetName())

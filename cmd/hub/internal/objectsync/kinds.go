@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-// kinds returns the kinds of a cluster that a copy may have: those that can be listed and deleted, in the version that the API
-// server prefers. It warns if a part of the API does not respond.
+// kinds returns what a copy may be: kinds that can be listed and deleted, in the preferred version. It warns if a part
+// of the API does not respond.
 func (s *side) kinds(t *output.Terminal) ([]schema.GroupVersionKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(s.Config, s.HTTP)
 	if err != nil {

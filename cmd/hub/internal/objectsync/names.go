@@ -20,17 +20,15 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// ErrNoCopy means that an object is not a copy that a rule has made.
+// ErrNoCopy: the object is no copy of the rule.
 var ErrNoCopy = errors.New("the object is not a copy of this rule")
 
-// translator is the translator of a rule for a cluster and the kind of the rule.
 type translator = syncer.Translator[*unstructured.Unstructured]
 
 func translatorOf(r rules.Rule, at rules.Place) (translator, error) {
 	return translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
 }
 
-// unstructuredOf returns an object that has only metadata.
 func unstructuredOf(r rules.Rule, m *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(r.GVK())
@@ -42,17 +40,15 @@ func unstructuredOf(r rules.Rule, m *metav1.PartialObjectMetadata) *unstructured
 	return u
 }
 
-// Name is a name in both directions.
 type Name struct {
-	// Rule and Cluster say by which rule, and for which Cluster, an object is copied.
+	// By Rule and for Cluster, an object is copied.
 	Rule, Cluster string
-	// Object is the name of an original, or of a copy, as NAMESPACE/NAME or NAME. The namespace may be left out if the rule has
-	// only one.
+	// Object is an original or a copy, as NAMESPACE/NAME or NAME. Leave out the namespace if the rule has only one.
 	Object string
 }
 
-// Copies returns the names that the copy of an original may have, in the order in which the hub tries them. It sends no request
-// to the remote.
+// Copies returns the names that the copy of an original may have, in the hub's order. It sends no request to the
+// remote.
 func (f *Fleet) Copies(ctx context.Context, n Name) ([]types.NamespacedName, error) {
 	r, _, err := f.rule(ctx, n)
 	if err != nil {
@@ -77,7 +73,7 @@ func (f *Fleet) Copies(ctx context.Context, n Name) ([]types.NamespacedName, err
 	return names, nil
 }
 
-// Original returns the name of the original of a copy, from the marks of the copy. The error of another object wraps ErrNoCopy.
+// Original returns the original that a copy's marks name. The error of another object wraps ErrNoCopy.
 func (f *Fleet) Original(ctx context.Context, n Name) (types.NamespacedName, error) {
 	var original types.NamespacedName
 	r, c, err := f.rule(ctx, n)
@@ -111,7 +107,6 @@ func (f *Fleet) Original(ctx context.Context, n Name) (types.NamespacedName, err
 	return original, err
 }
 
-// rule returns the rule and the Cluster of a name.
 func (f *Fleet) rule(ctx context.Context, n Name) (rules.Rule, *hubv1.Cluster, error) {
 	found, err := f.clusters(ctx, []string{n.Cluster})
 	if err != nil {
@@ -124,7 +119,6 @@ func (f *Fleet) rule(ctx context.Context, n Name) (rules.Rule, *hubv1.Cluster, e
 	return r, &found[0], err
 }
 
-// sides calls do with the source and the target of a rule for a Cluster.
 func (f *Fleet) sides(ctx context.Context, r rules.Rule, c *hubv1.Cluster, do func(source, target *side) error) error {
 	if err := r.CheckNamespaces(c.Name); err != nil {
 		return err
@@ -141,7 +135,7 @@ func (f *Fleet) sides(ctx context.Context, r rules.Rule, c *hubv1.Cluster, do fu
 	})
 }
 
-// keyOf reads the name of an object. Its namespace may be left out if there is only one.
+// keyOf takes a name without a namespace if there is only one.
 func keyOf(r rules.Rule, text string, namespaces []string) (client.ObjectKey, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	switch {

@@ -22,28 +22,26 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// Prune configures the deletion of the copies that a removed rule has left, and of the finalizers of its originals.
+// Prune deletes the copies that a removed rule has left, and the finalizers of its originals.
 type Prune struct {
 	Fleet
 	Terminal *output.Terminal
-	// Rule is the name of the rule.
-	Rule string
-	// Clusters are names of Clusters: their remotes are searched, and the hub for copies from there. A name without a Cluster
-	// is for copies of a Cluster that was deleted. Default: all Clusters.
+	Rule     string
+	// Clusters are searched in their remotes, and for their copies in the hub. A name without a Cluster is for one that
+	// was deleted. Default: all.
 	Clusters []string
-	// Kinds are the kinds of the objects. Default: of copies all that the target can list and delete, and of originals the kinds of
-	// the copies that are found.
+	// Kinds of the objects. Default: of copies all that the target can list and delete, of originals those of the
+	// copies found.
 	Kinds []schema.GroupVersionKind
 	// Force also deletes copies of a rule that the configuration has. A hub that runs makes them again.
-	Force bool
-	// Yes deletes without confirmation, and DryRun only prints the plan.
+	Force       bool
 	Yes, DryRun bool
 }
 
 // ErrConfigured means that a rule is not removed.
 var ErrConfigured = errors.New("the configuration of the hub has this rule")
 
-// errChanged means that an object is no longer the copy that was found.
+// errChanged: the object is no longer the copy that was found.
 var errChanged = errors.New("it has changed since it was found, and is not deleted")
 
 // Check returns ErrConfigured if the rule must not be pruned.
@@ -54,9 +52,9 @@ func (p *Prune) Check() error {
 	return nil
 }
 
-// Run finds the copies in each remote and in the hub, and deletes them cluster by cluster: it prints what it has found, asks for
-// confirmation, deletes the copies, and removes the finalizer from the originals there. It continues with the other clusters after
-// an error. The result is the number of deleted copies, or with DryRun of copies that were found.
+// Run works cluster by cluster: it prints what it has found, asks for confirmation, deletes the copies and removes the
+// finalizers of originals. It continues after an error. It returns the number of deleted copies, or with DryRun of
+// those found.
 func (p *Prune) Run(ctx context.Context) (int, error) {
 	if err := p.Check(); err != nil {
 		return 0, err
@@ -106,7 +104,7 @@ func (p *Prune) Run(ctx context.Context) (int, error) {
 	return total + n, errors.Join(append(all, err)...)
 }
 
-// inRemote finds the copies of the rule in a remote, and its originals there, whose kinds are those of the copies in the hub.
+// inRemote finds copies, and originals of the kinds of the copies in the hub.
 func (p *Prune) inRemote(ctx context.Context, remote *side, at rules.Place, inHub []leftover) ([]leftover, error) {
 	copies, err := p.find(ctx, remote, []string{rules.Rule{Name: p.Rule, From: rules.FromHub}.Tenant(at)})
 	if err != nil {
@@ -117,7 +115,6 @@ func (p *Prune) inRemote(ctx context.Context, remote *side, at rules.Place, inHu
 	return append(copies, held...), err
 }
 
-// kindsOf adds the kinds of what was found to others.
 func kindsOf(kinds []schema.GroupVersionKind, found []leftover) []schema.GroupVersionKind {
 	kinds = slices.Clone(kinds)
 	for i := range found {
@@ -128,7 +125,7 @@ func kindsOf(kinds []schema.GroupVersionKind, found []leftover) []schema.GroupVe
 	return kinds
 }
 
-// held finds the objects with finalizers of the rule. A kind that the cluster does not serve has none.
+// held takes a kind that is not served for one without objects.
 func (p *Prune) held(ctx context.Context, s *side, kinds []schema.GroupVersionKind, isOurs func(finalizer string) bool) ([]leftover, error) {
 	var held []leftover
 	for _, kind := range kinds {
@@ -153,7 +150,7 @@ func (p *Prune) held(ctx context.Context, s *side, kinds []schema.GroupVersionKi
 	return held, nil
 }
 
-// named returns the Clusters, and the names without a Cluster.
+// named also returns the names without a Cluster.
 func (p *Prune) named(ctx context.Context) (present []hubv1.Cluster, missing []string, err error) {
 	if len(p.Clusters) == 0 {
 		present, err = p.clusters(ctx, nil)
@@ -174,7 +171,7 @@ func (p *Prune) named(ctx context.Context) (present []hubv1.Cluster, missing []s
 	return present, missing, nil
 }
 
-// in deletes the copies of one cluster and removes the finalizers there, and returns the number of copies.
+// in works in one cluster, and returns the number of copies.
 func (p *Prune) in(ctx context.Context, s *side, found []leftover) (int, error) {
 	if len(found) == 0 {
 		return 0, nil
@@ -219,7 +216,7 @@ func (p *Prune) in(ctx context.Context, s *side, found []leftover) (int, error) 
 	return deleted, errors.Join(all...)
 }
 
-// leftover is a copy that was found, or an original with a finalizer.
+// leftover is a copy, or an original with a finalizer.
 type leftover struct {
 	metav1.PartialObjectMetadata
 
@@ -227,7 +224,7 @@ type leftover struct {
 	finalizer string // of an original
 }
 
-// isMarked reports whether an object is a copy of a tenant: it has the label, and its marks name the object itself and its kind.
+// isMarked: it has the label, and its marks name itself and its kind.
 func isMarked(obj metav1.Object, kind schema.GroupVersionKind, tenant string) bool {
 	keys := (syncer.Identity{}).Keys()
 	mark := obj.GetAnnotations()[keys.ObjectKind]
@@ -235,7 +232,6 @@ func isMarked(obj metav1.Object, kind schema.GroupVersionKind, tenant string) bo
 	return translate.IsCopy(obj) && isKind && obj.GetLabels()[keys.ManagedBy] == tenant
 }
 
-// find returns the copies of some tenants in a cluster.
 func (p *Prune) find(ctx context.Context, s *side, tenants []string) ([]leftover, error) {
 	if len(tenants) == 0 {
 		return nil, nil
@@ -259,7 +255,6 @@ func (p *Prune) find(ctx context.Context, s *side, tenants []string) ([]leftover
 	return found.copies, nil
 }
 
-// search collects copies.
 type search struct {
 	label     string
 	strict    bool // a kind that cannot be listed is an error
@@ -268,7 +263,6 @@ type search struct {
 	others    int
 }
 
-// add adds the copies of one kind and tenant.
 func (f *search) add(ctx context.Context, s *side, kind schema.GroupVersionKind, tenant string) error {
 	found, err := s.list(ctx, kind, client.MatchingLabels{f.label: tenant})
 	switch {
@@ -296,7 +290,6 @@ func (f *search) add(ctx context.Context, s *side, kind schema.GroupVersionKind,
 	return nil
 }
 
-// report warns of objects that are not deleted.
 func (p *Prune) report(s *side, f *search) {
 	if len(f.forbidden) > 0 {
 		p.Terminal.Warn("in %s these kinds cannot be listed, and their copies stay: %s; use an account with more permissions, or name the kinds with --kind",
@@ -307,7 +300,7 @@ func (p *Prune) report(s *side, f *search) {
 	}
 }
 
-// printPlan prints what is to be done; without DryRun only the first of many.
+// Without DryRun it prints only the first of many.
 func (s *side) printPlan(p *Prune, found []leftover) {
 	const most = 50
 	p.Terminal.Text("In %s, %s:", s.What, s.Config.Host)
@@ -328,7 +321,7 @@ func (s *side) leftoverName(c *leftover) string {
 	return s.Token(strings.ToLower(c.kind.GroupKind().String())) + " " + s.name(c)
 }
 
-// remove deletes a copy, if it still is the copy that was found.
+// remove deletes only the copy that was found.
 func (s *side) remove(ctx context.Context, c *leftover) error {
 	now, err := s.get(ctx, c.kind, client.ObjectKeyFromObject(c))
 	if err != nil {

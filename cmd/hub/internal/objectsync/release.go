@@ -22,20 +22,19 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
-// Release configures the release of originals in the hub that are being deleted and wait for a copy in a remote that is away.
+// Release releases originals in the hub that are being deleted and wait for a copy in a remote that is away.
 type Release struct {
 	Fleet
 	Terminal *output.Terminal
-	// Rule is the name of a rule from the hub, and Cluster the Cluster that is away.
+	// Rule is one from the hub, Cluster is away.
 	Rule, Cluster string
-	// Objects are the names of the originals. Default: all that wait for the Cluster.
+	// Default: all that wait for the Cluster.
 	Objects []string
-	// Kind and Namespace are the kind and the namespace of the originals of a rule that the configuration does not have.
+	// Of originals of a rule that the configuration lacks.
 	Kind      schema.GroupVersionKind
 	Namespace string
-	// Force also releases originals whose remote responds.
-	Force bool
-	// Yes releases without confirmation, and DryRun only prints the plan.
+	// Force releases although the remote responds.
+	Force       bool
 	Yes, DryRun bool
 
 	rule  rules.Rule
@@ -44,15 +43,15 @@ type Release struct {
 }
 
 var (
-	// ErrNotAway means that the hub reaches a remote, and releases the originals itself.
+	// ErrNotAway: the hub reaches the remote, and releases the originals itself.
 	ErrNotAway = errors.New("the hub reaches the remote, and releases the object when its copy has gone")
-	// ErrNothing means that a command has found no objects to change.
+	// ErrNothing: no objects to change.
 	ErrNothing = errors.New("no objects found")
-	// errNotHeld means that an object does not wait for its copy.
+	// errNotHeld: the object does not wait for its copy.
 	errNotHeld = errors.New("the object is not being deleted, or does not have the finalizer of the rule")
 )
 
-// Prepare finds the originals, without changing anything.
+// Prepare finds the originals, and changes nothing.
 func (r *Release) Prepare(ctx context.Context) (err error) {
 	if r.hub, err = sideOf(r.Hub); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (r *Release) Prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkAway finds the rule, and returns ErrNotAway if the remote responds.
+// checkAway returns ErrNotAway if the remote responds.
 func (r *Release) checkAway(ctx context.Context) error {
 	var c hubv1.Cluster
 	err := r.Hub.Get(ctx, client.ObjectKey{Name: r.Cluster}, &c)
@@ -112,7 +111,6 @@ func (r *Release) checkAway(ctx context.Context) error {
 	return nil
 }
 
-// find returns the originals that wait.
 func (r *Release) find(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	var held []metav1.PartialObjectMetadata
 	for _, namespace := range r.rule.SourceNamespaces(r.Cluster) {
@@ -132,7 +130,7 @@ func (r *Release) isHeld(one metav1.Object) bool {
 	return one.GetDeletionTimestamp() != nil && len(r.held(one)) > 0
 }
 
-// held returns the finalizers of the rule that an original has: also that of a hub which this one was restored from.
+// held includes finalizers of a hub that this one was restored from.
 func (r *Release) held(one metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(one.GetFinalizers()), func(finalizer string) bool {
 		name, ok := rules.RuleOfFinalizer(finalizer)
@@ -140,7 +138,7 @@ func (r *Release) held(one metav1.Object) []string {
 	})
 }
 
-// Run prints the plan, asks for confirmation, and releases the originals. It continues after an original that it cannot release.
+// Run prints the plan, asks for confirmation, and releases. It continues after a failure.
 func (r *Release) Run(ctx context.Context) error {
 	r.Terminal.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	for _, one := range r.found {
@@ -168,7 +166,7 @@ func (r *Release) Run(ctx context.Context) error {
 // Count returns the number of originals that Prepare has found.
 func (r *Release) Count() int { return len(r.found) }
 
-// release removes the finalizer, unless the object has changed, and records an event.
+// release records an event. It leaves an object that has changed.
 func (r *Release) release(ctx context.Context, one *metav1.PartialObjectMetadata) error {
 	for _, finalizer := range r.held(one) {
 		if err := r.hub.release(ctx, r.rule.GVK(), one, finalizer); err != nil {
@@ -181,10 +179,8 @@ func (r *Release) release(ctx context.Context, one *metav1.PartialObjectMetadata
 	return nil
 }
 
-// fieldOwner is the field manager of the command line.
 const fieldOwner = client.FieldOwner("clusterfx-cli")
 
-// record records that a copy was left behind.
 func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata) error {
 	namespace := one.Namespace
 	if namespace == "" {
@@ -207,7 +203,7 @@ func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata)
 	return err
 }
 
-// release removes a finalizer from an object, unless the object has changed. An object that has gone is no error.
+// release is nil for an object that has gone.
 func (s *side) release(ctx context.Context, kind schema.GroupVersionKind, one *metav1.PartialObjectMetadata, finalizer string) error {
 	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
 	patch, err := json.Marshal(map[string]any{metadata: map[string]any{

@@ -13,14 +13,13 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
-// Scope says which rules and Clusters to look at. The zero Scope is all of them.
+// The zero Scope is all of them.
 type Scope struct{ Rules, Clusters []string }
 
-// parallel is how many remotes are asked at the same time.
 const parallel = 8
 
-// inEach calls do for each rule of a Scope and each of its Clusters that selects the module, and returns all results in the
-// order of the Clusters. It returns an error if the configuration lacks a rule.
+// inEach calls do for each rule and each Cluster that selects the module, and returns results in the order of the
+// Clusters. It fails if the configuration lacks a rule.
 func inEach[T any](ctx context.Context, f *Fleet, s Scope, do func(rules.Rule, *hubv1.Cluster) []T) ([]T, error) {
 	for _, name := range s.Rules {
 		if !f.Config.Has(name) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package output prints the results of commands in the formats of kubectl, and shows progress and questions on a terminal.
-
-# Usage
+Package output prints results in the formats of kubectl, and shows progress and questions on a terminal.
 
 	t := output.NewTerminal(os.Stdin, os.Stdout, os.Stderr)
 	t.Step("creating %s", name)
@@ -15,18 +13,9 @@ Package output prints the results of commands in the formats of kubectl, and sho
 	printer, err := f.Printer()
 	err = printer.PrintObj(object, t.Out)
 
-Data is written to Out, everything else to Err, so that a pipe gets data only.
-
-# Considerations
-
-The printers of objects come from k8s.io/cli-runtime, so that scripts get the same output as from kubectl.
-Only the package printers is used: the flags of cli-runtime would add kustomize and the resource builder to the
-program, three megabytes that nothing here needs.
-
-Symbols and colours are for terminals; each stream is judged for itself. Where NO_COLOR is set, or TERM is dumb, words
-replace them, as in files and pipes: a log stays greppable. Output is never moved or overwritten, so that nothing has to
-be restored on a terminal that is slow or recorded.
-
-A question without a terminal, with a pipe as the standard input, is an error and not a yes.
+Data goes to Out, everything else to Err. The printers are those of k8s.io/cli-runtime, of which only that package is
+used: its flags would add three megabytes. Symbols and colours are for terminals, each stream judged alone; words
+replace them in files and pipes, with NO_COLOR and TERM=dumb. Output is never moved or overwritten. A question without
+a terminal is an error and not a yes.
 */
 package output

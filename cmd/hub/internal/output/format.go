@@ -10,18 +10,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// Formats of output, apart from the templates.
 const (
-	// Table is the default: a table with the columns that matter most.
 	Table = ""
-	// Wide is a table with all columns.
-	Wide = "wide"
-	// JSON is for programs.
-	JSON = "json"
-	// YAML is for files.
-	YAML = "yaml"
-	// Name is a line with the kind and the name of each object.
-	Name = "name"
+	Wide  = "wide"
+	JSON  = "json"
+	YAML  = "yaml"
+	Name  = "name"
 
 	jsonPathPrefix = "jsonpath="
 	templatePrefix = "go-template="
@@ -30,7 +24,7 @@ const (
 // Format is the value of the flag --output. The zero value is a table.
 type Format struct{ text string }
 
-// Bind adds the flag --output to a set. Usage says which formats there are; empty means all of them.
+// Bind adds the flag --output. Usage says which formats there are; empty means all.
 func (f *Format) Bind(set *pflag.FlagSet, usage string) {
 	if usage == "" {
 		usage = "json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE. Default: a table"
@@ -44,8 +38,7 @@ func (f *Format) String() string { return f.text }
 // Tabular reports whether a table is wanted.
 func (f *Format) Tabular() bool { return f.text == Table || f.text == Wide }
 
-// Printer returns a printer of objects in the format, or an error that names the known formats. A table
-// needs a printer of its own: see Tables.
+// Printer returns a printer, or an error that names the formats. For a table see Tables.
 func (f *Format) Printer() (printers.ResourcePrinter, error) {
 	switch f.text {
 	case JSON:
@@ -86,8 +79,8 @@ func (f *Format) Check() error {
 	return err
 }
 
-// Done returns a printer for a completed operation, as in "cluster.clusterfx.dev/edge paused", unless
-// another format is selected.
+// Done returns a printer for a completed operation, as in "cluster.clusterfx.dev/edge paused", unless another format is
+// selected.
 func (f *Format) Done(operation string) (printers.ResourcePrinter, error) {
 	if f.text == Table {
 		return &printers.NamePrinter{Operation: operation}, nil

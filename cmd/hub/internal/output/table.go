@@ -20,7 +20,7 @@ func (t *Tables) Bind(set *pflag.FlagSet) {
 	set.StringSliceVarP(&t.options.ColumnLabels, "label-columns", "L", nil, "Add a column for each of these labels")
 }
 
-// Printer returns a printer that writes tables to w, one after another below the same header.
+// Printer writes tables to w below one header.
 func (t *Tables) Printer(w io.Writer, wide bool) *TablePrinter {
 	options := t.options
 	options.Wide = wide
@@ -33,7 +33,7 @@ type TablePrinter struct {
 	table printers.ResourcePrinter
 }
 
-// Print writes the rows of a table, in lines that are complete, below the columns of those before them.
+// Print writes complete lines, below the columns of those before.
 func (p *TablePrinter) Print(t *metav1.Table) error {
 	if err := p.table.PrintObj(t, p.tabs); err != nil {
 		return err
@@ -41,7 +41,6 @@ func (p *TablePrinter) Print(t *metav1.Table) error {
 	return p.tabs.Flush()
 }
 
-// flusher is a writer that aligns columns.
 type flusher interface {
 	io.Writer
 	Flush() error

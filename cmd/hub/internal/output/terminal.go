@@ -14,9 +14,9 @@ import (
 	"golang.org/x/term"
 )
 
-// A Terminal is the three streams of a command. It is made by New, and used by one goroutine.
+// A Terminal is the three streams of a command, for one goroutine. NewTerminal makes it.
 type Terminal struct {
-	// In is where answers come from, Out where data goes, and Err where progress and questions go.
+	// In has answers, Out gets data, Err progress and questions.
 	In       io.Reader
 	Out, Err io.Writer
 
@@ -40,7 +40,7 @@ func isTerminal(stream any) bool {
 // Mark is the symbol or the word at the beginning of a line.
 type Mark struct{ symbol, word string }
 
-// Marks of lines. A function each, since Go has no constants of structs.
+// A function each, since Go has no constants of structs.
 
 // Step marks the beginning of a step.
 func Step() Mark { return Mark{"\x1b[36m►\x1b[0m", ">"} }
@@ -92,16 +92,13 @@ func (m Mark) text(fancy bool) string {
 	return m.word
 }
 
-// errRefused means that the user did not confirm the plan.
 var errRefused = errors.New("nothing was changed")
 
-// errNoTerminal means that there is no terminal for a question.
 var errNoTerminal = errors.New("there is no terminal for the confirmation: check the plan above, and confirm it with --yes")
 
-// Ask asks a question and returns nil for a yes, errRefused for anything else. It blocks until there is an
-// answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
-// names the flag to use instead. After the end of ctx a goroutine continues to read In, since it cannot be stopped: the
-// program is about to end then.
+// Ask returns nil for a yes, errRefused for anything else, and blocks until there is an answer or ctx ends. Without a
+// terminal the error names the flag to use. After the end of ctx a goroutine continues to read In, since it cannot be
+// stopped.
 func (t *Terminal) Ask(ctx context.Context, question string) error {
 	err := t.ask(ctx.Done(), question)
 	if ctx.Err() != nil {

@@ -19,8 +19,7 @@ func (n *Node) Add(m *Mark, format string, args ...any) *Node {
 	return child
 }
 
-// Tree writes a tree to Out: with lines on a terminal, and in ASCII elsewhere. It returns the error of
-// the stream.
+// Tree writes a tree to Out: with lines on a terminal, in ASCII elsewhere.
 func (t *Terminal) Tree(root *Node) error {
 	if err := t.Print("%s", t.line(root)); err != nil {
 		return err

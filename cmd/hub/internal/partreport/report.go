@@ -24,13 +24,12 @@ import (
 const (
 	// Name is the name of the ConfigMap, in the credentials namespace.
 	Name = "clusterfx-modules"
-	// dataKey is the key of the report of a hub that has all Clusters. Where several replicas share them, the name of the
-	// replica is between keyPrefix and keySuffix.
+	// dataKey is for a hub that has all Clusters. Of replicas that share them, the name is between keyPrefix and
+	// keySuffix.
 	dataKey              = "hub-parts.json"
 	keyPrefix, keySuffix = "hub-parts.", ".json"
 )
 
-// keyOf returns the key of the report of a replica that shares the Clusters with others.
 func keyOf(replica string) string { return keyPrefix + replica + keySuffix }
 
 // Report is the state of all hub parts in one replica.
@@ -42,38 +41,33 @@ type Report struct {
 	Parts []Part `json:"hubParts"`
 }
 
-// Part is the state of the hub part of one module.
 type Part struct {
-	Module string `json:"module"`
-	State  string `json:"state"`
-	// Reason and Message say why, when the hub part does not run as it should.
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-	// Since is when State or Reason last changed.
-	Since metav1.Time `json:"since"`
+	Module  string      `json:"module"`
+	State   string      `json:"state"`
+	Reason  string      `json:"reason,omitempty"`
+	Message string      `json:"message,omitempty"`
+	Since   metav1.Time `json:"since"`
 }
 
 // Reports are the reports of the replicas of a hub, in the order of their names. A hub that does not share its Clusters has one.
 type Reports []Report
 
-// Rules are the permissions that the hub needs in the credentials namespace to write the report, beside that to
-// create ConfigMaps.
+// Rules returns what the hub needs to write the report, beside creating ConfigMaps.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{"update"}},
 	}
 }
 
-// ReplicaRules returns the permissions, beside those of Rules, that a replica needs to write and remove reports where several
-// share the Clusters.
+// ReplicaRules returns what replicas that share the Clusters need beside Rules.
 func ReplicaRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{"patch"}},
 	}
 }
 
-// Read returns the reports of the hub with this credentials namespace; none if the hub has not reported. Reports that are Old are
-// returned only if all are: their replicas have ended.
+// Read returns the reports; none if the hub has not reported. Old ones are returned only if all are: their replicas
+// have ended.
 func Read(ctx context.Context, hub client.Reader, namespace string) (Reports, error) {
 	var found corev1.ConfigMap
 	err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, &found)
@@ -126,8 +120,7 @@ func (r Reports) Latest() *Report {
 	return latest
 }
 
-// Of returns the reports on the hub part of a module: none if the module has none. Replicas in which the hub part stands by are
-// left out, unless it stands by in all.
+// Of returns the reports on a module's hub part. Replicas in which it stands by are left out, unless it does in all.
 func (r Reports) Of(module string) Reports {
 	var all, active Reports
 	for _, report := range r {
@@ -167,7 +160,7 @@ func (r Reports) Summary(module string) string {
 // Age returns how old the report is, for people.
 func (r *Report) Age() string { return duration.HumanDuration(max(0, time.Since(r.Written.Time))) }
 
-// Old reports whether the hub should have written the report again: it may no longer be true.
+// Old reports whether the hub should have written it again.
 func (r *Report) Old() bool { return time.Since(r.Written.Time) > 3*refresh }
 
 // String returns the state and the reason.

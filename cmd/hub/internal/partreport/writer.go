@@ -21,34 +21,29 @@ import (
 )
 
 const (
-	// refresh is how often the report is written when nothing changes.
+	// refresh is for unchanged reports.
 	refresh = 5 * time.Minute
 	// settle is how long the writer waits after a change for the next one.
 	settle = time.Second
-	// retry is the pause after a write that failed, writeTimeout bounds one.
+	// retry follows a failed write.
 	retry        = 30 * time.Second
 	writeTimeout = 10 * time.Second
 )
 
-// Options configure a Writer. All of them are required but Leaving and Check.
+// Options configure a Writer. All but Leaving and Check are required.
 type Options struct {
-	// Client writes to the hub's cluster.
-	Client client.Client
-	// Namespace is the credentials namespace, Replica the name of this hub.
+	Client             client.Client
 	Namespace, Replica string
-	// Parts returns the state of the hub parts.
-	Parts func() []state.HubPartStatus
-	// Leaving is set if this hub shares the Clusters with other replicas: each writes a report of its own. It is closed when
-	// this replica begins to leave the others, and then the writer removes the report and ends. Default: nil, a hub that has all
-	// Clusters.
+	Parts              func() []state.HubPartStatus
+	// Leaving is for a hub that shares the Clusters, where each replica writes a report of its own. It is closed when
+	// this replica begins to leave; then the writer removes the report and ends. Default: nil.
 	Leaving <-chan struct{}
-	// Check returns an error while this hub may not write; then the writer waits. Default: it may.
+	// Check returns an error while this hub may not write; the writer waits. Default: it may.
 	Check func() error
-	// Log gets a line when the report cannot be written.
-	Log logr.Logger
+	Log   logr.Logger
 }
 
-// Writer keeps the report up to date while this hub works. It is a runnable of the hub's manager.
+// Writer keeps the report up to date. It is a runnable of the hub's manager.
 type Writer struct {
 	options Options
 	wake    <-chan struct{}
@@ -94,7 +89,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	return nil
 }
 
-// Forget removes the report of a replica that shared the Clusters with others and has ended. It blocks for one request.
+// Forget removes the report of an ended replica that shared the Clusters. It blocks for one request.
 func Forget(ctx context.Context, c client.Client, namespace, replica string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -109,7 +104,6 @@ func Forget(ctx context.Context, c client.Client, namespace, replica string) err
 	return nil
 }
 
-// leaves reports whether this replica has begun to leave the others.
 func (w *Writer) leaves() bool {
 	select {
 	case <-w.options.Leaving: // It blocks forever if it is nil.
@@ -119,7 +113,7 @@ func (w *Writer) leaves() bool {
 	}
 }
 
-// wait returns after a time, when wake delivers, when this replica leaves, or when ctx ends. It reports whether wake delivered.
+// wait reports whether wake delivered. It also returns when this replica leaves.
 func (w *Writer) wait(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -152,7 +146,6 @@ func (w *Writer) write(ctx context.Context) error {
 	return w.replace(ctx, w.object(dataKey, string(text)))
 }
 
-// object returns the ConfigMap with one report.
 func (w *Writer) object(key, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -162,7 +155,6 @@ func (w *Writer) object(key, text string) *corev1.ConfigMap {
 	}
 }
 
-// replace writes the report of a hub that has all Clusters.
 func (w *Writer) replace(ctx context.Context, object *corev1.ConfigMap) error {
 	err := w.options.Client.Update(ctx, object.DeepCopy()) // without a version: whatever is there is replaced
 	if apierrors.IsNotFound(err) {
@@ -171,8 +163,7 @@ func (w *Writer) replace(ctx context.Context, object *corev1.ConfigMap) error {
 	return err
 }
 
-// writeOwn writes the report of this replica and leaves those of the others. It removes the report of a hub that had all
-// Clusters.
+// writeOwn leaves reports of others, and removes that of a hub that had all Clusters.
 func (w *Writer) writeOwn(ctx context.Context, text string) error {
 	object := w.object(keyOf(w.options.Replica), text)
 	change, err := json.Marshal(map[string]any{"data": map[string]any{keyOf(w.options.Replica): text, dataKey: nil}})

@@ -18,20 +18,18 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// maxCrash bounds what is read of a crash, in bytes: the goroutine that ended the process comes first. convictTimeout bounds the record
-// of a crash in its Cluster.
+// maxCrash bytes of a crash are read: the goroutine that ended the process is first. convictTimeout is for its record.
 const maxCrash, convictTimeout = 1 << 20, 10 * time.Second
 
-// What Go writes when a goroutine ends the process. The text of a panic cannot look like it: its further lines are indented. A lack
-// of memory is no evidence against the goroutine that needed some.
+// What Go writes when a goroutine ends the process. The text of a panic cannot look like it: its further lines are
+// indented. A lack of memory is no evidence against the goroutine that needed some.
 var (
 	fatal     = regexp.MustCompile(`(?m)^(panic: |fatal error: (concurrent map|stack overflow|sync: ))`)
 	goroutine = regexp.MustCompile(`(?m)^goroutine \d+ .*$`)
 	label     = regexp.MustCompile(`[{ ]"(cluster|module)": "([A-Za-z0-9._/-]{1,253})"[,}]`)
 )
 
-// readCrash returns whose goroutine ended a process, given what that wrote on its way down. Everything else in it may hold what a
-// remote wrote, or a secret, and is ignored.
+// readCrash ignores everything else in the text, which may hold what a remote wrote, or a secret.
 func readCrash(text string) (c cluster.Crash) {
 	at := fatal.FindStringIndex(text)
 	if at == nil {
@@ -47,8 +45,7 @@ func readCrash(text string) (c cluster.Crash) {
 	return c
 }
 
-// takeCrash returns what is in the file of crashes, and has this process write there on its way down, with the labels of goroutines,
-// which are those of their apps.
+// takeCrash returns the file's text, and has this process write there on its way down, with the labels of goroutines.
 func takeCrash(path string) (c cluster.Crash, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -66,8 +63,7 @@ func takeCrash(path string) (c cluster.Crash, err error) {
 		os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",tracebacklabels=1", ",")))
 }
 
-// convictLast records in its Cluster with which app the last process ended, if that has written it. A hub that cannot find out starts
-// anyway.
+// convictLast records in its Cluster with which app the last process ended. A hub that cannot find out starts anyway.
 func convictLast(ctx context.Context, o Options, scheme *runtime.Scheme) {
 	if o.CrashFile == "" {
 		return

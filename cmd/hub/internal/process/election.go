@@ -15,8 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// election is a term's part in the election of the hub that works. In a hub that is alone, there is
-// none.
+// election is a term's part in the election. A hub that is alone has none.
 type election struct {
 	candidacy *lease.Candidacy // nil: the hub is alone
 	wayBack   *mode.WayBack    // from Sharded mode
@@ -52,7 +51,7 @@ func newElection(o Options, alive func() error) (*election, error) {
 	return e, nil
 }
 
-// gate returns the function that refuses writes while this hub may not write, or nil. The lease has no number.
+// gate may be nil. The lease has no number.
 func (e *election) gate() func(registry.ClusterName) (term int64, err error) {
 	if e.candidacy == nil {
 		return nil
@@ -60,11 +59,9 @@ func (e *election) gate() func(registry.ClusterName) (term int64, err error) {
 	return func(registry.ClusterName) (int64, error) { return 0, e.candidacy.Check() }
 }
 
-// isLate reports whether this hub is late to renew its Lease.
 func (e *election) isLate() bool { return e.candidacy != nil && e.candidacy.IsLate() }
 
-// guard puts the gate before the wire of the hub's own clients, and makes the manager wait for its
-// turn.
+// guard puts the gate before the hub's own clients, and makes the manager wait for its turn.
 func (e *election) guard(mgr *managerOptions) {
 	if e.candidacy == nil {
 		return
@@ -76,7 +73,6 @@ func (e *election) guard(mgr *managerOptions) {
 	mgr.LeaseDuration, mgr.RenewDeadline, mgr.RetryPeriod = &duration, &deadline, &retry
 }
 
-// start begins; finish ends.
 func (e *election) start(ctx context.Context) {
 	if e.candidacy == nil {
 		return
@@ -89,7 +85,7 @@ func (e *election) start(ctx context.Context) {
 	}()
 }
 
-// standBy releases the lease from replicas in Sharded mode that have ended, until this hub has the lease or ctx ends.
+// standBy releases the lease from ended replicas in Sharded mode, until this hub has it or ctx ends.
 func (e *election) standBy(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var releasing sync.WaitGroup
@@ -105,7 +101,7 @@ func (e *election) standBy(ctx context.Context) {
 	}
 }
 
-// waiting says what this hub waits for before it is elected; empty unless that is the end of Sharded mode.
+// waiting is empty unless it waits for the end of Sharded mode.
 func (e *election) waiting() string {
 	if e.candidacy == nil {
 		return ""
@@ -113,7 +109,6 @@ func (e *election) waiting() string {
 	return e.wayBack.Waiting()
 }
 
-// lost returns a channel that is closed when this hub had the lease and has it no more.
 func (e *election) lost() <-chan struct{} {
 	if e.candidacy == nil {
 		return nil
@@ -121,8 +116,7 @@ func (e *election) lost() <-chan struct{} {
 	return e.candidacy.Lost()
 }
 
-// finish releases the lease, if this hub has it and no component that needs it is running. Otherwise the
-// lease runs out by itself.
+// finish releases the lease if nothing that needs it runs. Otherwise it runs out by itself.
 func (e *election) finish(ctx context.Context, nothingLeft bool) {
 	if e.candidacy == nil {
 		return

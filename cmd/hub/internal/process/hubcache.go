@@ -8,17 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// hubCache is the hub's cache, with one difference: it stops waiting when the term ends. A manager
-// that is stopped before its caches are synced otherwise spins forever
-// (controller-runtime#3440), as when a module has declared an index and the hub's API server is
-// away.
+// hubCache stops waiting when the term ends: a manager that is stopped before its caches are synced spins forever
+// (controller-runtime#3440), as when a module has declared an index and the API server is away.
 type hubCache struct {
 	cache.Cache
 	life context.Context //nolint:containedctx // The end of the term, for a method that gets another context.
 }
 
-// WaitForCacheSync waits until the cache is filled, and reports whether it is. It returns true, too, when
-// the term has ended, so that the manager continues to stop.
+// WaitForCacheSync returns true at the end of the term, so that the manager continues to stop.
 func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

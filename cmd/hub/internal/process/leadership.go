@@ -14,9 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// leadership decides when this replica leads, in a hub whose remotes are shared by several replicas. The loss of it does not end
-// the term, as the loss of the hub's lease does: the replica ends the work of the leader, and is a candidate again. Each
-// candidacy has a lease.Candidacy of its own.
+// leadership decides when this replica leads among those that share the remotes. Its loss does not end the term: the
+// replica ends the leader's work, and is a candidate again, with another lease.Candidacy.
 type leadership struct {
 	options lease.Options
 	within  time.Duration // how long the work of a leadership may take to end
@@ -35,7 +34,6 @@ type leadership struct {
 
 var _ registry.Leader = (*leadership)(nil)
 
-// tenure is one leadership of this replica.
 type tenure struct {
 	leads context.Context //nolint:containedctx // Ends with the leadership.
 	end   context.CancelCauseFunc
@@ -43,7 +41,6 @@ type tenure struct {
 	idle  chan struct{} // closed when nothing works, after the end
 }
 
-// newLeadership returns a leadership that has not begun. It sends no request.
 func newLeadership(o Options, alive func() error) (*leadership, error) {
 	l := &leadership{
 		options: lease.Options{
@@ -62,7 +59,7 @@ func newLeadership(o Options, alive func() error) (*leadership, error) {
 	return l, err
 }
 
-// Await returns when this replica leads, as registry.Leader documents.
+// Await and Check are those of registry.Leader.
 func (l *leadership) Await(ctx context.Context) (leads context.Context, ended func(), err error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -82,7 +79,6 @@ func (l *leadership) Await(ctx context.Context) (leads context.Context, ended fu
 	return nil, nil, context.Cause(ctx)
 }
 
-// Check returns an error that matches registry.ErrNotLeader unless this replica leads at this moment.
 func (l *leadership) Check() error {
 	candidacy := l.candidacy.Load()
 	if candidacy == nil {
@@ -94,7 +90,6 @@ func (l *leadership) Check() error {
 	return candidacy.Check()
 }
 
-// start begins; finish ends.
 func (l *leadership) start(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	go func() {
@@ -107,7 +102,7 @@ func (l *leadership) start(ctx context.Context) {
 	}()
 }
 
-// serve is a candidate, and the leader from its election until the lease is lost, or ctx or permitted ends.
+// serve leads from its election until the lease is lost, or ctx or permitted ends.
 func (l *leadership) serve(ctx, permitted context.Context) {
 	candidacy, err := lease.New(l.options)
 	if err != nil {
@@ -143,7 +138,6 @@ func (l *leadership) serve(ctx, permitted context.Context) {
 	l.end(t)
 }
 
-// begin lets the work of the leader begin.
 func (l *leadership) begin(ctx context.Context) *tenure {
 	t := &tenure{idle: make(chan struct{})}
 	t.leads, t.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -155,7 +149,7 @@ func (l *leadership) begin(ctx context.Context) *tenure {
 	return t
 }
 
-// end ends the work of the leader, and returns when it has ended or takes too long.
+// end returns when the leader's work has ended or takes too long.
 func (l *leadership) end(t *tenure) {
 	l.mu.Lock()
 	l.current, l.elected = nil, make(chan struct{})
@@ -175,7 +169,6 @@ func (l *leadership) end(t *tenure) {
 	l.options.Log.Info("This replica no longer leads", "allHasEnded", !l.left)
 }
 
-// leave notes that work of a leadership has ended.
 func (l *leadership) leave(t *tenure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,15 +177,14 @@ func (l *leadership) leave(t *tenure) {
 	}
 }
 
-// finish ends the leadership of this replica, and gives the lease back if all work has ended. Otherwise the lease runs out by
-// itself.
+// finish gives the lease back if all work has ended. Otherwise it runs out by itself.
 func (l *leadership) finish(ctx context.Context) {
 	l.cancel()
 	<-l.done
 	l.release(ctx)
 }
 
-// release gives the lease of the last candidacy back, which has ended.
+// release is for the last candidacy, which has ended.
 func (l *leadership) release(ctx context.Context) {
 	candidacy := l.candidacy.Load()
 	if candidacy == nil {
@@ -208,7 +200,6 @@ func (l *leadership) release(ctx context.Context) {
 	}
 }
 
-// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -28,20 +28,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
-// newScheme returns the scheme of the hub and of all apps: the kinds of Kubernetes, and ours.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, hubv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// managerOptions are the arguments of ctrl.NewManager.
 type managerOptions struct {
 	ctrl.Options
 	config *rest.Config
 }
 
-// newManager returns the hub's manager for the term. It sends no request before it is started.
+// newManager sends no request before it is started.
 func (t *term) newManager() (ctrl.Manager, error) {
 	options := t.managerOptions()
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -78,42 +76,37 @@ func (t *term) managerOptions() managerOptions {
 		Client:    shared.Client,
 		NewClient: shared.NewClient,
 
-		// The process serves metrics and health, see hubManager.
+		// The process serves these, see hubManager.
 		Metrics:                metricsserver.Options{BindAddress: serving.Nowhere},
 		HealthProbeBindAddress: serving.Nowhere,
 		PprofBindAddress:       serving.Nowhere,
 
 		GracefulShutdownTimeout: &graceful,
 
-		// Names of controllers are unique in a process and never given back; a process can hold
-		// more than one hub, one after the other or side by side.
+		// Names are unique in a process and never given back, and a process can hold several hubs.
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
 	}}
 }
 
-// hubManager is the hub's manager for one term. The process serves its checks and handlers.
+// hubManager leaves checks and handlers to the process.
 type hubManager struct {
 	ctrl.Manager
 	site *serving.Site
 }
 
-// AddHealthzCheck makes /healthz depend on a check.
 func (m *hubManager) AddHealthzCheck(name string, check healthz.Checker) error {
 	return m.site.AddHealthzCheck(name, check)
 }
 
-// AddReadyzCheck makes /readyz depend on a check.
 func (m *hubManager) AddReadyzCheck(name string, check healthz.Checker) error {
 	return m.site.AddReadyzCheck(name, check)
 }
 
-// AddMetricsServerExtraHandler serves something else next to the metrics.
 func (m *hubManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	return m.site.AddMetricsServerExtraHandler(path, handler)
 }
 
-// hubValues are the values of the manager in the hub's App. They belong to the hub, so none has a name
-// but the reader, which shares its type with the client.
+// hubValues have no names but the reader, which shares its type with the client.
 type hubValues struct {
 	fx.Out
 

@@ -13,8 +13,7 @@ import (
 
 var errTermOver = errors.New("this term of the hub is over")
 
-// termMetrics registers the collectors of one term and unregisters them all when it ends, so that
-// the same modules can register theirs in the next one.
+// termMetrics unregisters the collectors of a term at its end, so that the next can register its own.
 type termMetrics struct {
 	prometheus.Registerer
 
@@ -29,7 +28,6 @@ func newTermMetrics(base prometheus.Registerer) *termMetrics {
 	return &termMetrics{Registerer: base, collectors: map[string]prometheus.Collector{}}
 }
 
-// Register registers the collector until the term ends.
 func (m *termMetrics) Register(c prometheus.Collector) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +41,7 @@ func (m *termMetrics) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// Unregister unregisters the collector and drops the reference to it, through which the whole app would stay in memory.
+// Unregister drops the reference, through which the whole app would stay in memory.
 func (m *termMetrics) Unregister(c prometheus.Collector) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +49,7 @@ func (m *termMetrics) Unregister(c prometheus.Collector) bool {
 	return m.Registerer.Unregister(c)
 }
 
-// MustRegister registers the collectors until the term ends. It panics where Register would fail,
-// as its interface demands.
+// MustRegister panics where Register would fail, as its interface demands.
 func (m *termMetrics) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
@@ -71,8 +68,7 @@ func (m *termMetrics) end() {
 	m.collectors = nil
 }
 
-// keyOf identifies a collector as prometheus does, by its descriptions: the collector to unregister often has
-// another wrapper around it than the registered one.
+// keyOf goes by the descriptions, as prometheus does: the collector to unregister often has another wrapper.
 func keyOf(c prometheus.Collector) string {
 	to := make(chan *prometheus.Desc)
 	go func() {

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// registration returns the part of the hub's App that registers Clusters. In a hub with a leader, it works in the replica that
-// leads.
+// registration registers Clusters, with a leader in the replica that leads.
 func (o Options) registration() fx.Option {
 	settings := registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}
 	if o.leader == nil {
@@ -33,21 +32,17 @@ func (o Options) registration() fx.Option {
 	})
 }
 
-// onLeader runs controllers of the hub while this replica leads, in a manager of their own for each leadership: a manager
-// cannot be started again, and its caches end with it.
+// onLeader has a manager for each leadership: it cannot be started again, and its caches end with it.
 type onLeader struct {
 	options Options
 	hub     ctrl.Manager
-	// setUp adds the controllers to a manager.
-	setUp func(ctrl.Manager) error
-	// retry is how long a manager that has ended during a leadership waits before the next one is built. Default: managerRetry.
+	setUp   func(ctrl.Manager) error
+	// retry is how long after its end another manager is built within a leadership. Default: managerRetry.
 	retry time.Duration
 }
 
-// managerRetry is the default of onLeader.retry.
 const managerRetry = 5 * time.Second
 
-// Start runs a manager for each leadership until ctx ends.
 func (c *onLeader) Start(ctx context.Context) error {
 	for {
 		leads, ended, err := c.options.leader.Await(ctx)
@@ -59,7 +54,6 @@ func (c *onLeader) Start(ctx context.Context) error {
 	}
 }
 
-// lead runs managers until a leadership or ctx ends.
 func (c *onLeader) lead(ctx, leads context.Context) {
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +70,6 @@ func (c *onLeader) lead(ctx, leads context.Context) {
 	}
 }
 
-// run builds a manager and runs it until work ends.
 func (c *onLeader) run(work, leads context.Context) error {
 	mgr, err := c.newManager(work, leads)
 	if err != nil {
@@ -88,7 +81,7 @@ func (c *onLeader) run(work, leads context.Context) error {
 	return mgr.Start(work)
 }
 
-// newManager returns a manager whose clients write no longer than a leadership. It has no servers.
+// newManager's clients write no longer than a leadership. It has no servers.
 func (c *onLeader) newManager(work, leads context.Context) (ctrl.Manager, error) {
 	term := &term{options: c.options, scheme: c.hub.GetScheme(), work: &runner{life: work}}
 	options := term.managerOptions()
@@ -102,7 +95,7 @@ func (c *onLeader) newManager(work, leads context.Context) (ctrl.Manager, error)
 	return ctrl.NewManager(options.config, options.Options)
 }
 
-// checkWhile returns an error that matches registry.ErrNotLeader unless a leadership lasts and the replica leads at this moment.
+// checkWhile: a leadership lasts, and the replica leads now.
 func checkWhile(leads context.Context, leader registry.Leader) error {
 	err := leader.Check() // In this order, it is about that leadership.
 	if leads.Err() != nil {

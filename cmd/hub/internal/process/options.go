@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Options are the options of a hub, which app.Options documents, and those of the program.
+// Options are those of app.Options, and those of the program.
 type Options struct {
 	Config               *rest.Config
 	Modules              []registry.Module
@@ -44,37 +44,34 @@ type Options struct {
 	Registry             registry.Options
 	NATS                 natshub.Options
 
-	// Heartbeat is the time between heartbeats. Default: see package liveness.
+	// Heartbeat is between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration
-	// Starting is called each second with the number of remotes that are being started, while a hub that has got its lease starts
-	// its fleet, and at the end of that with 0. Default: it is not called.
+	// Starting gets, each second, how many remotes are being started by a hub that has got its lease, and in the end 0.
+	// Default: no call.
 	Starting func(remotes int)
-	// identity is the holder in the lease while this hub has it.
+	// identity is the holder in this hub's lease.
 	identity string
-	// leader elects the replica that runs what runs once in a hub whose remotes are shared by several replicas; nil if one
-	// replica has all of them.
-	leader registry.Leader
-	// partsChanged is called when the state of a hub part has changed.
+	// leader elects the replica for what runs once; nil if one has all remotes.
+	leader       registry.Leader
 	partsChanged func()
-	// Flags returns the flags of the program, for /flagz. Default: none.
-	Flags func() map[string]string
+	Flags        func() map[string]string
 }
 
-// Election configures leader election between hubs, as app.Election documents.
+// Election is app.Election.
 type Election struct {
 	Enabled                                   bool
 	Namespace, ID                             string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Sharing configures a hub that shares its Clusters with other replicas, as app.Sharing documents.
+// Sharing is app.Sharing.
 type Sharing struct {
 	Enabled      bool
 	Labels       map[string]string
 	Shards       int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	// ForgetAfter is how long a replica has ended before what it has left is removed. Default: see package replica.
+	// ForgetAfter: see package replica.
 	ForgetAfter time.Duration
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// parts are the parts of the hub's App. The caller starts its manager.
+// parts leaves the manager's start to the caller.
 func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	settings := cluster.Settings{
 		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
@@ -53,7 +53,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	return fx.Options(all...)
 }
 
-// hubParts returns the options of the hub parts of modules: the values that they get from the hub.
+// hubParts has the values that the hub gives.
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
@@ -67,7 +67,7 @@ func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	}
 }
 
-// AppOptions returns the parts of the hub's App for tools that look at its graph. The App cannot be built.
+// AppOptions returns the hub's App for tools that look at its graph. It cannot be built.
 func AppOptions(modules []registry.Module) (fx.Option, error) {
 	o, err := Options{Config: &rest.Config{}, Modules: modules}.withDefaults()
 	if err != nil {
@@ -76,14 +76,13 @@ func AppOptions(modules []registry.Module) (fx.Option, error) {
 	return parts(o, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
 }
 
-// HubPartOptions returns the parts of the App of a module's hub part, for tools that read its graph. modules are the modules of
-// the hub.
+// HubPartOptions returns the App of a module's hub part, for such tools. modules are the hub's.
 func HubPartOptions(modules []registry.Module, m registry.Module) fx.Option {
 	o := registry.Options{Modules: modules, HubParts: Options{}.hubParts(cluster.Settings{})}
 	return o.HubPartGraph(m)
 }
 
-// ValidateModules has the registry check the modules and their configuration, as it does when the hub starts.
+// ValidateModules checks the modules and their configuration as a hub does at its start.
 func ValidateModules(modules []registry.Module, configs []moduleconfig.Config) error {
 	scheme, err := newScheme()
 	if err != nil {

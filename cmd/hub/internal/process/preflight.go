@@ -20,15 +20,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// preflightTimeout bounds the requests of a hub before it starts.
 const preflightTimeout = 20 * time.Second
 
-// errSilent is the cause of a preflight that ran out of time.
 var errSilent = errors.New("the API server did not respond in time")
 
-// preflight finds out whether a hub can work against this API server: it must know Cluster objects
-// and let the hub list them. It returns the id of the hub's own cluster, by which the registry
-// recognizes it among the remotes.
+// preflight: the API server must know Cluster objects and let the hub list them. It returns the id of the hub's own
+// cluster.
 func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (id string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errSilent)
 	defer cancel()
@@ -52,8 +49,7 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 	return string(own.UID), nil
 }
 
-// preflightUntil repeats the preflight until it succeeds, or ctx ends. A hub that lost its lease has most
-// often lost its API server, too.
+// preflightUntil repeats it: a hub that lost its lease has most often lost its API server, too.
 func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id string, err error) {
 	said := ""
 	for {
@@ -73,7 +69,7 @@ func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id 
 	}
 }
 
-// explain adds advice to an error that stops the hub from starting.
+// explain adds advice.
 func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):

@@ -14,14 +14,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// readiness reports whether the hub can work, or take over. It is a runnable:
-// the manager starts runnables that need no lease when the caches are synced. It knows of
-// no remote, since a hub whose remotes are down is a healthy hub.
+// readiness is a runnable, which the manager starts when the caches are synced. It knows of no remote: a hub whose
+// remotes are down is healthy.
 type readiness struct{ ready atomic.Bool }
 
 var _ manager.LeaderElectionRunnable = (*readiness)(nil)
 
-// Start notes that the caches are filled, and waits for the end.
 func (r *readiness) Start(ctx context.Context) error {
 	r.ready.Store(true)
 	<-ctx.Done()
@@ -29,7 +27,7 @@ func (r *readiness) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection is false: a standby is ready too.
+// A standby is ready too.
 func (r *readiness) NeedLeaderElection() bool { return false }
 
 func (r *readiness) check(*http.Request) error {
@@ -39,9 +37,8 @@ func (r *readiness) check(*http.Request) error {
 	return nil
 }
 
-// notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub is ready even if a hub part does
-// not run. The message of a state is left out, since the port needs no authentication. A hub part that waits for the leadership is
-// as it should be.
+// notRunning names hub parts for /readyz?verbose: a hub is ready without them. It leaves out messages, since the port
+// needs no authentication, and parts that wait for the leadership.
 func notRunning(parts []state.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
-// Run runs a hub, as app.Run documents.
+// Run is app.Run.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -57,8 +57,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// cause returns the error of a constructor or an invoke, without the path to it through the
-// graph. Where the graph itself is wrong, the path is the explanation.
+// cause drops the path through the graph from the error of a constructor or invoke. Where the graph is wrong, the path
+// is the explanation.
 func cause(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time

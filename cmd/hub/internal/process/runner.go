@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// runner runs the hub's manager in a goroutine of its own, between fx's start and stop.
+// runner runs the manager between fx's start and stop.
 type runner struct {
 	life    context.Context //nolint:containedctx // the manager's: from fx's start to its stop
 	cancel  context.CancelFunc
@@ -26,8 +26,8 @@ func newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// attach makes the manager a part of the App's life. It is invoked last, so that the manager starts
-// after every hook of the modules and stops before them. first is called right before that.
+// attach is invoked last, so that the manager starts after every hook of the modules and stops before them. first is
+// called right before.
 func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager, first func()) {
 	lifecycle.Append(fx.StartStopHook(func() {
 		first()
@@ -43,7 +43,6 @@ func (r *runner) start(mgr ctrl.Manager) {
 	}()
 }
 
-// stop ends the manager, if it was started, and waits for it until ctx ends.
 func (r *runner) stop(ctx context.Context) error {
 	r.cancel()
 	if !r.started.Load() {
@@ -57,7 +56,7 @@ func (r *runner) stop(ctx context.Context) error {
 	}
 }
 
-// failure returns the error of the manager, or nil if it is running or ended without one.
+// failure is nil if the manager runs or ended without one.
 func (r *runner) failure() error {
 	select {
 	case <-r.ended:

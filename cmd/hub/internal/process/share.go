@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
-// share is a term's share of the Clusters. A hub that has all of them has none.
+// share of the Clusters. A hub that has all of them has none.
 type share struct {
 	fleet   *sharing.Fleet // nil: the hub has all Clusters
 	leading *leadership    // decides when this replica runs what runs once
@@ -68,7 +68,7 @@ func newShare(o Options, alive func() error) (*share, error) {
 	return s, nil
 }
 
-// awaitLease returns when this replica has its Lease, with a context that ends with Sharded mode.
+// awaitLease's context ends with Sharded mode.
 func (s *share) awaitLease(ctx context.Context) (permitted context.Context, err error) {
 	for permitted, err = s.mode.Await(ctx); err == nil && s.fleet.Replicas().Check() != nil; permitted, err = s.mode.Await(ctx) {
 		pause(ctx, leaseEvery)
@@ -76,13 +76,12 @@ func (s *share) awaitLease(ctx context.Context) (permitted context.Context, err 
 	return permitted, err
 }
 
-// leaseEvery is the time between two looks whether this replica has its Lease.
+// leaseEvery is between looks whether this replica has its Lease.
 const leaseEvery = 200 * time.Millisecond
 
-// modeEvery is the time between two looks of a replica at the mode of the installation.
+// modeEvery is between looks at the mode.
 const modeEvery = 5 * time.Second
 
-// modeOptions returns the options of a change of the mode, but for the time between two looks.
 func (o Options) modeOptions() mode.Options {
 	return mode.Options{
 		Config: o.Config, Namespace: o.Election.Namespace, Name: o.Election.ID, Installation: o.CredentialsNamespace,
@@ -90,7 +89,7 @@ func (o Options) modeOptions() mode.Options {
 	}
 }
 
-// check returns the function that returns an error while this replica has no valid Lease; nil for a hub that has all Clusters.
+// check is nil for a hub that has all Clusters.
 func (s *share) check() func() error {
 	if s.fleet == nil {
 		return nil
@@ -98,7 +97,6 @@ func (s *share) check() func() error {
 	return s.fleet.Replicas().Check
 }
 
-// adopt changes the options of a hub to those of a hub with a share.
 func (s *share) adopt(o *Options) {
 	if s.fleet != nil {
 		o.Registry.Gate, o.Registry.Alive, o.leader = s.fleet.Gate, s.fleet.IsAlive, s.leading
@@ -106,14 +104,13 @@ func (s *share) adopt(o *Options) {
 	}
 }
 
-// guard puts the gate before the wire of the hub's own clients.
+// guard is before the hub's own clients.
 func (s *share) guard(mgr *managerOptions) {
 	if s.fleet != nil {
 		mgr.config.Wrap(s.fleet.Guard)
 	}
 }
 
-// option gives the reconciler of Clusters the share.
 func (s *share) option() fx.Option {
 	if s.fleet == nil {
 		return fx.Options()
@@ -124,7 +121,7 @@ func (s *share) option() fx.Option {
 	)
 }
 
-// attach gives the share what it needs of the hub, and adds the audit of Clusters whose runner has ended.
+// attach also adds the audit of Clusters whose runner has ended.
 func (s *share) attach(remotes *registry.Registry, mgr ctrl.Manager, journal *cluster.Journal, metrics prometheus.Registerer) error {
 	s.hub = mgr.GetClient()
 	if err := s.fleet.Attach(remotes, mgr.GetCache(), journal); err != nil {
@@ -143,7 +140,6 @@ func (s *share) attach(remotes *registry.Registry, mgr ctrl.Manager, journal *cl
 	return mgr.Add(auditor)
 }
 
-// start makes this replica one of those that share the Clusters, and a candidate for what runs once; finish ends both.
 func (s *share) start(ctx context.Context) {
 	if s.fleet == nil {
 		return
@@ -157,7 +153,6 @@ func (s *share) start(ctx context.Context) {
 	}()
 }
 
-// over returns a channel that is closed when the share has ended.
 func (s *share) over() <-chan struct{} {
 	if s.fleet == nil {
 		return nil
@@ -165,8 +160,8 @@ func (s *share) over() <-chan struct{} {
 	return s.ended
 }
 
-// finish ends what runs once, hands over what this hub runs, and returns when that is done or has failed. The registry and the
-// manager run meanwhile. A replica whose Lease has ended runs nothing, so what runs once ends first.
+// finish ends what runs once and hands over the rest, while registry and manager run. A replica whose Lease has ended
+// runs nothing, so what runs once ends first.
 func (s *share) finish(ctx context.Context) error {
 	if s.fleet == nil {
 		return nil
@@ -179,7 +174,6 @@ func (s *share) finish(ctx context.Context) error {
 	return s.err
 }
 
-// waiting says what this replica waits for before it works; empty if it does not wait.
 func (s *share) waiting() string {
 	if s.fleet == nil {
 		return ""

@@ -11,23 +11,20 @@ import (
 )
 
 const (
-	// startingEvery is how often the remotes that are being started are counted, after a hub has got its lease.
+	// startingEvery is between counts.
 	startingEvery = time.Second
-	// calmFor is the number of counts without such remotes after which there is no other one, and startingAtMost the number after
-	// which there is none in any case: a few remotes may be unable to start for days.
+	// After calmFor counts without remotes that start there are no others, after startingAtMost in any case: a few may
+	// be unable to start for days.
 	calmFor, startingAtMost = 5, 300
 )
 
-// starting tells the program how many remotes are being started while a hub that has got its lease starts its fleet.
 type starting struct {
 	remotes interface{ List() []registry.Status }
 	tell    func(remotes int)
 }
 
-// NeedLeaderElection returns true: a standby starts nothing.
 func (*starting) NeedLeaderElection() bool { return true }
 
-// Start counts until nothing starts any longer, or ctx ends.
 func (s *starting) Start(ctx context.Context) error {
 	defer s.tell(0)
 	tick := time.NewTicker(startingEvery)
@@ -47,7 +44,7 @@ func (s *starting) Start(ctx context.Context) error {
 	return nil
 }
 
-// count returns how many remotes have no app that runs yet, and may have one soon.
+// count includes remotes that may have an app soon.
 func (s *starting) count() int {
 	n := 0
 	for _, info := range s.remotes.List() {

@@ -20,24 +20,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// How long a term may take to end, on top of the time in which the registry ends its apps. With the default
-// of that, 20 s, it is less than the time after which Kubernetes kills a Pod of the manifests.
+// How long a term may take to end beyond its apps, which by default have 20 s: less than Kubernetes gives a Pod of the
+// manifests.
 const (
 	// managerReserve is for the other runnables of the manager.
 	managerReserve = 2 * time.Second
-	// hooksReserve is for the hooks of modules.
-	hooksReserve = 3 * time.Second
-	// leaseReserve is for giving back the lease.
-	leaseReserve = 3 * time.Second
+	hooksReserve   = 3 * time.Second
+	leaseReserve   = 3 * time.Second
 )
 
-// stopTimeout is how long the manager may take to stop. The registry takes up to twice its StopTimeout.
+// stopTimeout: the registry takes up to twice its StopTimeout.
 func (o Options) stopTimeout() time.Duration {
 	return 2*o.Registry.Limits.StopTimeout + managerReserve
 }
 
-// EndsWithin returns how long a hub with the defaults of Options takes to end at most, after it was told to: in the mode Sharded
-// it hands over its Clusters first.
+// EndsWithin is how long a hub with default Options takes to end at most; Sharded, it hands over its Clusters first.
 func EndsWithin(sharded bool) time.Duration {
 	var o Options
 	o.Registry.Limits.StopTimeout = defaultStopTimeout
@@ -48,12 +45,11 @@ func EndsWithin(sharded bool) time.Duration {
 	return within
 }
 
-// errDeposed says that a term ended because the lease was lost, and that nothing of it is left.
+// errDeposed: the lease was lost, and nothing of the term is left.
 var errDeposed = errors.New("the lease is lost")
 
-// term is one life of the hub: it stands by until it has the lease, works, and ends when it is
-// stopped or the lease is lost. All that can act in it is built for it, as for an epoch of a remote,
-// and ends with it: the fx App, the manager with its clients, the registry with its apps.
+// term is one life of the hub: it stands by, works, and ends when it is stopped or the lease is lost. All that can act
+// is built for it, and ends with it.
 type term struct {
 	options  Options
 	scheme   *runtime.Scheme
@@ -65,8 +61,8 @@ type term struct {
 	app      *fx.App
 }
 
-// runTerm runs the hub for one term. It returns nil if ctx ended the term, errDeposed if the lease
-// is lost and another term may begin, and otherwise the error that ends the hub.
+// runTerm returns nil if ctx ended the term, errDeposed if another may begin, and otherwise the error that ends the
+// hub.
 func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
 	hearts := liveness.New(liveness.Options{Interval: o.Heartbeat, Log: o.Log.WithName("liveness")})
 	election, err := newElection(o, hearts.Err)
@@ -125,7 +121,6 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	return t.run(ctx)
 }
 
-// waiting says what this hub waits for before it works, in a hub whose mode changes.
 func (t *term) waiting() []string {
 	for _, what := range []string{t.election.waiting(), t.share.waiting()} {
 		if what != "" {
@@ -135,7 +130,7 @@ func (t *term) waiting() []string {
 	return nil
 }
 
-// background runs f, also when ctx has ended. The function that it returns ends f and waits for that.
+// background runs f, also when ctx has ended, until its result is called.
 func background(ctx context.Context, f func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -146,9 +141,8 @@ func background(ctx context.Context, f func(context.Context)) (end func()) {
 	}
 }
 
-// run starts the App, waits for a reason to end, and stops it. Neither the start nor the stop ends
-// with ctx: fx runs no stop hooks after a start whose context ended, not even the hooks of components that had
-// started (uber-go/fx#1035).
+// run's start and stop do not end with ctx: fx runs no stop hooks after a start whose context ended, not even those of
+// started components (uber-go/fx#1035).
 func (t *term) run(ctx context.Context) error {
 	life := context.WithoutCancel(ctx)
 	t.election.start(life)
@@ -177,7 +171,7 @@ func (t *term) run(ctx context.Context) error {
 	return errDeposed
 }
 
-// wait returns when the term is to end. A manager that ended says why itself.
+// wait: a manager that ended says why itself.
 func (t *term) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -193,8 +187,7 @@ func (t *term) wait(ctx context.Context) error {
 	}
 }
 
-// stop stops the App. It returns the errors of hooks that ended, and an error if a component is still running
-// that should have ended.
+// stop returns errors of hooks, and an error if something still runs that should have ended.
 func (t *term) stop(life context.Context) (hooks, left error) {
 	stopping, cancel := context.WithTimeoutCause(life, t.app.StopTimeout(),
 		fmt.Errorf("not everything has ended within %s", t.app.StopTimeout()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package project has the addresses of the project for messages and generated files. The users of the published module have
-// no checkout, so a message names a URL and no path in the repository.
+// Package project has the addresses of the project for messages and generated files: users of the published module have
+// no checkout, so messages name URLs.
 package project
 
 // The repository, its pages, and the argument of kubectl apply -k for the CRD.

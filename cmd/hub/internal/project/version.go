@@ -4,8 +4,7 @@ package project
 
 import "runtime/debug"
 
-// Version returns the version that the Go command wrote into the binary: a release if the program was installed
-// by one, else a commit if it was built in a checkout.
+// Version returns what the Go command wrote into the binary: a release, or the commit of a checkout.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -9,8 +9,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// beginAction carries out an action on the record of a shard or on the Lease of another replica. The actions on apps are
-// in beginCall. The caller holds l.mu.
+// beginAction is for records and for Leases of others. Those on apps are in beginCall. It needs l.mu.
 func (l *life) beginAction(ctx context.Context, a shards.Action) {
 	switch a.Kind {
 	case shards.Fence:
@@ -30,7 +29,7 @@ func (l *life) beginAction(ctx context.Context, a shards.Action) {
 	}
 }
 
-// fence overwrites the Lease of another replica, which is unchanged for the duration.
+// fence overwrites a Lease that is unchanged for the duration.
 func (l *life) fence(ctx context.Context, a shards.Action) error {
 	l.log.Info("Ending the incarnation of a replica whose Lease has expired", "other", a.Name)
 	lease, err := l.store.swapLease(ctx, l.store.others, a.Name, encodeLease(a.Lease))
@@ -44,8 +43,7 @@ func (l *life) fence(ctx context.Context, a shards.Action) error {
 	return nil
 }
 
-// take writes this incarnation into a record. The Lease of the holder is read after the record was, and the record is
-// written only if it is unchanged since.
+// take reads the holder's Lease after the record, and writes the record only if it is unchanged.
 func (l *life) take(ctx context.Context, a shards.Action) error {
 	if a.Verify != (shards.Holder{}) {
 		permitted, err := l.verify(ctx, a.Verify)
@@ -59,8 +57,8 @@ func (l *life) take(ctx context.Context, a shards.Action) error {
 	return l.swapRecord(ctx, a)
 }
 
-// verify reads the Lease of a holder and reports whether its shards may be taken. A Lease of that name that belongs to
-// something else cannot be renewed by the holder, and counts as a missing one.
+// verify reports whether the shards of a holder may be taken. A Lease of that name of something else cannot be renewed
+// by the holder, and counts as missing.
 func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool, err error) {
 	lease, err := l.store.getLease(ctx, l.store.others, holder.Name)
 	if err != nil {
@@ -79,7 +77,7 @@ func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool
 	return l.machine.MayTake(holder, decoded, present()), nil
 }
 
-// swapRecord writes a record, and reads it after a conflict.
+// swapRecord reads the record after a conflict.
 func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	change, err := encodeRecord(a.Record)
 	if err != nil {
@@ -101,8 +99,8 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	return nil
 }
 
-// repair writes the record of a shard that this incarnation holds again, unless that has happened. A write that arrives when the
-// Lease is lost is set back for the next holder, who repairs it.
+// repair writes the record of a shard that is held again. A write that arrives when the Lease is lost is set back for
+// the next holder, who repairs it.
 func (l *life) repair(ctx context.Context, a shards.Action) error {
 	name, count := recordName(a.Shard), l.options.Count
 	found, err := l.store.getLease(ctx, l.store.others, name)

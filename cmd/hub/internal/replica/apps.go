@@ -8,7 +8,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// apps is what the Runner has of one shard.
 type apps struct {
 	state  appState
 	epoch  int64              // in which they were started, or are being started
@@ -25,8 +24,8 @@ const (
 	started                 // they write
 )
 
-// beginCall starts the call of the Runner that is due for a shard, if any. The apps follow the stage in the Machine, not
-// single actions, so that no order of events leaves apps behind. The caller holds l.mu.
+// beginCall starts the Runner's call that is due for a shard. Apps follow the stage in the Machine, not single actions,
+// so that no order of events leaves apps behind. It needs l.mu.
 func (l *life) beginCall(ctx context.Context, shard int) {
 	a, want := &l.apps[shard], l.machine.Stage(shard)
 	isHeld := want.Epoch != 0 && !want.Draining
@@ -53,7 +52,7 @@ func (l *life) beginCall(ctx context.Context, shard int) {
 	}
 }
 
-// call makes a call of the Runner in a goroutine. The caller holds l.mu.
+// call needs l.mu.
 func (l *life) call(shard int, f func()) {
 	l.apps[shard].busy = true
 	l.running.Go(func() {
@@ -62,7 +61,6 @@ func (l *life) call(shard int, f func()) {
 	})
 }
 
-// called records the result of a call.
 func (l *life) called(shard int, after apps, note func(*shards.Machine)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

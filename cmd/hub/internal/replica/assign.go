@@ -11,8 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// beginAssignment writes the assignment if this replica is or becomes the assigner, and the assignment has changed. Two
-// assigners do no harm: the assignment is a wish. The caller holds l.mu.
+// beginAssignment writes a changed assignment if this replica is or becomes the assigner. Two assigners do no harm: it
+// is a wish. It needs l.mu.
 func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	if !l.isAssigner(now) || l.pinned.IsZero() {
 		return
@@ -35,10 +35,9 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	l.begin(ctx, assignmentName, func(ctx context.Context) error { return l.assign(ctx, next) })
 }
 
-// pinsEvery is the time between two reads of the pins. A hub reads them from its cache.
+// pinsEvery is between reads of the pins, which a hub reads from its cache.
 const pinsEvery = 2 * time.Second
 
-// readPins reads the pins if this replica is or becomes the assigner, and has not read them lately.
 func (l *life) readPins() {
 	l.mu.Lock()
 	isDue := time.Since(l.pinned) >= pinsEvery && l.isAssigner(present())
@@ -52,8 +51,8 @@ func (l *life) readPins() {
 	l.pins, l.pinned = pins, time.Now()
 }
 
-// isAssigner reports whether this replica writes the assignment: it is the assigner, or the assigner is not live. A replica that
-// has not read everything yet is not the assigner. The caller holds l.mu.
+// isAssigner: this replica is the assigner, or that is not live. One that has not read everything is not. It needs
+// l.mu.
 func (l *life) isAssigner(now shards.Instant) bool {
 	if !l.view.hasLeases || !l.view.hasWishes {
 		return false
@@ -63,7 +62,7 @@ func (l *life) isAssigner(now shards.Instant) bool {
 	return slices.Contains(live, l.me.Name) && (leader == l.me.Name || !slices.Contains(live, leader))
 }
 
-// assign writes the assignment, and reads it after a conflict.
+// assign reads the assignment after a conflict.
 func (l *life) assign(ctx context.Context, next assignment) error {
 	written, err := l.store.putMap(ctx, encodeAssignment(next), next.version)
 	if errors.Is(err, errConflict) {
@@ -76,7 +75,7 @@ func (l *life) assign(ctx context.Context, next assignment) error {
 	return nil
 }
 
-// beginCleanup removes the Leases of replicas that have ended long ago and are in no record. The caller holds l.mu.
+// beginCleanup removes Leases of replicas that ended long ago and are in no record. It needs l.mu.
 func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	if !l.isAssigner(now) {
 		return
@@ -98,8 +97,7 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	}
 }
 
-// isInRecord reports whether a replica holds a shard or waits for one. A record that this replica has not read may have
-// it. The caller holds l.mu.
+// isInRecord: the replica holds a shard or waits for one, or an unread record may have it. It needs l.mu.
 func (l *life) isInRecord(name string) bool {
 	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
 		return r.Version == "" || r.Holder.Name == name || r.Warm.Name == name

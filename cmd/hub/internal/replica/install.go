@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrCount says that the installation has another number of shards, so that this replica does not fit it. Waiting does not help.
+// ErrCount says that the installation has another number of shards than this replica. Waiting does not help.
 var ErrCount = errors.New("the installation has another number of shards")
 
-// install checks that the installation exists, is complete, and has the number of shards of this replica. The first
-// replica creates it. Failed requests are repeated until ctx ends.
+// install checks that the installation is complete and has this number of shards; the first replica creates it. Failed
+// requests are repeated until ctx ends.
 func (r *Replica) install(ctx context.Context) error {
 	for {
 		done, err := r.tryInstall(ctx)
@@ -33,7 +33,7 @@ func (r *Replica) install(ctx context.Context) error {
 	}
 }
 
-// tryInstall takes the next step, and reports whether it was the last.
+// tryInstall reports whether its step was the last.
 func (r *Replica) tryInstall(ctx context.Context) (done bool, err error) {
 	found, err := r.store.getMap(ctx, installationName)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Replica) check(found *corev1.ConfigMap) error {
 	return nil
 }
 
-// checkName returns an error if something else has a Lease with the name of this replica.
+// checkName fails if something else has a Lease of this name.
 func (r *Replica) checkName(ctx context.Context) error {
 	lease, err := r.store.getLease(ctx, r.store.renewals, r.options.Name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *Replica) checkName(ctx context.Context) error {
 	return err
 }
 
-// createRecords creates the records that are missing. It is called only before the installation is complete.
+// createRecords is called only before the installation is complete.
 func (r *Replica) createRecords(ctx context.Context) error {
 	creating, ctx := errgroup.WithContext(ctx)
 	creating.SetLimit(atOnce)

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// rounds is how many times the Machine is asked for actions during a retry, if nothing happens.
+	// rounds per retry in which the Machine is asked, if nothing happens.
 	rounds = 5
-	// atOnce is how many requests for actions are on their way at a time.
+	// atOnce requests for actions are on their way.
 	atOnce = 16
 )
 
-// errNotYet says that a condition of an action is not fulfilled. It is tried again as an action that has failed.
+// errNotYet: the action is tried again like one that failed.
 var errNotYet = errors.New("the action is not permitted yet")
 
 // life is one incarnation of a replica, from its first request to the end of its last app.
@@ -65,9 +65,8 @@ func newLife(r *Replica) *life {
 	}
 }
 
-// live lives one life. It returns when the Lease is lost and all apps are drained, or when the replica has left; an error
-// says that it could not leave in time. The life outlasts ctx, whose end is the beginning of the orderly end, and permitted, with
-// which the gates close.
+// live returns when the Lease is lost and all apps are drained, or when the replica has left; with an error if it could
+// not leave in time. It outlasts ctx, whose end begins the orderly end, and permitted, with which the gates close.
 func (r *Replica) live(ctx, permitted context.Context) error {
 	l := newLife(r)
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -80,7 +79,7 @@ func (r *Replica) live(ctx, permitted context.Context) error {
 	return l.decide(alive, ctx.Done(), permitted.Done())
 }
 
-// decide has one round after the other until the life is over. Leave begins the orderly end, and end an end without hand-overs.
+// Leave begins the orderly end, end one without hand-overs.
 func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
 	tick := time.NewTicker(l.options.Timing.Retry / rounds)
 	defer tick.Stop()
@@ -106,8 +105,7 @@ func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
 	}
 }
 
-// leave begins the orderly end, and returns a channel that delivers when it takes too long. Without hand-overs, all gates close at
-// once.
+// leave returns a channel that delivers when it takes too long. Without hand-overs, all gates close at once.
 func (l *life) leave(handsOver bool) (tooLate <-chan time.Time) {
 	l.barred.Store(!handsOver)
 	l.mu.Lock()
@@ -133,7 +131,6 @@ func (l *life) notLeft() error {
 		l.me.Name, len(l.machine.Held()), l.options.LeaveTimeout)
 }
 
-// isOver reports whether nothing is left to do for this incarnation.
 func (l *life) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +145,6 @@ func (l *life) isOver() bool {
 	return true
 }
 
-// round starts the actions that are due, and the calls of the Runner that bring the apps to where the Machine wants them.
 func (l *life) round(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,8 +159,7 @@ func (l *life) round(ctx context.Context) {
 	l.beginCleanup(ctx, now)
 }
 
-// begin runs a task in a goroutine, one at a time for each key. A task that fails keeps its key until the next try is due.
-// The caller holds l.mu.
+// begin runs one task at a time for each key. One that fails keeps its key until the next try. It needs l.mu.
 func (l *life) begin(ctx context.Context, key string, task func(context.Context) error) {
 	if l.busy[key] {
 		return
@@ -200,7 +195,7 @@ func (l *life) withSlot(ctx context.Context, task func(context.Context) error) e
 	}
 }
 
-// gate asks the Machine. The clock is read under the mutex: a time from before a wait for it would be too early.
+// gate reads the clock under the mutex: a time from before a wait would be too early.
 func (l *life) gate(shard int) (epoch int64, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -210,7 +205,7 @@ func (l *life) gate(shard int) (epoch int64, err error) {
 	return l.machine.Gate(shard, present())
 }
 
-// signal makes a request that is not served yet, unless there is one.
+// signal makes a request unless one is not served yet.
 func signal(requests chan<- struct{}) {
 	select {
 	case requests <- struct{}{}:
@@ -218,7 +213,6 @@ func signal(requests chan<- struct{}) {
 	}
 }
 
-// pause waits, at most until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -228,7 +222,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// formatHolder is a holder in a record; parseHolder is its inverse.
+// parseHolder is the inverse.
 func formatHolder(h shards.Holder) string {
 	if h == (shards.Holder{}) {
 		return ""

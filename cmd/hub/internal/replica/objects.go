@@ -18,17 +18,15 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// The names of the objects.
 const (
 	installationName = "clusterfx-sharding"
 	assignmentName   = "clusterfx-assignment"
 	recordPrefix     = "clusterfx-shard" // which no replica has
 )
 
-// MaxCount is the highest number of shards of an installation: each is an object of its own.
+// MaxCount of shards: each is an object of its own.
 const MaxCount = 1024
 
-// The label of all objects, and its values.
 const (
 	label             = "clusterfx.dev/sharding"
 	labelInstallation = "installation"
@@ -37,7 +35,7 @@ const (
 	labelReplica      = "replica"
 )
 
-// Annotations and finalizers of Leases. An annotation that is not set is missing.
+// An annotation that is not set is missing.
 const (
 	annotationCount    = "clusterfx.dev/shards"            // of a record: the number of all shards
 	annotationWarm     = "clusterfx.dev/warm"              // of a record: name/incarnation
@@ -52,7 +50,6 @@ const (
 	isSet              = "true"
 )
 
-// Keys of ConfigMaps.
 const (
 	keyCount    = "shards"   // of the installation
 	keyComplete = "complete" // of the installation: all records have been created
@@ -60,12 +57,12 @@ const (
 	keyLeader   = "leader"   // of the assignment: the replica that has written it
 )
 
-// errForeign says that an object with a name of the installation belongs to something else.
+// errForeign: an object with a name of the installation belongs to something else.
 var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica")
 
 const fieldMetadata, fieldVersion = "metadata", "resourceVersion"
 
-// patch is a JSON merge patch. Its nil values remove fields.
+// patch is a JSON merge patch; nil removes a field.
 type patch map[string]any
 
 func orNil(text string) any {
@@ -84,7 +81,7 @@ func setOrNil(is bool) any {
 
 func recordName(shard int) string { return recordPrefix + "-" + strconv.Itoa(shard) }
 
-// newRecord returns the record of a shard that has had no holder.
+// newRecord has had no holder.
 func newRecord(shard, count int) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: recordName(shard), Labels: map[string]string{label: labelRecord},
@@ -92,14 +89,13 @@ func newRecord(shard, count int) *coordinationv1.Lease {
 	}}
 }
 
-// heldRecord returns the record of a shard that has a holder.
 func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
 	l, holder, epoch := newRecord(shard, count), formatHolder(r.Holder), int32(r.Epoch) //nolint:gosec // It was read from such a field.
 	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
 	return l
 }
 
-// wholeRecord returns the change to an object that makes it this record, whatever it was.
+// wholeRecord makes an object this record, whatever it was.
 func wholeRecord(r shards.Record, count int) patch {
 	made := newRecord(0, count)
 	return patch{
@@ -111,7 +107,6 @@ func wholeRecord(r shards.Record, count int) patch {
 	}
 }
 
-// decodeRecord returns the record in a Lease, and its shard.
 func decodeRecord(l *coordinationv1.Lease, count int) (shard int, r shards.Record, err error) {
 	number, isRecord := strings.CutPrefix(l.Name, recordPrefix+"-")
 	shard, err = strconv.Atoi(number)
@@ -127,7 +122,7 @@ func decodeRecord(l *coordinationv1.Lease, count int) (shard int, r shards.Recor
 	return shard, r, err
 }
 
-// decodeRecordSpec returns the record in a Lease, whatever its shard.
+// decodeRecordSpec does not look at the shard.
 func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
 	r.Version, r.Promised = l.ResourceVersion, l.Annotations[annotationPromised] == isSet
 	if l.Spec.LeaseTransitions != nil {
@@ -150,7 +145,7 @@ func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
 	return r, nil
 }
 
-// encodeRecord returns the change to a record that still has its version.
+// encodeRecord changes a record that has its version.
 func encodeRecord(r shards.Record) (patch, error) {
 	if r.Epoch > math.MaxInt32 || r.Version == "" {
 		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
@@ -164,7 +159,7 @@ func encodeRecord(r shards.Record) (patch, error) {
 	}, nil
 }
 
-// decodeLease returns what is in the Lease of a replica; nil is a missing Lease.
+// nil is a missing Lease.
 func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 	if l == nil {
 		return shards.Lease{}, nil
@@ -185,7 +180,7 @@ func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 	return decoded, nil
 }
 
-// labelsOf returns the labels of the replica that has a Lease; none if they cannot be decoded.
+// labelsOf returns none if they cannot be decoded.
 func labelsOf(l *coordinationv1.Lease) map[string]string {
 	if l == nil || l.Annotations[annotationLabels] == "" {
 		return nil
@@ -197,12 +192,12 @@ func labelsOf(l *coordinationv1.Lease) map[string]string {
 	return decoded
 }
 
-// describe returns the annotations with which the Lease of a replica describes it. An empty one is missing.
+// An empty annotation is missing.
 func describe(o *Options) map[string]string {
 	return map[string]string{annotationLabels: labels.Set(o.Labels).String(), annotationVersion: o.Version}
 }
 
-// newLease returns the Lease of a replica that has none. It does not say that an incarnation has ended.
+// newLease does not say that an incarnation has ended.
 func newLease(name string, l shards.Lease, annotations map[string]string, seconds int32) *coordinationv1.Lease {
 	annotations = maps.Clone(annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -214,11 +209,11 @@ func newLease(name string, l shards.Lease, annotations map[string]string, second
 	}
 }
 
-// encodeLease returns the change to the Lease of a replica that still has its version. The time makes each renewal a
-// change, so that each has a version of its own. The wish of an administrator stays as it is.
+// encodeLease changes a replica's Lease that has its version. The time gives each renewal a version of its own. The
+// administrator's wish stays.
 func encodeLease(l shards.Lease) patch { return encodeOwn(l, patch{}) }
 
-// encodeOwn returns the change to the Lease of this replica, with annotations that no other replica changes.
+// encodeOwn adds annotations that no other replica changes.
 func encodeOwn(l shards.Lease, annotations patch) patch {
 	annotations[annotationEnded], annotations[annotationLeaving] = orNil(l.Ended), setOrNil(l.Leaving)
 	return patch{
@@ -227,7 +222,6 @@ func encodeOwn(l shards.Lease, annotations patch) patch {
 	}
 }
 
-// assignment is the wish as an object.
 type assignment struct {
 	names   []string
 	leader  string

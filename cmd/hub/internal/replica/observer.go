@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// Observer finds out whether replicas of an installation run, without being one of them. It is used by one goroutine.
+// Observer finds out whether replicas of an installation run, from outside. It is for one goroutine.
 type Observer struct {
 	store    *store
 	duration time.Duration
@@ -24,8 +24,8 @@ type Observer struct {
 	names    sets.Set[string]
 }
 
-// NewObserver returns an Observer of the installation in a namespace. It sends no request. The timing is that of the replicas;
-// the default is that of Options. A replica whose Lease names a longer duration is observed for that.
+// NewObserver sends no request. timing is that of the replicas, by default that of Options; a Lease that names a longer
+// duration is observed for that.
 func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*Observer, error) {
 	o := withDefaults(Options{Config: config, Namespace: namespace, Timing: timing})
 	c, err := connect(o)
@@ -35,10 +35,9 @@ func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*
 	return &Observer{store: &store{timeout: o.Timing.Deadline / 2, log: o.Log.V(1), others: c}, duration: o.Timing.Duration}, nil
 }
 
-// Running reads the Leases and the records of all replicas, and returns who may write at this moment: the replicas whose
-// Leases have not ended, and the holders of shards that are not known to have ended. If no replica is live, it ends the
-// incarnations whose Leases are unchanged for the duration; the next call finds them ended. After an error the observation begins
-// again: replicas may have had no contact, either.
+// Running reads Leases and records, and returns who may write: replicas whose Leases have not ended, and holders that
+// are not known to have ended. If no replica is live, it ends incarnations whose Leases are unchanged for the duration,
+// which the next call finds. After an error the observation begins again: replicas may have had no contact, either.
 func (o *Observer) Running(ctx context.Context) ([]string, error) {
 	names, err := o.running(ctx)
 	if err != nil {
@@ -81,8 +80,7 @@ func (o *Observer) running(ctx context.Context) ([]string, error) {
 	return sets.List(live), nil
 }
 
-// decode returns the Leases of replicas by name, and the records. All are of one moment: a Lease without the incarnation of a
-// record has lost it.
+// decode gets Leases and records of one moment: a Lease without a record's incarnation has lost it.
 func (o *Observer) decode(all []coordinationv1.Lease) (leases map[string]shards.Lease, records []shards.Record, err error) {
 	leases = map[string]shards.Lease{}
 	for i := range all {
@@ -103,7 +101,6 @@ func (o *Observer) decode(all []coordinationv1.Lease) (leases map[string]shards.
 	return leases, records, nil
 }
 
-// lengthen makes the duration that of a Lease that names a longer one.
 func (o *Observer) lengthen(l *coordinationv1.Lease) {
 	if l.Spec.LeaseDurationSeconds == nil {
 		return
@@ -113,8 +110,7 @@ func (o *Observer) lengthen(l *coordinationv1.Lease) {
 	}
 }
 
-// see records the Leases, and returns the replicas that may be live, and the Leases that have expired. A Lease that has vanished
-// counts as one that is unchanged since.
+// see returns the replicas that may be live, and the expired Leases. A vanished Lease counts as unchanged since.
 func (o *Observer) see(leases map[string]shards.Lease, now shards.Instant) (live sets.Set[string], expired map[string]shards.Lease) {
 	if o.machine == nil {
 		o.machine, o.names = shards.New(shards.Holder{}, 0, shards.Timing{Duration: o.duration}), sets.New[string]()
@@ -138,7 +134,6 @@ func (o *Observer) see(leases map[string]shards.Lease, now shards.Instant) (live
 	return live, expired
 }
 
-// end ends the incarnation of a Lease that has expired.
 func (o *Observer) end(ctx context.Context, name string, l shards.Lease) error {
 	_, err := o.store.swapLease(ctx, o.store.others, name, encodeLease(shards.Lease{Ended: l.Incarnation, Renewed: l.Renewed, Version: l.Version}))
 	if errors.Is(err, errConflict) {

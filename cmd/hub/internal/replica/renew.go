@@ -14,12 +14,11 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// jitter is the part of a retry by which the time between two renewals varies, so that replicas that began together do not
-// stay together.
+// jitter, as a part of a retry, keeps replicas that began together apart.
 const jitter = 0.1
 
-// keepLease claims the Lease, renews it and gives it back. It ends when the Lease is lost. No other goroutine reads or
-// writes the Lease of this replica, so that results cannot overtake each other.
+// keepLease claims, renews and gives back the Lease, until it is lost. No other goroutine reads or writes it, so that
+// results cannot overtake each other.
 func (l *life) keepLease(ctx context.Context) {
 	for mustRead := true; ctx.Err() == nil; {
 		began := time.Now()
@@ -36,7 +35,7 @@ func (l *life) keepLease(ctx context.Context) {
 	}
 }
 
-// noteLease requests a round, and reports whether the Lease is lost.
+// noteLease reports whether the Lease is lost.
 func (l *life) noteLease() bool {
 	defer signal(l.kicked)
 	l.mu.Lock()
@@ -58,8 +57,7 @@ func (l *life) awaitRenewal(ctx context.Context, d time.Duration) {
 	}
 }
 
-// renew takes the next step of the Lease, if one is due. It reports whether the Lease has to be read before the step after
-// it: after each result but a successful renewal.
+// renew takes the step that is due. After each result but a successful renewal the Lease must be read first.
 func (l *life) renew(ctx context.Context, mustRead bool) (readNext bool, err error) {
 	if mustRead {
 		if err := l.readOwn(ctx); err != nil {
@@ -93,7 +91,7 @@ func (l *life) renew(ctx context.Context, mustRead bool) (readNext bool, err err
 	return false, l.renewedOwn(action.Kind, written, began)
 }
 
-// confirm reads the mode after a claim. The Machine learns of the claim after that, so that the gate is closed until then.
+// confirm reads the mode after a claim, before the Machine learns of that, so that the gate stays closed until then.
 func (l *life) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
 	defer cancel()
@@ -115,7 +113,7 @@ func (l *life) readOwn(ctx context.Context) error {
 	return nil
 }
 
-// writeOwn writes the Lease of this replica. Only a claim creates it.
+// Only a claim creates the Lease.
 func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
 	if next.Version == "" {
 		seconds := int32(l.options.Timing.Duration.Seconds())

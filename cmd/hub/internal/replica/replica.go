@@ -19,98 +19,87 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// The defaults of Options.
 const (
 	DefaultDuration    = 10 * time.Second
 	defaultDeadline    = 7 * time.Second
 	defaultRetry       = 1500 * time.Millisecond
 	defaultForgetAfter = time.Hour
-	// DefaultLeaveTimeout is the default of LeaveTimeout: with the default of Timing.Duration, 10 s for orderly hand-overs, and
-	// 15 s for the drain and the release of the remaining shards.
+	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s to drain and release the
+	// rest.
 	DefaultLeaveTimeout = 25 * time.Second
 )
 
-// Runner is the owner of the apps of all Clusters. A Replica calls it from many goroutines, and never twice at a time for
-// one shard.
+// Runner owns the apps of all Clusters. It is called from many goroutines, and never twice at a time for one shard.
 type Runner interface {
-	// Warm builds the apps of a shard and returns nil when their caches are in sync. They have no permission to write: the
-	// gate is closed. It may take as long as it needs, and returns soon after ctx ends: when the apps are no longer wanted,
-	// or when the Replica gets the shard meanwhile, because its holder has ended. After an error the Replica calls Drain, or
-	// Start, which continues with what Warm has built. From is the holder of the shard, or zero.
+	// Warm builds the apps of a shard and returns nil when their caches are in sync. They may not write: the gate is
+	// closed. It may take as long as it needs, and must return soon after ctx ends: the apps are no longer wanted, or
+	// the Replica gets the shard because its holder has ended. After an error Drain follows, or Start, which continues
+	// with what Warm has built. from is the holder, or zero.
 	Warm(ctx context.Context, shard int, from shards.Origin) error
-	// Start says that the Replica holds the shard in this epoch, so that its apps write whenever the gate is open. Apps that
-	// Warm has not built are built now. Start does not wait for them: a remote that does not respond delays only its own app.
-	// It returns soon after ctx ends: when the Replica no longer holds the shard in this epoch, or its life ends. From is the
-	// incarnation that had the shard, and has ended without a release, so that one of the apps that it was starting may have
-	// crashed it, or has released the shard when no replica was warm. It is zero if there was none, or if this replica was warm.
+	// Start says that the Replica holds the shard in this epoch: its apps write whenever the gate is open. It builds
+	// apps that Warm has not, does not wait for them, and must return soon after ctx ends, with the epoch or the life.
+	// from is the incarnation that ended without a release, perhaps crashed by one of the apps it was starting, or that
+	// released the shard when no replica was warm; zero if there was none, or this replica was warm.
 	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
-	// Drain ends the apps of a shard, in whatever state they are, and returns nil when none of their writes is in flight:
-	// each has a response or has timed out, and no write begins until the next Start. After an error, also that of ctx, the
-	// Replica calls Drain again and does not release the shard.
+	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no
+	// write begins until the next Start. After an error, also of ctx, it is called again, and the shard is not
+	// released.
 	Drain(ctx context.Context, shard int) error
 }
 
-// Mode says whether the installation is in the mode in which replicas share its Clusters.
+// Mode says whether replicas may share the Clusters.
 type Mode interface {
-	// Await returns when replicas may work, with a context that ends when they may no longer. The error is the cause of the end
-	// of ctx.
+	// Await returns when replicas may work, with a context that ends when they may not; or with the cause of ctx.
 	Await(ctx context.Context) (permitted context.Context, err error)
-	// Confirm returns nil if replicas may work at this moment, as the API server knows it.
+	// Confirm asks the API server, and returns nil if replicas may work now.
 	Confirm(ctx context.Context) error
 }
 
-// always is the mode of an installation that has no other.
 type always struct{}
 
-// Await returns at once.
 func (always) Await(ctx context.Context) (permitted context.Context, err error) {
 	return context.WithoutCancel(ctx), context.Cause(ctx)
 }
 
-// Confirm returns nil.
 func (always) Confirm(context.Context) error { return nil }
 
 // Options describe a Replica. Config, Namespace, Name and Runner are required.
 type Options struct {
-	// Config is the connection to the hub's API server, without a gate. A Replica makes clients of its own.
+	// Config is without a gate; a Replica makes its own clients.
 	Config *rest.Config
-	// Namespace is the namespace of all objects of the installation.
+	// Namespace has all objects of the installation.
 	Namespace string
-	// Name is the name of the replica and of its Lease: a DNS label, unique in the installation, without the prefix
-	// clusterfx-shard.
+	// Name of the replica and its Lease: a DNS label, unique, without the prefix clusterfx-shard.
 	Name string
-	// Labels are the labels of the replica, for pins. Its Lease shows them. Default: none.
+	// Labels are for pins, and shown in the Lease. Default: none.
 	Labels map[string]string
-	// Version is the version of the program, for people. The Lease shows it. Default: none.
+	// Version is for people, in the Lease. Default: none.
 	Version string
-	// Pins returns the labels that the replica of a shard should have. The replica that assigns the shards calls it about once a
-	// second. It does not block. Default: none.
+	// Pins returns the labels that the replica of a shard should have. The assigner calls it about once a second. It
+	// must not block. Default: none.
 	Pins func() shards.Pins
-	// Count is the number of shards, the same for all replicas of an installation forever. Default: shards.DefaultCount.
+	// Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
 	Count int
-	// Timing has the durations of the Leases, the same for all replicas. Default: 10 s, 7 s and 1.5 s.
+	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
 	Timing shards.Timing
 	// LeaveTimeout limits the orderly end of Run. Default: DefaultLeaveTimeout.
 	LeaveTimeout time.Duration
-	// Alive returns an error while this replica makes no progress; the Lease is neither claimed nor renewed then. It does not
-	// block.
-	// Default: always nil.
-	Alive func() error
-	// Runner is the owner of the apps.
+	// Alive returns an error while this replica makes no progress; then it does not claim or renew the Lease. It must
+	// not block. Default: nil.
+	Alive  func() error
 	Runner Runner
-	// Forget removes what a replica that has ended more than ForgetAfter ago has left outside of the installation. Its Lease is
-	// removed after that; after an error, Forget is called again. Default: nothing.
+	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
+	// is removed after that; after an error, Forget is called again. Default: nothing.
 	Forget func(ctx context.Context, replica string) error
 	// Mode says whether the installation is in Sharded mode. Default: it always is.
 	Mode Mode
-	// ForgetAfter is how long the Lease of a replica is unchanged before the assigner removes it, at least twice Timing.Duration.
-	// Default: an hour.
+	// ForgetAfter is at least twice Timing.Duration. Default: an hour.
 	ForgetAfter time.Duration
-	// Log receives changes of the state, and failed requests. Default: discards.
+	// Log gets changes of the state, and failed requests. Default: discards.
 	Log logr.Logger
 }
 
-// Replica is one replica of a hub. All methods may be called from any goroutine.
+// Replica is one replica of a hub. It is safe for many goroutines.
 type Replica struct {
 	options Options
 	store   *store
@@ -172,16 +161,14 @@ func validate(o Options) error {
 	return nil
 }
 
-// isName reports whether a replica may have a name.
 func isName(name string) bool {
 	return len(validation.IsDNS1123Label(name)) == 0 && !strings.HasPrefix(name, recordPrefix)
 }
 
-// Run takes part in the installation, while Options.Mode permits it, until ctx ends, and then leaves in good order: it blocks for up to
-// Options.LeaveTimeout after the end of ctx. It returns nil after an orderly end. It returns an error if the replica does
-// not fit the installation, such as ErrCount, or if it could not release everything in time; others then wait for its
-// Lease to expire. When Run returns, the gate is closed permanently, and no call of the Runner is in progress. Run is called
-// once.
+// Run takes part in the installation while Options.Mode permits it, until ctx ends, and then leaves in good order, for
+// up to Options.LeaveTimeout. It returns nil after that, and an error if the replica does not fit the installation,
+// such as ErrCount, or could not release everything in time; others then wait for its Lease to expire. After Run the
+// gate is closed for good, and no call of the Runner is in progress. It must be called once.
 func (r *Replica) Run(ctx context.Context) error {
 	if !r.running.CompareAndSwap(false, true) {
 		return errors.New("the replica has been started before; call New for each Run")
@@ -199,7 +186,6 @@ func (r *Replica) Run(ctx context.Context) error {
 	return nil
 }
 
-// work takes part in the installation until ctx or permitted ends.
 func (r *Replica) work(ctx, permitted context.Context) error {
 	installing, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -218,8 +204,8 @@ func (r *Replica) work(ctx, permitted context.Context) error {
 	return nil
 }
 
-// Gate returns the epoch in which this replica may write to a Cluster at this moment, or an error that matches
-// shards.ErrNotHeld. The UID is that of the Cluster. It does not block, and takes less than a microsecond.
+// Gate returns the epoch in which this replica may write now to the Cluster with this UID, or an error that matches
+// shards.ErrNotHeld. It does not block, and takes less than a microsecond.
 func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
 	l := r.life.Load()
 	if l == nil {

@@ -12,11 +12,10 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// ErrNoLease says that this replica does not have its Lease at this moment: it has not claimed it yet, could not renew it in
-// time, or has lost it.
+// ErrNoLease says that this replica has not claimed its Lease yet, could not renew it in time, or has lost it.
 var ErrNoLease = errors.New("this replica of the hub has no valid lease")
 
-// HolderOf returns the name of the replica that holds the shard of a Cluster, as far as this replica knows; empty for none.
+// HolderOf returns the replica that holds a Cluster's shard, as far as this one knows; may be empty.
 func (r *Replica) HolderOf(uid types.UID) string {
 	l := r.life.Load()
 	if l == nil {
@@ -27,8 +26,8 @@ func (r *Replica) HolderOf(uid types.UID) string {
 	return l.machine.HolderOf(shards.Of(uid, r.options.Count)).Name
 }
 
-// Check returns an error that matches ErrNoLease unless no other replica can take the place of this one at this moment. It
-// is the gate of writes that do not belong to a shard, and does not block.
+// Check returns an error that matches ErrNoLease unless no other replica can take this one's place now. It is the gate
+// of writes without a shard, and does not block.
 func (r *Replica) Check() error {
 	l := r.life.Load()
 	if l == nil {
@@ -42,11 +41,11 @@ func (r *Replica) Check() error {
 	return nil
 }
 
-// lateAfter is the number of Timing.Retry after which a renewal is late. A renewal is due after one, and takes some milliseconds.
+// lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
 const lateAfter = 2
 
-// IsLate reports whether this replica has not begun a successful renewal of its Lease for longer than it should, because a renewal takes
-// too long or fails. It is false before the claim, and after the end of the apps that had the Lease. It does not block.
+// IsLate reports whether a renewal of the Lease is overdue. It is false before the claim, and after the end of the
+// apps. It does not block.
 func (r *Replica) IsLate() bool {
 	l := r.life.Load()
 	if l == nil {
@@ -57,24 +56,22 @@ func (r *Replica) IsLate() bool {
 	return l.claimed && time.Since(l.began) > lateAfter*l.options.Timing.Retry
 }
 
-// Observation is what a replica with a valid Lease knows of the installation at a moment.
+// Observation is what a replica with a valid Lease knows at a moment.
 type Observation struct {
-	// Me is the name of this replica.
 	Me string
-	// Duration is how long a Lease is unchanged before it is over.
+	// Duration is how long an unchanged Lease lasts.
 	Duration time.Duration
-	// Live are the names of the replicas that may get shards, sorted. This one is among them unless it leaves.
+	// Live replicas may get shards, sorted. This one is among them unless it leaves.
 	Live []string
 	// Drained is how many of them an administrator has drained.
 	Drained int
-	// Holders has, for each shard, the name of the replica that holds it and renews its Lease; empty for none.
+	// Holders has, for each shard, who holds it and renews its Lease; may be empty.
 	Holders []string
-	// Epochs has, for each shard, the epoch in which this replica may write to its Clusters; zero if it may not.
+	// Epochs has, for each shard, the epoch in which this replica may write; zero for none.
 	Epochs []int64
 }
 
-// Observe returns what this replica knows. It is not ok while this replica has no valid Lease, or has not read the Leases of the
-// others yet.
+// Observe is not ok while this replica has no valid Lease, or has not read those of others.
 func (r *Replica) Observe() (o Observation, ok bool) {
 	l := r.life.Load()
 	if l == nil {
@@ -103,8 +100,8 @@ func (r *Replica) Observe() (o Observation, ok bool) {
 	return o, true
 }
 
-// LeaseOf returns the Lease of another replica as this replica knows it, and since when it is unchanged by the monotonic clock of
-// this replica. The Lease of a replica that this one has never seen is missing from now on.
+// LeaseOf returns another replica's Lease as known here, and since when it is unchanged by the monotonic clock. One
+// that was never seen is missing from now on.
 func (r *Replica) LeaseOf(name string) (found shards.Lease, since time.Time) {
 	now := present()
 	l := r.life.Load()
@@ -117,8 +114,7 @@ func (r *Replica) LeaseOf(name string) (found shards.Lease, since time.Time) {
 	return found, at.Monotonic
 }
 
-// ReadLease reads the Lease of another replica from the API server, consistently. LeaseOf returns what it has found. A name that
-// no replica can have has no Lease, and is not read.
+// ReadLease reads another replica's Lease, consistently, for LeaseOf. A name that no replica can have is not read.
 func (r *Replica) ReadLease(ctx context.Context, name string) error {
 	l := r.life.Load()
 	if l == nil {
@@ -136,8 +132,8 @@ func (r *Replica) ReadLease(ctx context.Context, name string) error {
 	return nil
 }
 
-// HasEnded reports whether this replica knows that another replica is not alive: its Lease is unchanged, or missing, for the
-// duration of the Leases. It is false while this replica has no valid Lease, or has not read the Leases of the others yet.
+// HasEnded reports whether another replica's Lease is known to be unchanged, or missing, for the duration. It is false
+// while this one has no valid Lease, or has not read those of others.
 func (r *Replica) HasEnded(name string) bool {
 	l := r.life.Load()
 	switch {

@@ -7,9 +7,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules returns the permissions that a Replica needs in its namespace, beside that to create Leases and ConfigMaps. The names
-// of replicas are those of Pods, which RBAC cannot list in advance, and the watches select by label: so the rules apply to all
-// Leases of the namespace, and to the reads of all ConfigMaps.
+// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Replicas are named after
+// Pods, which RBAC cannot list in advance, and watches select by label, so the rules are for all Leases, and for
+// reading all ConfigMaps.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
@@ -24,7 +24,6 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// Words of rules that occur in several of them.
 const (
 	configMaps = "configmaps"
 	verbPatch  = "patch"

@@ -24,10 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errConflict says that a compare-and-swap found another version, or no object, or one that it should create.
+// errConflict: a compare-and-swap found another version, no object, or one that it should create.
 var errConflict = errors.New("the object has been modified")
 
-// store sends requests to the API server.
 type store struct {
 	timeout                   time.Duration
 	log                       logr.Logger // of client-go
@@ -51,7 +50,7 @@ func (s *store) close() {
 	}
 }
 
-// connection is a client with a transport that it shares with no other client.
+// connection shares its transport with no other client.
 type connection struct {
 	http   *http.Client
 	leases coordinationv1client.LeaseInterface
@@ -66,7 +65,7 @@ func connect(o Options) (*connection, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: o.Timing.Deadline / 2, KeepAlive: o.Timing.Deadline}).DialContext
 	}
-	// client-go shares transports between clients with the same settings, and compares dialers by their addresses.
+	// client-go shares transports between clients of the same settings, and compares dialers by address.
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
 	}
@@ -85,10 +84,9 @@ func connect(o Options) (*connection, error) {
 	return &connection{http: client, leases: leases.Leases(o.Namespace), maps: core.ConfigMaps(o.Namespace)}, nil
 }
 
-// close closes the connections on which no request is waiting.
 func (c *connection) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// do sends a request within the timeout. A connection without a response in time is not used again.
+// do drops a connection without a response in time.
 func (s *store) do(ctx context.Context, c *connection, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, s.log), s.timeout)
 	defer cancel()
@@ -102,7 +100,7 @@ func (s *store) do(ctx context.Context, c *connection, request func(context.Cont
 	return err
 }
 
-// getLease reads a Lease, consistently, and returns nil if there is none.
+// getLease is consistent, and returns nil for none.
 func (s *store) getLease(ctx context.Context, c *connection, name string) (found *coordinationv1.Lease, err error) {
 	err = s.do(ctx, c, func(ctx context.Context) (err error) {
 		found, err = c.leases.Get(ctx, name, metav1.GetOptions{})
@@ -117,7 +115,7 @@ func (s *store) getLease(ctx context.Context, c *connection, name string) (found
 	return found, nil
 }
 
-// createLease creates a Lease; errConflict if it exists.
+// errConflict if it exists.
 func (s *store) createLease(ctx context.Context, c *connection, l *coordinationv1.Lease) (created *coordinationv1.Lease, err error) {
 	err = s.do(ctx, c, func(ctx context.Context) (err error) {
 		created, err = c.leases.Create(ctx, l, metav1.CreateOptions{})
@@ -129,7 +127,7 @@ func (s *store) createLease(ctx context.Context, c *connection, l *coordinationv
 	return created, nil
 }
 
-// swapLease changes a Lease that still has the version in the patch; errConflict if it has not.
+// errConflict if it does not have the version in the patch.
 func (s *store) swapLease(ctx context.Context, c *connection, name string, change patch) (changed *coordinationv1.Lease, err error) {
 	data, err := json.Marshal(change)
 	if err != nil {
@@ -148,7 +146,7 @@ func (s *store) swapLease(ctx context.Context, c *connection, name string, chang
 	return changed, nil
 }
 
-// removeLease deletes a Lease of a version; errConflict if it has another version.
+// errConflict for another version.
 func (s *store) removeLease(ctx context.Context, name, version string) error {
 	err := s.do(ctx, s.others, func(ctx context.Context) error {
 		return s.others.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
@@ -159,7 +157,7 @@ func (s *store) removeLease(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// getMap reads a ConfigMap and returns nil if there is none.
+// getMap may return nil.
 func (s *store) getMap(ctx context.Context, name string) (found *corev1.ConfigMap, err error) {
 	err = s.do(ctx, s.others, func(ctx context.Context) (err error) {
 		found, err = s.others.maps.Get(ctx, name, metav1.GetOptions{})
@@ -174,7 +172,7 @@ func (s *store) getMap(ctx context.Context, name string) (found *corev1.ConfigMa
 	return found, nil
 }
 
-// putMap creates a ConfigMap, or replaces its data if it has the version in version; errConflict if it has another.
+// putMap creates, or replaces the data of a version; errConflict for another.
 func (s *store) putMap(ctx context.Context, m *corev1.ConfigMap, version string) (written *corev1.ConfigMap, err error) {
 	data, err := json.Marshal(patch{fieldMetadata: map[string]any{fieldVersion: version}, "data": m.Data})
 	if err != nil {

@@ -22,40 +22,36 @@ import (
 // ErrNotSharded says that the replicas of a hub do not share its Clusters.
 var ErrNotSharded = errors.New("the hub does not run with --replicas-mode=Sharded")
 
-// Survey is what the objects of an installation say, for people. The objects are read one after the other, so that a change
-// between two reads shows in one of them only.
+// Survey is what the objects of an installation say, for people. They are read one after the other, so that a change in
+// between shows in one only.
 type Survey struct {
-	// Holders has, for each shard, the holder in its record. A record that is missing has none.
+	// Holders has the holder of each shard; none for a missing record.
 	Holders []shards.Holder
-	// Leader is the name of the replica that has written the assignment; empty if there is none.
+	// Leader has written the assignment; may be empty.
 	Leader string
-	// Members are the replicas that have a Lease, sorted by name.
+	// Members have a Lease, sorted by name.
 	Members []Member
 }
 
 // Member is a replica that has a Lease.
 type Member struct {
-	// Name is the name of the replica.
-	Name string
-	// Lease is its Lease.
-	Lease shards.Lease
-	// Labels are the labels of the replica.
+	Name   string
+	Lease  shards.Lease
 	Labels map[string]string
-	// Version is the version of its program; empty if its Lease does not say it.
+	// Version of the program; may be empty.
 	Version string
-	// Duration is how long the Lease is unchanged before it is over.
+	// Duration is how long an unchanged Lease lasts.
 	Duration time.Duration
 }
 
-// IsOver reports whether the Lease has no incarnation, or has expired: its last renewal is older than Duration. Now is the time
-// of the wall clock, which is compared with that of the replica, so the result is for people: no replica decides by it.
+// IsOver reports whether the Lease has no incarnation, or has expired: now is compared with the replica's wall clock,
+// so the result is for people.
 func (m Member) IsOver(now time.Time) bool {
 	return m.Lease.Incarnation == "" || now.Sub(m.Lease.Renewed) >= m.Duration
 }
 
-// ReadSurvey reads the objects of an installation. It sends three requests and blocks for as long as they take. The error
-// matches ErrNotSharded in a hub without an installation. An error that comes with a Survey names the objects that cannot be
-// decoded, which the Survey lacks.
+// ReadSurvey sends three requests and blocks for these. The error matches ErrNotSharded without an installation. An
+// error beside a Survey names what cannot be decoded, which the Survey lacks.
 func ReadSurvey(ctx context.Context, from client.Reader, namespace string) (*Survey, error) {
 	installation, wish := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 	for name, to := range map[string]*corev1.ConfigMap{installationName: installation, assignmentName: wish} {
@@ -80,7 +76,7 @@ func ReadSurvey(ctx context.Context, from client.Reader, namespace string) (*Sur
 	return s, s.add(leases.Items)
 }
 
-// add adds Leases, and returns an error for each that cannot be decoded.
+// add returns an error for each that cannot be decoded.
 func (s *Survey) add(leases []coordinationv1.Lease) error {
 	var problems []error
 	for i := range leases {
@@ -101,7 +97,6 @@ func (s *Survey) add(leases []coordinationv1.Lease) error {
 	return errors.Join(problems...)
 }
 
-// memberOf returns the replica that has a Lease.
 func memberOf(l *coordinationv1.Lease) Member {
 	decoded, _ := decodeLease(l) // It fails for another label only.
 	m := Member{Name: l.Name, Lease: decoded, Labels: labelsOf(l), Version: l.Annotations[annotationVersion], Duration: DefaultDuration}
@@ -111,9 +106,9 @@ func memberOf(l *coordinationv1.Lease) Member {
 	return m
 }
 
-// SetDrained says that an administrator wants a replica to have no shards, or ends that wish. It sends one request, which
-// changes an annotation of the Lease of the replica and nothing else, whatever version the Lease has. A renewal that is on its
-// way meanwhile fails, and the replica repeats it. A Lease that does not exist is an error of the API server.
+// SetDrained says that an administrator wants a replica to have no shards, or ends that wish, by an annotation of its
+// Lease, whatever the version. A renewal meanwhile fails and is repeated. A missing Lease is an error of the API
+// server.
 func SetDrained(ctx context.Context, to client.Writer, key client.ObjectKey, drained bool) error {
 	value := "null"
 	if drained {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// view is what a life has read, in addition to what its Machine records.
+// view is what a life has read beyond its Machine.
 type view struct {
 	records    []shards.Record
 	leases     map[string]sighting // of other replicas
@@ -21,7 +21,7 @@ type view struct {
 	hasWishes  bool // the watch of ConfigMaps has, too
 }
 
-// sighting is a version of a Lease and since when it is unchanged.
+// sighting has since when the version is unchanged.
 type sighting struct {
 	version string
 	since   time.Time
@@ -32,14 +32,13 @@ func newView(count int) view {
 	return view{records: make([]shards.Record, count), leases: map[string]sighting{}}
 }
 
-// isOlder reports whether a version was replaced by another. An event of a watch may arrive after the response to a later
-// write. Versions that cannot be compared are not older: only efficiency depends on it.
+// isOlder: an event may arrive after the response to a later write. Versions that cannot be compared are not older;
+// only efficiency depends on it.
 func isOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
 
-// see records a Lease from a watch, a read or a response to a write.
 func (l *life) see(lease *coordinationv1.Lease) {
 	switch lease.Labels[label] {
 	case labelRecord:
@@ -68,7 +67,7 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	}
 }
 
-// seeDamaged records that the object of a name is not the record that it should be, or is missing.
+// seeDamaged: the object is not the record that it should be, or is missing.
 func (l *life) seeDamaged(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +78,6 @@ func (l *life) seeDamaged(name string) {
 	}
 }
 
-// seeLease records the Lease of a replica; nil if it is missing.
 func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 	decoded, err := decodeLease(lease)
 	if err != nil || name == l.me.Name { // The Machine learns its own Lease from reads only, see keepLease.
@@ -101,7 +99,6 @@ func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 	l.machine.SeeLease(name, decoded, now)
 }
 
-// seeAssignment records the assignment; nil if it is missing.
 func (l *life) seeAssignment(m *corev1.ConfigMap) {
 	a := decodeAssignment(m)
 	l.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch feeds the Machine from watches of the Leases and the ConfigMaps of the installation, until ctx ends. It begins
-// again, with new connections, when the watch of the Leases is silent.
+// watch feeds the Machine until ctx ends. It begins again, with new connections, when the watch of the Leases is
+// silent.
 func (l *life) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(logr.NewContext(ctx, l.log.V(1)))
@@ -37,8 +37,8 @@ func (l *life) watch(ctx context.Context) {
 	}
 }
 
-// awaitSilence waits until the watch has delivered no renewal of this replica for the deadline, while the API server
-// accepts renewals, or until ctx ends.
+// awaitSilence waits until no renewal of this replica was seen for the deadline, although the API server accepts them,
+// or ctx ends.
 func (l *life) awaitSilence(ctx context.Context) {
 	timing := l.options.Timing
 	l.mu.Lock()
@@ -56,7 +56,7 @@ func (l *life) awaitSilence(ctx context.Context) {
 	}
 }
 
-// reflector returns the reflector of a kind. It tries again as often as the Lease is renewed.
+// reflector tries again as often as the Lease is renewed.
 func (l *life) reflector(objects *cache.ListWatch, kind runtime.Object, feed cache.ReflectorStore) *cache.Reflector {
 	log := l.log.V(1)
 	return cache.NewReflectorWithOptions(objects, kind, feed, cache.ReflectorOptions{
@@ -65,7 +65,6 @@ func (l *life) reflector(objects *cache.ListWatch, kind runtime.Object, feed cac
 	})
 }
 
-// selected returns the lists and watches of the objects with the label.
 func selected[L runtime.Object](
 	l *life,
 	list func(context.Context, metav1.ListOptions) (L, error),
@@ -85,10 +84,8 @@ func selected[L runtime.Object](
 	}
 }
 
-// leaseFeed passes the Leases of a reflector to a life.
 type leaseFeed struct{ life *life }
 
-// Add passes a new Lease.
 func (f *leaseFeed) Add(object any) error {
 	if lease, ok := object.(*coordinationv1.Lease); ok {
 		f.life.see(lease)
@@ -98,10 +95,8 @@ func (f *leaseFeed) Add(object any) error {
 	return nil
 }
 
-// Update passes a changed Lease.
 func (f *leaseFeed) Update(object any) error { return f.Add(object) }
 
-// Delete passes a deleted Lease.
 func (f *leaseFeed) Delete(object any) error {
 	if lease, ok := object.(*coordinationv1.Lease); ok {
 		f.life.seeMissing(lease.Name)
@@ -110,7 +105,6 @@ func (f *leaseFeed) Delete(object any) error {
 	return nil
 }
 
-// Replace passes a list. Leases that it lacks have been deleted.
 func (f *leaseFeed) Replace(objects []any, _ string) error {
 	missing := f.life.knownLeases()
 	for _, object := range objects {
@@ -126,13 +120,10 @@ func (f *leaseFeed) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: no event is repeated.
 func (f *leaseFeed) Resync() error { return nil }
 
-// mapFeed passes the assignment of a reflector to a life.
 type mapFeed struct{ life *life }
 
-// Add passes a new assignment.
 func (f *mapFeed) Add(object any) error {
 	if m, ok := object.(*corev1.ConfigMap); ok && m.Name == assignmentName {
 		f.life.seeAssignment(m)
@@ -141,10 +132,9 @@ func (f *mapFeed) Add(object any) error {
 	return nil
 }
 
-// Update passes a changed assignment.
 func (f *mapFeed) Update(object any) error { return f.Add(object) }
 
-// Delete passes that there is no assignment. The wishes in the Machine stay until there is another one.
+// The wishes in the Machine stay until there is another assignment.
 func (f *mapFeed) Delete(object any) error {
 	if m, ok := object.(*corev1.ConfigMap); ok && m.Name == assignmentName {
 		f.life.seeAssignment(nil)
@@ -153,7 +143,6 @@ func (f *mapFeed) Delete(object any) error {
 	return nil
 }
 
-// Replace passes a list.
 func (f *mapFeed) Replace(objects []any, _ string) error {
 	var found *corev1.ConfigMap
 	for _, object := range objects {
@@ -166,10 +155,8 @@ func (f *mapFeed) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: no event is repeated.
 func (f *mapFeed) Resync() error { return nil }
 
-// hear records that the watch has delivered the own Lease.
 func (l *life) hear(name string) {
 	if name != l.me.Name {
 		return
@@ -179,7 +166,6 @@ func (l *life) hear(name string) {
 	l.heard = time.Now()
 }
 
-// seeMissing records that there is no Lease of a name: of a replica, or the record of a shard.
 func (l *life) seeMissing(name string) {
 	l.seeDamaged(name)
 	if isName(name) {
@@ -187,7 +173,6 @@ func (l *life) seeMissing(name string) {
 	}
 }
 
-// knownLeases returns the names of the records, and of the other replicas that have a Lease, as far as this replica knows.
 func (l *life) knownLeases() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +186,6 @@ func (l *life) knownLeases() map[string]bool {
 	return names
 }
 
-// synced records that a list was delivered.
 func (l *life) synced(note func(*view)) {
 	defer signal(l.kicked)
 	l.mu.Lock()

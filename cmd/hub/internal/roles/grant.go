@@ -21,16 +21,14 @@ import (
 )
 
 const (
-	// grantTimeout bounds the wait for an API server that has to notice new roles, and grantPeriod is between two
-	// questions.
+	// grantTimeout is for an API server that has to notice new roles, grantPeriod between two questions.
 	grantTimeout = 30 * time.Second
 	grantPeriod  = 20 * time.Millisecond
 )
 
-// Grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: it creates the roles
-// and a binding for each, and returns when the API server applies them. Missing namespaces are created; a role that exists
-// is an error, because it may grant more. The client acts as an administrator, and its scheme has the kinds of
-// Kubernetes.
+// Grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: roles, bindings and
+// missing namespaces. It returns when the API server applies them. A role that exists is an error, because it may grant
+// more. The client must act as an administrator, and know the kinds of Kubernetes.
 func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
 	for _, one := range h.Roles(modules) {
 		g := grant{admin: admin, to: account}
@@ -44,13 +42,12 @@ func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry
 	return nil
 }
 
-// grant gives the permissions of one role to a subject.
 type grant struct {
 	admin client.Client
 	to    rbacv1.Subject
 }
 
-// make creates an object that Hub.Roles returns, binds it if it is a role, and waits until it applies.
+// make binds a role, and waits until it applies.
 func (g grant) make(ctx context.Context, object client.Object) error {
 	meta := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: meta.Name}
@@ -85,7 +82,6 @@ func (g grant) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// await returns when the API server allows the subject everything in the rules.
 func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) error {
 	for _, right := range access.RightsOf(rules) {
 		right.Namespace = namespace
@@ -101,7 +97,6 @@ func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.Polic
 	return nil
 }
 
-// reviewOf returns the review that asks whether the subject has a permission.
 func (g grant) reviewOf(right access.Right) authorizationv1.SubjectAccessReviewSpec {
 	own := right.Review()
 	spec := authorizationv1.SubjectAccessReviewSpec{

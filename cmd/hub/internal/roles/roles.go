@@ -16,44 +16,39 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// Hub describes the hub that the roles are for.
 type Hub struct {
-	// Namespace is the credentials namespace, and Lease the name of the hub's Lease in it.
+	// Lease is the name of the hub's Lease.
 	Namespace, Lease string
-	// LeaseNamespace is the namespace of the Lease, empty for the credentials namespace.
+	// LeaseNamespace has the Lease; empty for the credentials namespace.
 	LeaseNamespace string
 	Impersonate    bool
-	// AppsNamespace is the namespace whose ServiceAccounts the apps act as.
+	// AppsNamespace has the ServiceAccounts of the apps.
 	AppsNamespace string
-	// Sharded adds the permissions of a hub whose replicas share the Clusters.
+	// Sharded is for replicas that share the Clusters.
 	Sharded bool
 }
 
 // Names of the roles, and of the hub's Lease unless another one is chosen.
 const (
-	// HubRole is the name of the hub's roles in its own cluster.
 	HubRole = "clusterfx-hub"
-	// ShardingRole is the name of the Role, and of its binding, of a hub whose replicas share the Clusters.
+	// ShardingRole is the Role of replicas that share the Clusters.
 	ShardingRole = "clusterfx-hub-sharding"
-	// ModulesRole is the name of the Role, and of its binding, in each namespace of Rules.Modules.
+	// ModulesRole is the Role in each namespace of Rules.Modules.
 	ModulesRole = "clusterfx-hub-modules"
-	// AppsRole is the name of the ClusterRole of the apps, and of their Role in each of these namespaces.
+	// AppsRole is the ClusterRole of the apps, and their Role in these namespaces.
 	AppsRole = "clusterfx-apps"
-	// Lease is the name of the hub's Lease.
-	Lease = "clusterfx-hub"
+	Lease    = "clusterfx-hub"
 
 	remoteRole = "clusterfx-remote"
 )
 
-// AppsNamespace returns the namespace of the ServiceAccounts that the apps of a hub act as, unless another one is
-// chosen: the namespace of the hub, with -apps.
+// AppsNamespace returns the default namespace of the apps' ServiceAccounts: the hub's, with -apps.
 func AppsNamespace(hub string) string { return hub + "-apps" }
 
-// LeaderLease returns the name of the Lease of the leader among replicas that share the Clusters, in a hub with a Lease of that
-// name. It is in the namespace of that Lease.
+// LeaderLease names the Lease of the leader among replicas that share the Clusters, beside the hub's Lease.
 func LeaderLease(lease string) string { return lease + "-leader" }
 
-// Roles returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
+// Roles returns the roles in the hub's cluster, in an order in which they can be created.
 func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	var all []client.Object
 	if h.Impersonate {
@@ -83,12 +78,10 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	return all
 }
 
-// electsElsewhere reports whether the Lease is in another namespace than the credentials.
 func (h *Hub) electsElsewhere() bool {
 	return h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace
 }
 
-// ofReplicas returns the roles of a hub whose replicas share the Clusters, beside those of every hub.
 func (h *Hub) ofReplicas() []*rbacv1.Role {
 	if h.electsElsewhere() {
 		return []*rbacv1.Role{
@@ -98,11 +91,10 @@ func (h *Hub) ofReplicas() []*rbacv1.Role {
 	return []*rbacv1.Role{role(h.Namespace, ShardingRole, slices.Concat(shardingRules(), leaderRules(h.Lease)))}
 }
 
-// apps returns the namespace of the ServiceAccounts that the apps act as.
 func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, AppsNamespace(h.Namespace)) }
 
-// ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
-// these and no other user, and the roles of the apps.
+// ofApps returns the namespace of the ServiceAccounts, the role to impersonate these and nobody else, and the roles of
+// the apps.
 func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 	namespace := h.apps()
 	all := []client.Object{
@@ -123,7 +115,6 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 	return all
 }
 
-// roleFor returns the role that grants rules where they apply.
 func roleFor(name string, needed rbac.NamespacedRules) client.Object {
 	if needed.Namespace == "" {
 		return clusterRole(name, needed.Rules)

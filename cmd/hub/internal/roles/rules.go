@@ -19,20 +19,18 @@ import (
 
 // Rules are the permissions of a hub in its own cluster.
 type Rules struct {
-	// Everywhere applies to the whole cluster, Own to the namespace of the hub, and Events to the
-	// namespace default.
+	// Own is for the namespace of the hub, Events for the namespace default.
 	Everywhere, Own, Events []rbacv1.PolicyRule
-	// Sharding applies to the namespace of the hub, too, if several replicas share the Clusters.
+	// Sharding is for the namespace of the hub, if replicas share the Clusters.
 	Sharding []rbacv1.PolicyRule
-	// Apps are the permissions of the apps in the whole cluster, if they act as ServiceAccounts of their own.
+	// Apps are for the whole cluster, if the apps act as ServiceAccounts.
 	Apps []rbacv1.PolicyRule
 	// ownOfModules are the permissions in Own that modules need.
 	ownOfModules []rbacv1.PolicyRule
-	// Modules are the permissions that modules need in other single namespaces, which have to exist.
+	// Modules need these in other namespaces, which must exist.
 	Modules []rbac.NamespacedRules
 }
 
-// leaseRules returns the permissions that leader election needs in the namespace of its Lease.
 func leaseRules(lease string) []rbacv1.PolicyRule {
 	leases := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
@@ -42,19 +40,17 @@ func leaseRules(lease string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{leases("create"), named}
 }
 
-// leaderRules returns the permissions that the election of a leader among several replicas needs in the namespace of its Lease,
-// beside those of the hub's Lease, which include the creation of any Lease.
+// leaderRules are beside those of the hub's Lease, which allow to create any Lease.
 func leaderRules(lease string) []rbacv1.PolicyRule {
 	return leaseRules(LeaderLease(lease))[1:]
 }
 
-// shardingRules returns the permissions that a hub needs in the credentials namespace, beside its own, if several replicas share
-// the Clusters, but for the Lease of their leader.
+// shardingRules leave out the Lease of the leader.
 func shardingRules() []rbacv1.PolicyRule {
 	return merged(slices.Concat(replica.Rules(), cluster.ReplicaRules(), partreport.ReplicaRules()))
 }
 
-// ownRules returns the permissions of a hub in the credentials namespace, but for its Lease.
+// ownRules leave out the Lease.
 func ownRules() []rbacv1.PolicyRule {
 	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
 }
@@ -84,8 +80,7 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 	return rules
 }
 
-// merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
-// the same permission, and the hub itself may need it, too.
+// merged joins rules that differ in their verbs only: modules and the hub may need the same.
 func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, rule := range rules {

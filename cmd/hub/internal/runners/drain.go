@@ -14,17 +14,17 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
-// ErrNotDrained means that a replica holds shards after the time that it had to hand them over.
+// ErrNotDrained: the replica holds shards after its time.
 var ErrNotDrained = errors.New("the replica is not drained")
 
 const (
-	// lookPeriod is between two looks at the shards of a replica that is drained, and lookWithin is how long one may take.
+	// lookPeriod is between two looks at the shards, lookWithin how long one may take.
 	lookPeriod = 500 * time.Millisecond
 	lookWithin = 10 * time.Second
 )
 
-// SetDrained drains a replica, or cancels that, and returns the replica as it was before. It does not wait for hand-overs. An
-// error for a name without a Lease lists the names with one.
+// SetDrained drains a replica, or cancels that, and returns it as before, without waiting. An error for a name without
+// a Lease lists those with one.
 func (h *Hub) SetDrained(ctx context.Context, name string, drained bool) (Runner, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestsWithin)
 	defer cancel()
@@ -44,16 +44,15 @@ func (h *Hub) SetDrained(ctx context.Context, name string, drained bool) (Runner
 
 // Wait says for which replica to wait.
 type Wait struct {
-	// Name is the name of the replica.
 	Name string
-	// Timeout is how long the replica may take to hand over its shards.
+	// Timeout is for handing over the shards.
 	Timeout time.Duration
-	// Progress is called with what the replica still has, when that has changed. Default: it is not called.
+	// Progress gets what the replica still has, when that changes. Default: no call.
 	Progress func(text string)
 }
 
-// AwaitDrained returns when no record of a shard names the replica. It returns an error that matches ErrNotDrained, with the
-// reason, if the replica holds shards at the end of the timeout. A request that fails is repeated, unless it is denied.
+// AwaitDrained returns when no record names the replica, or with an error that matches ErrNotDrained and has the
+// reason. A failed request is repeated, unless it is denied.
 func (h *Hub) AwaitDrained(ctx context.Context, w Wait) error {
 	over := time.NewTimer(w.Timeout)
 	defer over.Stop()
@@ -79,7 +78,7 @@ func (h *Hub) AwaitDrained(ctx context.Context, w Wait) error {
 	}
 }
 
-// unfinished returns what is left of the drain of a replica, and "" if it holds no shard.
+// unfinished returns "" if the replica holds no shard.
 func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err error) {
 	looking, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -108,7 +107,7 @@ func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err 
 	return problem, nil
 }
 
-// isFinal reports whether another request would fail, too.
+// isFinal: another request would fail, too.
 func isFinal(err error) bool {
 	return errors.Is(err, replica.ErrNotSharded) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

@@ -21,25 +21,24 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// requestsWithin limits the requests of one look at the objects of a hub.
+// requestsWithin bounds one look at the objects.
 const requestsWithin = 30 * time.Second
 
 // Hub is a hub whose replicas share its Clusters.
 type Hub struct {
 	Cluster *access.Cluster
-	// Namespace is the namespace of the Leases of the replicas.
+	// Namespace has the Leases of the replicas.
 	Namespace string
-	// ModeLease is the name of the Lease of leader mode. Default: it is not read, and a hub that has been in Sharded mode counts as
-	// one that is.
+	// ModeLease is the Lease of leader mode. Default: not read; a hub that has been in Sharded mode counts as one that
+	// is.
 	ModeLease string
-	// LeaderLease is the name of the Lease of the replica that runs what runs once. Default: it is not read.
+	// LeaderLease is that of the replica that runs what runs once. Default: not read.
 	LeaderLease string
 }
 
-// State is the state of a replica.
 type State string
 
-// The states. A replica has the first one that applies.
+// A replica has the first one that applies.
 const (
 	Over     State = "Over"     // its Lease has no incarnation, or was not renewed for its duration
 	Leaving  State = "Leaving"  // it is about to end, and hands over its shards
@@ -52,41 +51,37 @@ const (
 type Runner struct {
 	Name  string
 	State State
-	// Drained says that an administrator wants it to have no shards. The hub ignores that in a List with Ignored.
+	// Drained is an administrator's wish, ignored in a List with Ignored.
 	Drained bool
-	// Incarnation is empty if the replica has ended in good order, or another one has ended its incarnation.
+	// Incarnation is empty if it has ended.
 	Incarnation string
-	// Shards are the shards whose records name it, in ascending order.
+	// Shards whose records name it, ascending.
 	Shards []int
-	// Clusters is the number of Clusters in these shards.
+	// Clusters in these shards.
 	Clusters int
-	// Assigns says that it writes the assignment of shards, and RunsOnce that it runs registration and the hub parts that run
-	// once.
+	// Assigns: it writes the assignment. RunsOnce: it runs registration and hub parts that run once.
 	Assigns, RunsOnce bool
-	// Labels are its labels, for Clusters with spec.runner.
-	Labels map[string]string
-	// Version is the version of its program. It is empty if its Lease does not say it, as that of an older hub.
+	Labels            map[string]string
+	// Version is empty if its Lease does not say it.
 	Version string
-	// Renewed is the time of the last renewal of its Lease, by its clock.
+	// Renewed is by the replica's clock.
 	Renewed time.Time
 }
 
-// List has the replicas of a hub.
 type List struct {
-	// Runners are the replicas that have a Lease, sorted by name. The Leases of replicas that have ended remain for an hour.
+	// Runners have a Lease, sorted by name. Those of ended replicas remain for an hour.
 	Runners []Runner
-	// Shards is the number of all shards.
-	Shards int
-	// Unheld are the shards without a replica that is not over, in ascending order.
+	Shards  int
+	// Unheld shards have no replica that is not over, ascending.
 	Unheld []int
-	// Ignored says that all live replicas are drained, so that the hub ignores it.
+	// Ignored: all live replicas are drained, so that the hub ignores it.
 	Ignored bool
 
 	hasClusters bool
 }
 
-// List reads the replicas of the hub. It blocks for 30 seconds at most. The error matches replica.ErrNotSharded if the replicas
-// of the hub do not share its Clusters. An error that comes with a List says what the List lacks.
+// List blocks for 30 seconds at most. The error matches replica.ErrNotSharded if replicas do not share the Clusters. An
+// error beside a List says what that lacks.
 func (h *Hub) List(ctx context.Context) (*List, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestsWithin)
 	defer cancel()
@@ -104,7 +99,7 @@ func (h *Hub) List(ctx context.Context) (*List, error) {
 	return l, errors.Join(problem, h.markLeader(ctx, l))
 }
 
-// look reads the replicas without their Clusters.
+// look leaves out Clusters.
 func (h *Hub) look(ctx context.Context) (*List, *replica.Survey, error) {
 	if err := h.checkMode(ctx); err != nil {
 		return nil, nil, err
@@ -119,8 +114,7 @@ func (h *Hub) look(ctx context.Context) (*List, *replica.Survey, error) {
 	return listOf(survey, time.Now()), survey, err
 }
 
-// checkMode returns an error if the hub is in leader mode now. Its Leases of replicas may be left from before. The mode of a hub
-// without that Lease is not known.
+// checkMode fails in leader mode: Leases of replicas may be left from before. Without that Lease the mode is not known.
 func (h *Hub) checkMode(ctx context.Context) error {
 	if h.ModeLease == "" {
 		return nil
@@ -139,7 +133,6 @@ func (h *Hub) checkMode(ctx context.Context) error {
 	return nil
 }
 
-// listOf returns what a survey says at a moment.
 func listOf(survey *replica.Survey, now time.Time) *List {
 	l := &List{Shards: len(survey.Holders), Ignored: isIgnored(survey, now)}
 	live := map[shards.Holder]bool{}
@@ -178,7 +171,7 @@ func stateOf(m replica.Member, held int, ignored bool, now time.Time) State {
 	return Drained
 }
 
-// isIgnored reports whether all replicas that could get shards are drained.
+// isIgnored: all replicas that could get shards are drained.
 func isIgnored(survey *replica.Survey, now time.Time) bool {
 	drained := 0
 	for _, m := range survey.Members {
@@ -193,7 +186,6 @@ func isIgnored(survey *replica.Survey, now time.Time) bool {
 	return drained > 0
 }
 
-// count adds the numbers of Clusters.
 func (l *List) count(clusters []hubv1.Cluster, holders []shards.Holder) {
 	for i := range clusters {
 		if r := l.find(holders[shards.Of(clusters[i].UID, len(holders))].Name); r != nil {
@@ -202,7 +194,6 @@ func (l *List) count(clusters []hubv1.Cluster, holders []shards.Holder) {
 	}
 }
 
-// find returns a replica, or nil.
 func (l *List) find(name string) *Runner {
 	at := slices.IndexFunc(l.Runners, func(r Runner) bool { return r.Name == name })
 	if at < 0 {
@@ -211,8 +202,7 @@ func (l *List) find(name string) *Runner {
 	return &l.Runners[at]
 }
 
-// markLeader marks the replica that runs what runs once. Without the permission to read its Lease, or without the Lease, there
-// is no mark.
+// markLeader marks none without the Lease, or the permission to read it.
 func (h *Hub) markLeader(ctx context.Context, l *List) error {
 	if h.LeaderLease == "" {
 		return nil

@@ -24,13 +24,12 @@ const (
 	columnType = "string" // of every column
 	none       = "<none>"
 	unknown    = "<unknown>"
-	// The kind of a replica in names and for programs.
+	// For names and programs.
 	kindRunner = "Runner"
 	namePrefix = "runner/"
 )
 
-// Pick removes all replicas but those with these names from the list; without names it removes none. It returns an error for
-// each name without a replica.
+// Pick keeps these replicas in the list, or all without names. It fails for each name without a replica.
 func (l *List) Pick(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -48,7 +47,6 @@ func (l *List) Pick(names []string) error {
 	return errors.Join(errs...)
 }
 
-// noSuch returns the error for a name without a replica.
 func (l *List) noSuch(name string) error {
 	if len(l.Runners) == 0 {
 		return fmt.Errorf("%s: no replica has a Lease; see whether the Pods of the hub run", name)
@@ -60,7 +58,7 @@ func (l *List) noSuch(name string) error {
 	return fmt.Errorf("%s: no replica of this name has a Lease; there are %s", name, strings.Join(names, ", "))
 }
 
-// Notes returns sentences on what the rows of a table do not show.
+// Notes say what the rows of a table do not show.
 func (l *List) Notes() []string {
 	var notes []string
 	if len(l.Unheld) > 0 {
@@ -99,7 +97,6 @@ func (l *List) Print(form inspect.Form, w io.Writer) error {
 	return printer.PrintObj(list, w)
 }
 
-// object returns a replica for programs.
 func (l *List) object(r *Runner) *unstructured.Unstructured {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": kindRunner, "metadata": map[string]any{"name": r.Name},
@@ -163,8 +160,7 @@ func (l *List) table() *metav1.Table {
 	return table
 }
 
-// tasks returns what the replica does for all replicas: the assigner writes the assignment of shards, and the leader runs what runs
-// once.
+// tasks are what the replica does for all: assigning shards, and what runs once.
 func (r *Runner) tasks() string {
 	switch {
 	case r.Assigns && r.RunsOnce:
@@ -184,7 +180,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// ranges returns numbers in ascending order as in 0-3,7.
+// ranges are as in 0-3,7.
 func ranges(all []int) string {
 	var parts []string
 	for i := 0; i < len(all); {

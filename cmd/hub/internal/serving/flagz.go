@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// hidden replaces secret values.
 const hidden = "[hidden]"
 
 func (o PagesOptions) writeFlags(w io.Writer) {
@@ -21,7 +20,7 @@ func (o PagesOptions) writeFlags(w io.Writer) {
 	}
 }
 
-// shown returns the value of a flag as it may be seen, on one line.
+// shown is on one line, without secrets.
 func shown(name, value string) string {
 	if holdsSecret(name) && value != "" {
 		return hidden
@@ -31,13 +30,12 @@ func shown(name, value string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(value)
 }
 
-// userInURL and queryInURL match the parts of a URL that may be secret. A password and a query may
-// hold a comma, so that the rest of a list is hidden with it.
+// userInURL and queryInURL match what may be secret. A password and a query may hold a comma, so the rest of a list is
+// hidden with it.
 func userInURL() *regexp.Regexp  { return regexp.MustCompile(`://[^\s/]*@`) }
 func queryInURL() *regexp.Regexp { return regexp.MustCompile(`(://[^\s?]*)\?\S*`) }
 
-// holdsSecret reports whether the name of a flag says that its value is secret. A name whose last word
-// denotes a place, such as a file, names the place of the secret.
+// holdsSecret goes by the name. One whose last word denotes a place, such as a file, names the secret's place.
 func holdsSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, place := range []string{"-file", "-dir", "-path", "-name", "-namespace", "-ref"} {

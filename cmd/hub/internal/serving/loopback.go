@@ -8,8 +8,7 @@ import (
 	"net/netip"
 )
 
-// loopback returns an address if it is a loopback address, or Nowhere. There is no exception: a page for
-// debugging has no other protection.
+// loopback returns a loopback address, or Nowhere. There is no exception: a page for debugging has no other protection.
 func loopback(address string) (string, error) {
 	if address == "" || address == Nowhere {
 		return Nowhere, nil

@@ -19,13 +19,12 @@ import (
 // Nowhere is the address of a server that is not wanted.
 const Nowhere = "0"
 
-// Options are the addresses of a process and the handlers behind them.
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
-	// Debug is the address of Pages. It must be a loopback address, or Nowhere. Default: Nowhere.
+	// Debug is the address of Pages, loopback or Nowhere. Default: Nowhere.
 	Debug string
-	// Pages are served at Debug, whatever the site. Required with Debug.
+	// Pages are at Debug, whatever the site. Required with Debug.
 	Pages http.Handler
 	// Gatherer has the metrics. Required.
 	Gatherer prometheus.Gatherer
@@ -33,29 +32,27 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Ports are the addresses of a process.
 type Ports struct {
 	metrics, health, debug server
 	gatherer               prometheus.Gatherer
 	shown                  atomic.Pointer[Site]
 }
 
-// server serves a port; without a listener it does nothing.
+// server does nothing without a listener.
 type server struct {
 	listener net.Listener
 	http     *http.Server
 	done     chan struct{} // closed when the server has ended
 }
 
-// Bounds of a request to the ports.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 90 * time.Second
 	maxHeader     = 64 << 10
 )
 
-// Listen takes the addresses and begins to serve. An address that is taken is an error that matches
-// syscall.EADDRINUSE. The context bounds Listen only; call Close in the end.
+// Listen takes the addresses and begins to serve. A taken address is an error that matches syscall.EADDRINUSE. ctx
+// bounds Listen only; the caller must call Close.
 func Listen(ctx context.Context, o Options) (*Ports, error) {
 	p := &Ports{gatherer: o.Gatherer}
 	p.Show(nil)
@@ -69,7 +66,7 @@ func Listen(ctx context.Context, o Options) (*Ports, error) {
 	return p, nil
 }
 
-// take takes the addresses, up to the first that it cannot have.
+// take stops at the first address that it cannot have.
 func (p *Ports) take(ctx context.Context, o Options) (err error) {
 	if o.Debug, err = loopback(o.Debug); err != nil {
 		return fmt.Errorf("serve the pages for debugging: %w", err)
@@ -86,7 +83,6 @@ func (p *Ports) take(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// free closes the listeners of take.
 func (p *Ports) free() {
 	for _, s := range []*server{&p.metrics, &p.health, &p.debug} {
 		if s.listener != nil {
@@ -102,7 +98,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
-// Show serves a site from now on, and the one before no more; nil is no site.
+// Show serves a site in place of the one before; nil is none.
 func (p *Ports) Show(s *Site) {
 	if s == nil {
 		s = emptySite()

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// Paths at which a process serves.
 const (
 	metricsPath = "/metrics"
 	healthzPath = "/healthz"
@@ -25,8 +24,8 @@ const (
 
 var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
 
-// Site has the checks and handlers of one term of the hub. Checks and handlers may be added at any time: a hub part that is started again
-// may have some that it had not before.
+// Site has the checks and handlers of one term of the hub. They may be added at any time, as by a hub part that is
+// started again.
 type Site struct {
 	mu          sync.Mutex // protects the fields
 	live, ready map[string]healthz.Checker
@@ -57,14 +56,13 @@ func NewSite() *Site {
 	return s
 }
 
-// emptySite is alive and not ready.
 func emptySite() *Site {
 	s := NewSite()
 	s.ready["hub"] = func(*http.Request) error { return errEmpty }
 	return s
 }
 
-// checks serves the checks that exist at the time of the request.
+// checks are those at the time of the request.
 func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -74,7 +72,7 @@ func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
 	})
 }
 
-// noted writes the notes below the response of next, if the request is for the details of all checks.
+// noted adds notes if the details of all checks are requested.
 func (s *Site) noted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
@@ -90,8 +88,8 @@ func (s *Site) noted(next http.Handler) http.Handler {
 	})
 }
 
-// NoteReadyz has /readyz?verbose show notes on failures that do not make the hub unready. Everyone who
-// reaches the port can read them.
+// NoteReadyz has /readyz?verbose show notes on failures that do not make the hub unready. Everyone who reaches the port
+// can read them.
 func (s *Site) NoteReadyz(notes func() []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func (s *Site) AddMetricsServerExtraHandler(path string, handler http.Handler) e
 	return nil
 }
 
-// serveMetrics serves metrics from now on, unless it does already.
+// serveMetrics does nothing the second time.
 func (s *Site) serveMetrics(g prometheus.Gatherer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

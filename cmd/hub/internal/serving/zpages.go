@@ -15,17 +15,14 @@ import (
 	"time"
 )
 
-// PagesOptions are the content of the pages.
 type PagesOptions struct {
-	// Component is the name in the first line of each page, and Version the version of the program. Required.
+	// Component is in the first line of each page. Required, as is Version.
 	Component, Version string
-	// Started is when the program was started. Required.
-	Started time.Time
+	Started            time.Time
 	// Flags returns the names and values of all flags. Default: none.
 	Flags func() map[string]string
 }
 
-// Paths of the pages.
 const (
 	pprofPath   = "/debug/pprof/"
 	statuszPath = "/statusz"
@@ -48,7 +45,7 @@ func Pages(o PagesOptions) http.Handler {
 	return forLoopback(pages)
 }
 
-// header is the beginning of the pages of Kubernetes.
+// header is Kubernetes's.
 const header = "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, " +
 	"has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 
@@ -86,7 +83,6 @@ func (o PagesOptions) writeStatus(w io.Writer) {
 		runtime.Version(), o.Version, strings.Join([]string{strings.TrimSuffix(pprofPath, "/"), flagzPath, statuszPath}, " "))
 }
 
-// forLoopback refuses requests that are for another host than this one.
 func forLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

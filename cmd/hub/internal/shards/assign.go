@@ -11,23 +11,20 @@ import (
 )
 
 const (
-	// mostOverMean is how many times the mean number of shards a replica may have.
+	// mostOverMean times the mean is the most for a replica.
 	mostOverMean = 1.15
-	// leastOfMean is the part of the mean below which a replica gets shards of others: it is new.
+	// leastOfMean: a replica with less gets shards of others, since it is new.
 	leastOfMean = 0.5
 )
 
-// Candidate is a replica that may get shards.
 type Candidate struct {
 	// Name is the name of the replica, unique in the installation.
 	Name string
-	// Weight is the share of the homeless shards that the replica gets, relative to other replicas. Zero counts as 1.
+	// Weight is the relative share of homeless shards. Zero counts as 1.
 	Weight float64
-	// Labels are the labels of the replica.
 	Labels map[string]string
 }
 
-// hasAll reports whether the replica has labels.
 func (c Candidate) hasAll(labels map[string]string) bool {
 	for key, value := range labels {
 		if got, has := c.Labels[key]; !has || got != value {
@@ -37,18 +34,15 @@ func (c Candidate) hasAll(labels map[string]string) bool {
 	return true
 }
 
-// Pins are the labels that the replica of a shard should have, by shard. A shard without labels may have any replica.
+// Pins are the labels that the replica of a shard should have. A shard without may have any replica.
 type Pins map[int]map[string]string
 
-// Assign returns the replica of each shard. Current has the replica that each shard has now, or an empty string; a
-// replica that is no candidate has lost its shards. The result depends on the arguments only, so that a new leader
-// continues where the old leader stopped.
+// Assign returns the replica of each shard. current has the present ones, or ""; one that is no candidate has lost its
+// shards. The result depends on the arguments only, so that a new leader continues where the old one stopped.
 //
-// A shard stays where it is, unless its replica is no candidate, has more than 1.15 times the mean, or a new replica
-// has less than half of the mean. Without candidates no shard has a replica.
-//
-// A shard with a pin has a candidate with the labels of the pin, however many shards that candidate has then; if no candidate
-// has them, the pin has no effect. The other shards make up for it.
+// A shard stays unless its replica is no candidate, has more than 1.15 times the mean, or a new replica has less than
+// half of it. Without candidates no shard has a replica. A shard with a pin has a candidate with its labels, however
+// many shards that has; if there is none, the pin has no effect. Other shards make up for it.
 func Assign(current []string, candidates []Candidate, pins Pins) []string {
 	if len(candidates) == 0 {
 		return make([]string, len(current))
@@ -65,7 +59,6 @@ func Assign(current []string, candidates []Candidate, pins Pins) []string {
 	return a.result
 }
 
-// assignment is an assignment in the making.
 type assignment struct {
 	candidates   []Candidate             // sorted by name
 	allowed      map[int]map[string]bool // the names of the candidates with the labels of a pin, by shard
@@ -96,7 +89,6 @@ func newAssignment(current []string, candidates []Candidate, pins Pins) *assignm
 	return a
 }
 
-// pin records which candidates have the labels of the pins.
 func (a *assignment) pin(pins Pins) {
 	for shard, labels := range pins {
 		with := map[string]bool{}
@@ -111,15 +103,14 @@ func (a *assignment) pin(pins Pins) {
 	}
 }
 
-// may reports whether a candidate may have a shard.
 func (a *assignment) may(shard int, name string) bool {
 	with := a.allowed[shard]
 	return with == nil || with[name]
 }
 
-// place gives a homeless shard to the candidate with the highest score among those below the limit. There is one for a shard
-// without a pin, since the limits of all candidates together are not less than the number of shards. Among the candidates for a
-// pin, it is the one with the fewest shards if all of them have reached the limit.
+// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all
+// limits together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with
+// the fewest.
 func (a *assignment) place(shard int) {
 	best, highest := "", math.Inf(-1)
 	fewest, least := "", math.MaxInt
@@ -140,8 +131,8 @@ func (a *assignment) place(shard int) {
 	a.load[best]++
 }
 
-// balance moves shards from the candidates with the most to the candidates with the fewest, while a candidate has more than the
-// limit, or is new and not filled.
+// balance moves shards from those with most to those with fewest, while one has more than the limit, or is new and not
+// filled.
 func (a *assignment) balance() {
 	isNew := map[string]bool{}
 	for name, load := range a.load {
@@ -158,8 +149,7 @@ func (a *assignment) balance() {
 	}
 }
 
-// nextMove returns the candidates with the most and with the fewest shards between which a shard has to move, and the shard: the
-// one for which the score of the second is the highest. It is -1 if there is none.
+// nextMove returns between which candidates to move, and the shard with the highest score for the second; -1 for none.
 func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int) {
 	byLoad := func(x, y Candidate) int { return cmp.Compare(a.load[x.Name], a.load[y.Name]) }
 	up := slices.SortedStableFunc(slices.Values(a.candidates), byLoad)
@@ -177,7 +167,7 @@ func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int
 	return "", "", -1
 }
 
-// bestFor returns the shard of a candidate for which the score of another is the highest, among those that it may have, or -1.
+// bestFor returns the shard with the highest score for another candidate that may have it, or -1.
 func (a *assignment) bestFor(to Candidate, from string) int {
 	best, highest := -1, math.Inf(-1)
 	for shard, name := range a.result {
@@ -191,8 +181,8 @@ func (a *assignment) bestFor(to Candidate, from string) int {
 	return best
 }
 
-// score is the score of weighted rendezvous hashing: the candidate with the highest score wins a shard, with a
-// probability in proportion to its weight, and the scores of two candidates do not depend on a third.
+// score is weighted rendezvous hashing: the highest wins, with a probability in proportion to its weight, and the
+// scores of two do not depend on a third.
 func score(shard int, c Candidate) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.Name + "/" + strconv.Itoa(shard)))
@@ -204,7 +194,7 @@ func score(shard int, c Candidate) float64 {
 	return -weight / math.Log(uniform)
 }
 
-// mix spreads the differences of the last bytes, which FNV leaves in the low bits, over all bits.
+// mix spreads differences of the last bytes, which FNV leaves in the low bits.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

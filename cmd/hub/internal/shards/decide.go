@@ -4,25 +4,24 @@ package shards
 
 import "slices"
 
-// Action is an action that is due. The replica carries it out and feeds the result back.
+// Action is due: the replica carries it out and feeds the result back.
 type Action struct {
 	Kind  ActionKind
 	Shard int
-	// Name is the name of the Lease of Fence and Look.
+	// Name is for Fence and Look.
 	Name string
-	// Lease is the Lease to write if the object still has its Version; without a Version the object is created.
+	// Lease to write if the object has its Version; without one it is created.
 	Lease Lease
-	// Record is the record to write if the object still has its Version.
+	// Record to write if the object has its Version.
 	Record Record
-	// Verify is the holder of the shard for Take and Look; zero if the shard is free. Its Lease is read from the API server
-	// and passed to MayTake. Take continues if that permits it, Look only records the absence of the holder.
+	// Verify is the holder for Take and Look; zero if the shard is free. Its Lease must be read from the API server and
+	// passed to MayTake. Take continues if that permits it, Look only records the absence.
 	Verify Holder
 }
 
-// ActionKind is the kind of an Action.
 type ActionKind int
 
-// The actions on the own Lease, on the Leases of others, on apps and on records, and one that only reads.
+// Actions on the own Lease, Leases of others, apps and records, and one that only reads.
 const (
 	Renew    ActionKind = iota + 1 // write the own Lease
 	GiveBack                       // release the own Lease, as the last step of an orderly end
@@ -37,8 +36,7 @@ const (
 	Repair                         // write the record again, whatever is in its place
 )
 
-// Live returns the names of the replicas that may get shards: their Leases are neither released nor expired, and they
-// are not leaving.
+// Live replicas may get shards: their Leases are neither released nor expired, and they are not leaving.
 func (m *Machine) Live(now Instant) []string {
 	var names []string
 	if m.isFresh(now) && !m.leaving {
@@ -53,8 +51,8 @@ func (m *Machine) Live(now Instant) []string {
 	return names
 }
 
-// Assignable returns the names of the live replicas to which Assign gives shards: those that no administrator has drained.
-// If all of them are drained, it returns all of them: a Cluster without a runner is worse than a wish that is ignored.
+// Assignable replicas are live and not drained. If all are drained, all are assignable: a Cluster without a runner is
+// worse than an ignored wish.
 func (m *Machine) Assignable(now Instant) []string {
 	live := m.Live(now)
 	names := slices.DeleteFunc(slices.Clone(live), m.IsDrained)
@@ -64,7 +62,7 @@ func (m *Machine) Assignable(now Instant) []string {
 	return names
 }
 
-// IsDrained reports whether an administrator has drained a replica, as far as this replica knows.
+// IsDrained is as far as this replica knows.
 func (m *Machine) IsDrained(name string) bool {
 	if name == m.me.Name {
 		return m.own.seen.lease.Drained
@@ -72,8 +70,7 @@ func (m *Machine) IsDrained(name string) bool {
 	return m.others[name].lease.Drained
 }
 
-// Current returns the replica of each shard for Assign: the replica that shall hold it, or the holder if that replica gets no
-// shards.
+// Current is for Assign: who shall hold each shard, or the holder if that one gets no shards.
 func (m *Machine) Current(now Instant) []string {
 	assignable := m.Assignable(now)
 	current := make([]string, len(m.shards))
@@ -86,8 +83,7 @@ func (m *Machine) Current(now Instant) []string {
 	return current
 }
 
-// Decide returns the actions on shards and on the Leases of others that are due. An action whose result is not known yet
-// is returned again.
+// Decide returns due actions on shards and Leases of others. One without a known result is returned again.
 func (m *Machine) Decide(now Instant) []Action {
 	var actions []Action
 	named := map[string]bool{} // Leases of other replicas with an action
@@ -132,15 +128,14 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	return Action{}, false
 }
 
-// announce writes the warm replica into the record.
 func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 	next := s.record
 	next.Warm, next.Promised = warm, promised
 	return Action{Kind: Announce, Record: next}
 }
 
-// release gives a drained shard to the replica that is warm, or to none. The replica is in the record itself, so that the
-// shard cannot go to a replica that has withdrawn.
+// release gives a drained shard to the warm replica in the record itself, or to none, so that it cannot go to one that
+// has withdrawn.
 func (m *Machine) release(s *shard, now Instant) Action {
 	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Released: m.me, Version: s.record.Version}
 	if heir := s.record.Warm; m.isLive(heir, now) {
@@ -149,7 +144,6 @@ func (m *Machine) release(s *shard, now Instant) Action {
 	return Action{Kind: Release, Record: next}
 }
 
-// hold returns the record with its next holder.
 func (m *Machine) hold(by Holder, before Record) Record {
 	next := Record{Holder: by, Epoch: before.Epoch + 1, Version: before.Version}
 	if m.omit[ruleEpochGrows] {
@@ -158,13 +152,13 @@ func (m *Machine) hold(by Holder, before Record) Record {
 	return next
 }
 
-// isLive reports whether another replica renews its Lease with this incarnation, as far as this replica sees.
+// isLive: another replica renews its Lease with this incarnation, as far as is seen here.
 func (m *Machine) isLive(h Holder, now Instant) bool {
 	seen := m.others[h.Name]
 	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
 }
 
-// handOver returns the next step with which this replica gives a shard away, if it shall.
+// handOver is the next step with which a shard is given away.
 func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
 	isLate := m.leaving && !now.Monotonic.Before(m.leaveBy)
 	isDue := m.isToHandOver(s, now)
@@ -178,7 +172,7 @@ func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
 	return Action{}, false
 }
 
-// isToHandOver reports whether a shard that this replica holds shall go to another replica, which is ready for it.
+// isToHandOver: the shard shall go to another replica, which is ready.
 func (m *Machine) isToHandOver(s *shard, now Instant) bool {
 	if s.wish == m.me.Name || s.wish == "" {
 		return false
@@ -187,7 +181,6 @@ func (m *Machine) isToHandOver(s *shard, now Instant) bool {
 	return m.isLive(heir, now) && (s.record.Warm == heir || m.omit[ruleWarm])
 }
 
-// acquire returns the next step towards a shard that this replica shall hold.
 func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 	holder := s.record.Holder
 	seen := m.others[holder.Name] // Not of this name: an earlier incarnation of this replica has lost its Lease.
@@ -210,7 +203,7 @@ func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 	return Action{}, false
 }
 
-// take writes this incarnation into a record, from a holder that is verified to have ended.
+// take is from a holder that is verified to have ended.
 func (m *Machine) take(s *shard) Action {
 	next := m.hold(m.me, s.record)
 	if m.omit[ruleLiveRead] || m.omit[ruleOverwrite] {

@@ -4,15 +4,14 @@ package shards
 
 import "slices"
 
-// MayTake reports whether a shard may be taken from a holder, given the Lease of the holder and the time of the response
-// that had it. The read of the Lease began after the record was read, and so after the holder had written the Lease: a
-// Lease without the incarnation has lost it. That does not show that the gate of the holder is closed, because an
-// administrator may have changed or deleted the Lease a moment before. Two things show it:
+// MayTake reports whether a shard may be taken, given the holder's Lease and when its response came. The Lease was read
+// after the record, so a Lease without the incarnation has lost it. That does not show that its gate is closed, because
+// an administrator may have changed the Lease a moment before. Two things do:
 //
-//   - the Lease says that this incarnation has ended: whoever wrote that has waited, or is the holder itself;
-//   - the incarnation has been absent from the Lease for the duration, because its replica cannot renew without it.
+//   - the Lease says that the incarnation has ended: whoever wrote that has waited, or is the holder;
+//   - the incarnation is absent for the duration, because its replica cannot renew without it.
 //
-// The absence begins with this read, or with the first sight of the version that it found.
+// The absence begins with this read, or with the first sight of its version.
 func (m *Machine) MayTake(from Holder, l Lease, now Instant) bool {
 	hasEnded := m.hasEnded(from, l, now)
 	if hasEnded && !from.isZero() {
@@ -21,7 +20,6 @@ func (m *Machine) MayTake(from Holder, l Lease, now Instant) bool {
 	return hasEnded
 }
 
-// hasEnded is MayTake without a record of it.
 func (m *Machine) hasEnded(from Holder, l Lease, now Instant) bool {
 	ignoresAbsence := m.omit[ruleEndedSays]
 	if l.Version == "" {
@@ -44,8 +42,8 @@ func (m *Machine) hasEnded(from Holder, l Lease, now Instant) bool {
 	return m.isExpired(sighting{since: since}, now)
 }
 
-// absentSince returns since when the incarnation of a holder cannot have renewed a Lease that is read now without it. The
-// version that is read comes after each version of the holder.
+// absentSince is since when the holder cannot have renewed the Lease. The version that is read comes after each of the
+// holder's.
 func (m *Machine) absentSince(from Holder, l Lease, now Instant) Instant {
 	if seen := m.others[from.Name]; l.Version != "" && l.Version == seen.lease.Version {
 		return seen.since
@@ -53,9 +51,8 @@ func (m *Machine) absentSince(from Holder, l Lease, now Instant) Instant {
 	return now // A missing Lease has no version: it may have existed since it was seen as missing.
 }
 
-// seeEarlier records which earlier incarnations of this replica are absent from its Lease, which has been read now, so that
-// the wait for them does not begin with the claim. The read began when the read before it had ended, and so after the
-// records had been read that had these holders already.
+// seeEarlier records which earlier incarnations of this replica are absent from its Lease, so that the wait for them
+// does not begin with the claim. The read began after the records with these holders had been read.
 func (m *Machine) seeEarlier(l Lease, now Instant) {
 	known := map[Holder]bool{}
 	for i := range m.shards {
@@ -71,15 +68,13 @@ func (m *Machine) seeEarlier(l Lease, now Instant) {
 	m.earlier = known
 }
 
-// awaits reports whether a holder is absent from its Lease for less than the duration, so that a read of the Lease would not
-// permit to take its shards yet.
+// awaits: the absence is too short, so that a read of the Lease would not permit to take the shards yet.
 func (m *Machine) awaits(h Holder, now Instant) bool {
 	since, known := m.absent[h]
 	return known && m.others[h.Name].lease.Ended != h.Incarnation && !m.isExpired(sighting{since: since}, now)
 }
 
-// look returns the read with which the absence of a holder begins, so that it does not begin only when the shard is assigned
-// to this replica.
+// look begins a holder's absence with a read, before the shard is assigned here.
 func (m *Machine) look(s *shard, now Instant) (action Action, due bool) {
 	holder := s.record.Holder
 	seen := m.others[holder.Name].lease
@@ -91,7 +86,7 @@ func (m *Machine) look(s *shard, now Instant) (action Action, due bool) {
 	return Action{Kind: Look, Name: holder.Name, Verify: holder}, isGone
 }
 
-// forget removes what is known of the end of a holder that is in no record.
+// forget is for a holder in no record.
 func (m *Machine) forget(h Holder) {
 	if !slices.ContainsFunc(m.shards, func(s shard) bool { return s.record.Holder == h }) {
 		delete(m.absent, h)

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// ErrNotHeld says that this replica may not write to the Clusters of a shard.
+// ErrNotHeld: this replica may not write to the Clusters of a shard.
 var ErrNotHeld = errors.New("this replica does not hold the shard")
 
-// Machine decides for one incarnation of one replica. It is pure. The See methods record what the replica has read,
-// Decide and DecideLease return what is due, and Gate says whether the replica may write.
-//
-// A Machine whose Lease is lost stays that way; the replica continues with another incarnation and another Machine.
+// Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and
+// DecideLease return what is due, Gate says whether to write. After the loss of its Lease the replica continues with
+// another.
 type Machine struct {
 	me      Holder
 	timing  Timing
@@ -28,13 +27,12 @@ type Machine struct {
 	omit    rules     // of tests
 }
 
-// sighting is the Lease of another replica and since when it is unchanged.
+// sighting has since when the Lease is unchanged.
 type sighting struct {
 	lease Lease
 	since Instant
 }
 
-// shard is what the replica knows of one shard.
 type shard struct {
 	record Record
 	wish   string // the name of the replica that shall hold it
@@ -47,7 +45,7 @@ type shard struct {
 	warmth   warmth
 }
 
-// warmth is how far the apps of a shard are that this replica does not hold.
+// warmth is for shards that are not held.
 type warmth int
 
 const (
@@ -56,7 +54,7 @@ const (
 	warm
 )
 
-// New returns the Machine of a replica that has neither a Lease nor shards. The incarnation of me has never been used.
+// New has neither a Lease nor shards. The incarnation of me must never have been used.
 func New(me Holder, count int, timing Timing) *Machine {
 	return &Machine{
 		me: me, timing: timing, others: map[string]sighting{}, absent: map[Holder]Instant{}, over: map[Holder]bool{},
@@ -64,7 +62,7 @@ func New(me Holder, count int, timing Timing) *Machine {
 	}
 }
 
-// SeeLease records the Lease of another replica, from a watch or a read. A Lease of the own name is ignored; see SeeOwn.
+// SeeLease records the Lease of another replica. For the own see SeeOwn.
 func (m *Machine) SeeLease(name string, l Lease, now Instant) {
 	if before, known := m.others[name]; name == m.me.Name || known && before.lease.Version == l.Version {
 		return
@@ -73,7 +71,7 @@ func (m *Machine) SeeLease(name string, l Lease, now Instant) {
 	delete(m.absent, Holder{Name: name, Incarnation: l.Incarnation})
 }
 
-// SeeAssignment records the wish: the name of a replica for each shard.
+// SeeAssignment records the wish: a replica for each shard.
 func (m *Machine) SeeAssignment(names []string) {
 	for i := range m.shards {
 		if i < len(names) {
@@ -82,8 +80,8 @@ func (m *Machine) SeeAssignment(names []string) {
 	}
 }
 
-// SeeRecord records the record of a shard, from a watch, from a read or from the response to a write. An older record
-// than the known one changes nothing: epochs only grow, and being free is the last state of an epoch.
+// SeeRecord records a record from a watch, a read or a write's response. An older one changes nothing: epochs only
+// grow, and being free is the last state of an epoch.
 func (m *Machine) SeeRecord(number int, r Record) {
 	s := &m.shards[number]
 	freed := s.record.Epoch == r.Epoch && s.record.Epoch > 0 && s.record.Holder.isZero() && !r.Holder.isZero()
@@ -106,14 +104,14 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged records that the object with the record of a shard is missing, cannot be decoded, or has an earlier epoch. Its holder
-// writes it again. Until then no other replica can take the shard, unless the record was set back; the holder with the higher epoch
-// remains then.
+// Damaged: the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
+// Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch
+// remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
-// takenFrom returns from where this replica has taken a shard, given the record before that. A holder that is not known to have
-// ended has released the shard: to this replica, which has seen its crashes while it was warm, or to none. A promise says
-// nothing, because a holder may end between its promise and the release.
+// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica,
+// which has seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the
+// release.
 func (m *Machine) takenFrom(before Record) Origin {
 	if m.over[before.Holder] {
 		return Origin{Holder: before.Holder, HasEnded: true}
@@ -121,7 +119,7 @@ func (m *Machine) takenFrom(before Record) Origin {
 	return Origin{Holder: before.Released}
 }
 
-// endShard ends the hold of a shard. The epoch is never held again.
+// The epoch is never held again.
 func (m *Machine) endShard(s *shard) {
 	if !m.omit[ruleStaysReleased] {
 		s.ended = s.held
@@ -129,25 +127,24 @@ func (m *Machine) endShard(s *shard) {
 	s.held, s.draining, s.warmth = 0, false, cold
 }
 
-// Warmed records that the apps of a shard are built and synced, and wait for the shard.
+// Warmed: the apps of a shard are synced, and wait for it.
 func (m *Machine) Warmed(number int) {
 	if s := &m.shards[number]; s.warmth == warming {
 		s.warmth = warm
 	}
 }
 
-// Drained records that no write to a Cluster of a draining shard is in flight: each has a response or has timed out.
+// Drained: no write to a draining shard is in flight.
 func (m *Machine) Drained(number int) {
 	if s := &m.shards[number]; s.draining {
 		m.endShard(s)
 	}
 }
 
-// Leave begins the orderly end of the replica. Until the time by, a shard waits for a warm replica; later it is released
-// without one.
+// Leave begins the orderly end. Until by, a shard waits for a warm replica; later it is released without one.
 func (m *Machine) Leave(by time.Time) { m.leaving, m.leaveBy = true, by }
 
-// Gate returns the epoch in which this replica may write to the Clusters of a shard at this moment, or ErrNotHeld.
+// Gate returns the epoch in which this replica may write now, or ErrNotHeld.
 func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 	s := &m.shards[number]
 	if m.omit[ruleHoldIsRecord] && s.wish == m.me.Name && m.isFresh(now) {
@@ -159,24 +156,23 @@ func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 	return s.held, nil
 }
 
-// Draining returns the shards whose gate is closed until Drained.
+// Draining shards have a closed gate until Drained.
 func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return s.draining }) }
 
-// Stage is how far the apps of a shard shall be.
 type Stage struct {
-	// Epoch is the epoch in which this incarnation holds or drains the shard; zero if it does not.
+	// Epoch in which the shard is held or drained; or zero.
 	Epoch int64
-	// From is the holder before this epoch: it had ended without a release, or had released the shard to none. It is zero after
-	// a release to this replica. In a Stage without an Epoch it is the holder of the shard.
+	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
+	// this replica. Without an Epoch it is the present holder.
 	From Origin
-	// Draining says that the gate is closed and writes may be in flight, until Drained.
+	// Draining: the gate is closed and writes may be in flight, until Drained.
 	Draining bool
-	// Warm says that the apps shall be built, or stay built.
+	// Warm: the apps shall be built, or stay built.
 	Warm bool
 }
 
-// Stage returns how far the apps of a shard shall be. The owner of the apps can follow it instead of the actions WarmUp,
-// Cool and Drain. A lost Lease ends all apps.
+// Stage is how far the apps shall be. It can be followed in place of WarmUp, Cool and Drain. A lost Lease ends all
+// apps.
 func (m *Machine) Stage(number int) Stage {
 	if m.own.lost {
 		return Stage{}

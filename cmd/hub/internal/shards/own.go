@@ -12,9 +12,9 @@ type ownLease struct {
 	renewed Instant // the beginning of the last successful renewal
 }
 
-// SeeOwn records the Lease of this replica from a read of the API server, and the time of the response: the Lease may have
-// been renewed during the read. A watch does not do: its Lease may be older than the claim, and would look like a lost one.
-// No read begins before the result of the last one is recorded.
+// SeeOwn records the own Lease from a read, with the time of the response: it may have been renewed meanwhile. A watch
+// does not do: it may be older than the claim, and look like a loss. No read may begin before the last result is
+// recorded.
 func (m *Machine) SeeOwn(l Lease, now Instant) {
 	o := &m.own
 	if !o.known || o.seen.lease.Version != l.Version {
@@ -27,8 +27,7 @@ func (m *Machine) SeeOwn(l Lease, now Instant) {
 	}
 }
 
-// Renewed records that the API server has accepted a claim or a renewal, with the beginning of the request and the
-// Lease of the response.
+// Renewed records an accepted claim or renewal, with the beginning of the request and the Lease of the response.
 func (m *Machine) Renewed(l Lease, began Instant) {
 	o := &m.own
 	if o.lost {
@@ -42,8 +41,8 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 	o.renewed = began
 }
 
-// restartObservation begins the observation of all other Leases again. After a time without contact an unchanged Lease is no evidence:
-// its replica may have had no contact, either.
+// restartObservation: after a time without contact an unchanged Lease is no evidence, since its replica may have had no
+// contact, either.
 func (m *Machine) restartObservation(now Instant) {
 	for name, s := range m.others {
 		s.since = now
@@ -52,7 +51,6 @@ func (m *Machine) restartObservation(now Instant) {
 	clear(m.absent)
 }
 
-// lose ends the incarnation.
 func (m *Machine) lose() {
 	m.own.lost = true
 	for i := range m.shards {
@@ -62,10 +60,10 @@ func (m *Machine) lose() {
 	}
 }
 
-// Lost reports whether this incarnation has ended: its Lease was overwritten, deleted or released.
+// Lost: the Lease was overwritten, deleted or released.
 func (m *Machine) Lost() bool { return m.own.lost }
 
-// isFresh reports whether the last renewal is so recent that no other replica can have overwritten the Lease.
+// isFresh: no other replica can have overwritten the Lease.
 func (m *Machine) isFresh(now Instant) bool {
 	if !m.own.claimed || m.own.ending || m.own.lost {
 		return false
@@ -81,8 +79,7 @@ func (m *Machine) isFresh(now Instant) bool {
 	return age <= deadline || m.omit[ruleGateClock]
 }
 
-// DecideLease returns the action on the Lease of this replica, which is due every Timing.Retry. Alive says that the
-// reconcilers of the replica make progress.
+// DecideLease is due every Timing.Retry. alive says that the reconcilers make progress.
 func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool) {
 	o := &m.own
 	next := Lease{Incarnation: m.me.Incarnation, Ended: o.seen.lease.Ended, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
@@ -110,15 +107,14 @@ func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool)
 	return Action{Kind: Renew, Lease: next}, true
 }
 
-// GaveBack records that the API server has accepted GiveBack.
+// GaveBack: the API server has accepted GiveBack.
 func (m *Machine) GaveBack() { m.lose() }
 
-// isDone reports whether no record has this incarnation.
 func (m *Machine) isDone() bool {
 	return len(m.where(func(s *shard) bool { return s.held != 0 || s.record.Holder == m.me })) == 0
 }
 
-// isExpired reports whether a Lease is unchanged for so long that its incarnation no longer writes.
+// isExpired: the incarnation no longer writes.
 func (m *Machine) isExpired(s sighting, now Instant) bool {
 	switch {
 	case m.omit[ruleWait]:

@@ -2,15 +2,15 @@
 
 package shards
 
-// HolderOf returns the holder of a shard, as far as this replica knows. It is for people and for decisions about objects that
-// are not the remote's; for a write to a remote, ask Gate.
+// HolderOf is as far as this replica knows. It is for people, and for objects that are not the remote's; for those ask
+// Gate.
 func (m *Machine) HolderOf(shard int) Holder { return m.shards[shard].record.Holder }
 
-// IsFresh reports whether this incarnation has its Lease and renewed it so recently that no other replica can have ended it.
+// IsFresh: the Lease was renewed so recently that no other replica can have ended this one.
 func (m *Machine) IsFresh(now Instant) bool { return m.isFresh(now) }
 
-// LiveHolder returns the name of the replica that holds a shard and renews its Lease, as far as this replica knows; empty for
-// none. For a write to a remote, ask Gate.
+// LiveHolder returns who holds a shard and renews its Lease, as far as is known here, or "". For a write to a remote,
+// ask Gate.
 func (m *Machine) LiveHolder(shard int, now Instant) string {
 	holder := m.shards[shard].record.Holder
 	if holder == m.me && m.isFresh(now) || holder != m.me && m.isLive(holder, now) {
@@ -19,8 +19,8 @@ func (m *Machine) LiveHolder(shard int, now Instant) string {
 	return ""
 }
 
-// LeaseOf returns the Lease of another replica, and since when it is unchanged by the clocks of this replica. A Lease that this
-// replica has never seen counts as missing from now on.
+// LeaseOf returns another replica's Lease, and since when it is unchanged by the clocks here. One that was never seen
+// is missing from now on.
 func (m *Machine) LeaseOf(name string, now Instant) (l Lease, since Instant) {
 	if _, known := m.others[name]; !known {
 		m.SeeLease(name, Lease{}, now)

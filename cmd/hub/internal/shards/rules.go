@@ -2,10 +2,10 @@
 
 package shards
 
-// rule is a rule of the protocol. docs/design/runners.md has the reason of each under the same name.
+// rule has its reason in docs/design/runners.md.
 type rule string
 
-// The rules that the decisions of this package implement. A Machine keeps all of them; only tests leave one out.
+// A Machine keeps all of them; only tests leave one out.
 const (
 	ruleEpochGrows      rule = "epoch-grows"      // each change of the holder increments the epoch
 	ruleGateClock       rule = "gate-clock"       // the gate compares the age of the last renewal with the deadline
@@ -29,5 +29,4 @@ const (
 	ruleAllDrained      rule = "all-drained"      // if all live replicas are drained, they get shards
 )
 
-// rules is a set of rules.
 type rules map[rule]bool

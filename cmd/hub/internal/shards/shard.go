@@ -14,11 +14,10 @@ import (
 // DefaultCount is the number of shards of a new installation.
 const DefaultCount = 128
 
-// hashBits is the width of the hash.
 const hashBits = 64
 
-// Of returns the shard of the Cluster with this UID. Shards are ranges of the hash that an API server with sharded lists
-// uses, so that a replica can ask such a server for its shards only. The count is positive.
+// Of returns the shard of a Cluster. Shards are ranges of the hash of API servers with sharded lists, so that a replica
+// can ask for its own. count is positive.
 func Of(uid types.UID, count int) int {
 	hash := fnv.New64a() // As sharding.HashField, which formats the number: too slow for the gate of each write.
 	_, _ = hash.Write([]byte(uid))
@@ -26,11 +25,11 @@ func Of(uid types.UID, count int) int {
 	return int(shard)
 }
 
-// Range returns the first hash of a shard and the first hash after it, as the hexadecimal numbers that a shard selector
-// has. The end of the last shard has a digit more than the others.
+// Range returns the first hash of a shard and the first after it, in the hexadecimals of a shard selector. The end of
+// the last shard has a digit more.
 func Range(shard, count int) (start, end string) { return bound(shard, count), bound(shard+1, count) }
 
-// bound returns the smallest hash h for which h * count / 2^64 is not less than the shard.
+// bound is the smallest hash h for which h * count / 2^64 is not less than the shard.
 func bound(shard, count int) string {
 	b := new(big.Int).Lsh(big.NewInt(int64(shard)), hashBits)
 	b.Add(b, big.NewInt(int64(count-1)))

@@ -31,13 +31,13 @@ import (
 
 // Options describe the share of a hub. Config, Namespace and Replica are required.
 type Options struct {
-	// Config is the connection to the hub's API server, without a gate.
+	// Config is without a gate.
 	Config *rest.Config
-	// Namespace is the namespace of the objects of the installation.
+	// Namespace has the installation.
 	Namespace string
-	// Replica is the name of this hub among those that share the Clusters.
+	// Replica names this hub among those that share the Clusters.
 	Replica string
-	// Labels are the labels of this hub, for pins. Default: none.
+	// Labels are for pins. Default: none.
 	Labels map[string]string
 	// Count is the number of shards. Default: shards.DefaultCount.
 	Count int
@@ -45,20 +45,19 @@ type Options struct {
 	Timing shards.Timing
 	// LeaveTimeout limits the orderly end. Default: see package replica.
 	LeaveTimeout time.Duration
-	// Alive returns an error while the reconcilers of this hub make no progress.
+	// Alive returns an error while the reconcilers make no progress.
 	Alive func() error
-	// Mode says whether the installation is in Sharded mode. Default: it always is.
+	// Mode. Default: always Sharded.
 	Mode replica.Mode
-	// Forget removes what a replica that has ended long ago has left, beside its journal. After an error it is called again.
-	// Default: nothing.
+	// Forget removes what a replica that ended long ago has left, beside its journal. It is called again after an
+	// error. Default: nothing.
 	Forget func(ctx context.Context, replica string) error
-	// ForgetAfter is how long a replica has ended before that. Default: see package replica.
+	// ForgetAfter: see package replica.
 	ForgetAfter time.Duration
-	// Log receives changes of the share.
-	Log logr.Logger
+	Log         logr.Logger
 }
 
-// Remotes is the part of the registry that a Fleet uses.
+// Remotes is what a Fleet uses of the registry.
 type Remotes interface {
 	Status(name registry.ClusterName) (registry.Status, bool)
 	AwaitWrites(ctx context.Context, name registry.ClusterName) error
@@ -71,13 +70,13 @@ type Clusters interface {
 	WaitForCacheSync(ctx context.Context) bool
 }
 
-// Journal is the journal of starts of this hub; see cluster.Journal.
+// Journal is cluster.Journal.
 type Journal interface {
 	Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error)
 	Remove(ctx context.Context, other string) error
 }
 
-// Fleet is the share of a hub. All methods may be called from many goroutines.
+// Fleet is the share of a hub. It is safe for many goroutines.
 type Fleet struct {
 	replica *replica.Replica
 	name    string
@@ -98,7 +97,6 @@ type Fleet struct {
 	legacies map[shards.Origin]*legacy
 }
 
-// part is what this hub does with a shard.
 type part struct {
 	role     cluster.Role
 	epoch    int64              // with the RoleRunner
@@ -135,18 +133,18 @@ func New(o Options) (*Fleet, error) {
 	return f, err
 }
 
-// Attach gives the share the registry, the cache and the journal of the hub. It is called once, before Run, and before the cache
+// Attach gives the share the registry, the cache and the journal. Call it once, before Run, and before the cache
 // starts: it adds an index.
 func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) error {
 	f.remotes, f.clusters, f.journal = remotes, clusters, journal
 	return indexPins(clusters)
 }
 
-// Replicas returns what this hub knows of the other replicas, for package audit.
+// Replicas is for package audit.
 func (f *Fleet) Replicas() *replica.Replica { return f.replica }
 
-// Run takes part in the installation until ctx ends, and then hands over what this hub runs. The registry and the manager
-// continue until it returns. See replica.Replica.Run for its errors.
+// Run takes part in the installation until ctx ends, and then hands over. Registry and manager must continue until it
+// returns. For errors see replica.Replica.Run.
 func (f *Fleet) Run(ctx context.Context) error {
 	if !f.clusters.WaitForCacheSync(ctx) {
 		return nil // The hub ends before it has begun.
@@ -154,8 +152,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return f.replica.Run(ctx)
 }
 
-// Gate returns the epoch in which this hub may write to a remote now, for registry.Options. The empty name is that of writes
-// for no remote, such as those of a connection that all apps share: this hub may write while it has a valid Lease.
+// Gate is for registry.Options: the epoch in which this hub may write to a remote now. The empty name is for writes
+// without a remote, as on a connection of all apps: this hub may write while it has a valid Lease.
 func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if remote == "" {
 		return 0, f.replica.Check()
@@ -173,12 +171,12 @@ func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid, f.replica.HolderOf(uid)))
 }
 
-// errClosed says that this hub runs a Cluster, and may not write to it at this moment. It is not ErrElsewhere, since nothing tells a
-// module when the gate opens again: it has to try again.
+// errClosed: this hub runs the Cluster, and may not write now. It is not ErrElsewhere, since nothing tells a module
+// when the gate opens: it must try again.
 var errClosed = errors.New("this replica has no valid Lease at this moment, or is about to hand the Cluster over")
 
-// whyClosed returns the reason why this hub may not write to a Cluster with this holder. When this hub hands the Cluster over, it
-// is elsewhere as soon as its app ends here, which is before the record has the next holder.
+// whyClosed: while a Cluster is handed over, it is elsewhere once its app has ended here, which is before the record
+// has the next holder.
 func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 	f.mu.RLock()
 	role := f.parts[shards.Of(uid, f.count)].role
@@ -194,19 +192,18 @@ func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 	return errClosed
 }
 
-// IsAlive is the Alive of registry.Options. It reports whether a replica may be alive, as far as this replica knows.
+// IsAlive is the Alive of registry.Options, as far as this replica knows.
 func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
 
-// IsLate is the Overloaded of registry.Options: all starts at the same time can take so much of the processor that no renewal of the
-// Lease succeeds in time.
+// IsLate is the Overloaded of registry.Options: too many starts can keep renewals of the Lease from succeeding in time.
 func (f *Fleet) IsLate() bool { return f.replica.IsLate() }
 
-// Guard returns a transport for the hub's own clients, which refuses writes while this replica may be replaced by another.
+// Guard refuses writes of the hub's own clients while this replica may be replaced.
 func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
 	return lease.Guard(f.replica.Check, next)
 }
 
-// RoleOf returns what this hub does with a Cluster now, and how its status describes this hub if it runs the Cluster.
+// RoleOf returns what this hub does with a Cluster, and how its status describes this hub if it runs it.
 func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, hubv1.RunnerStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,7 +218,7 @@ func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, 
 	}
 }
 
-// Prepared records that a Cluster was reconciled for the RoleWarm.
+// Prepared: a Cluster was reconciled for RoleWarm.
 func (f *Fleet) Prepared(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,17 +234,15 @@ func (f *Fleet) Forget(name registry.ClusterName) {
 	delete(f.names, name)
 }
 
-// forgetTimeout bounds the deletion of what another replica has left, which is tried again.
 const forgetTimeout = 10 * time.Second
 
-// forget removes the journal of a replica that has ended long ago, and what else it has left.
 func (f *Fleet) forget(ctx context.Context, replica string) error {
 	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	return errors.Join(f.journal.Remove(ctx, cluster.JournalOf(replica)), f.also(ctx, replica))
 }
 
-// Source returns the source of requests for the Clusters whose role has changed.
+// Source has requests for Clusters whose role has changed.
 func (f *Fleet) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		f.mu.Lock()
@@ -257,7 +252,7 @@ func (f *Fleet) Source() source.Source {
 	})
 }
 
-// isSettled reports whether nothing more is to be expected of a remote that is kept warm, for now.
+// isSettled: nothing more is to be expected of a warm remote, for now.
 func isSettled(info registry.Status) bool {
 	return info.State != state.StatePending && info.State != state.StateStarting && info.State != state.StateStopping
 }

@@ -13,30 +13,29 @@ import (
 )
 
 const (
-	// readTimeout bounds one read of the journal of another replica.
 	readTimeout = 3 * time.Second
-	// readPatience bounds all tries to read it, and so the delay of a start. A hub must not stop starting apps because its API
-	// server is not available: after that, the apps start without a suspicion. To start all of them as suspects, one after the
-	// other, would keep thousands of Clusters from work because one may be at fault.
+	// readPatience bounds all tries, and so the delay of a start. After that apps start without a suspicion: a hub must
+	// not stop because its API server is away, and to start all as suspects, one by one, would keep thousands of
+	// Clusters from work because one may be at fault.
 	readPatience = 10 * time.Second
-	// keepsEnded is how long the journal of an incarnation that has ended is kept, for all of its shards, and keepsLive that of
-	// one that runs: its records change seldom.
+	// keepsEnded is for the journal of an ended incarnation, for all its shards; keepsLive for one that runs, whose
+	// records change seldom.
 	keepsEnded = time.Minute
 	keepsLive  = time.Second
 )
 
-// adopter takes over the records of the Clusters for which isOurs returns true.
+// adopter takes over the records of our Clusters.
 type adopter func(isOurs func(types.UID) bool)
 
-// legacy is what the journal of an origin has, which is read once for many shards.
+// legacy is an origin's journal, read once for many shards.
 type legacy struct {
 	turn  chan struct{} // capacity 1: held by the caller that reads
 	begun time.Time
 	adopt adopter // set after the read; does nothing if that has failed
 }
 
-// inherit takes over the crashes that the journal of another replica has of the apps of a shard. If that replica has ended without
-// a release, the apps that it was starting are suspects, too.
+// inherit takes over crashes of the apps of a shard. If that replica ended without a release, apps that it was starting
+// are suspects, too.
 func (f *Fleet) inherit(ctx context.Context, shard int, from shards.Origin) {
 	if from.Name == "" || from.Name == f.name { // This replica has its own journal.
 		return
@@ -56,7 +55,6 @@ func (f *Fleet) inherit(ctx context.Context, shard int, from shards.Origin) {
 	}
 }
 
-// legacyOf returns what is known of an origin.
 func (f *Fleet) legacyOf(from shards.Origin) *legacy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +75,7 @@ func (f *Fleet) legacyOf(from shards.Origin) *legacy {
 	return one
 }
 
-// readLegacy reads an origin until that succeeds, for readPatience at most. It returns nil if ctx ends first.
+// readLegacy tries for readPatience at most. It returns nil if ctx ends first.
 func (f *Fleet) readLegacy(ctx context.Context, from shards.Origin) adopter {
 	late := time.Now().Add(readPatience)
 	for {
@@ -96,7 +94,6 @@ func (f *Fleet) readLegacy(ctx context.Context, from shards.Origin) adopter {
 	}
 }
 
-// read reads an origin once.
 func (f *Fleet) read(ctx context.Context, from shards.Origin) (adopter, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -18,10 +18,9 @@ var (
 	_ cluster.Exporter     = (*Fleet)(nil)
 )
 
-// labelApps says how the apps of a shard were when this hub took it.
+// labelApps: how the apps of a shard were when this hub took it.
 const labelApps = "apps"
 
-// moves counts the shards that this hub takes and gives away, and describes the other metrics of a share.
 type moves struct {
 	takes                *prometheus.CounterVec
 	handovers            prometheus.Counter
@@ -51,7 +50,6 @@ func newMoves() moves {
 	}
 }
 
-// note counts a change of the role of this hub for a shard.
 func (m *moves) note(before, after cluster.Role) {
 	switch {
 	case before == after:
@@ -92,9 +90,9 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Exported returns a function that reports whether this hub exports the metrics of a Cluster: of those whose shard it holds, and of
-// those without a live holder to which it is the nearest neighbour. A hub without a valid Lease exports none: others may have
-// taken its Clusters, and its cache may be old.
+// Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and of those without a live
+// holder to which it is nearest. Without a valid Lease it exports none: others may have its Clusters, and its cache may
+// be old.
 func (f *Fleet) Exported() func(uid types.UID) bool {
 	o, ok := f.replica.Observe()
 	if !ok {

@@ -14,16 +14,15 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// The index of Clusters with labels for their runner, of which most fleets have few.
+// Most fleets have few Clusters with labels for their runner.
 const (
 	pinIndex  = "spec.runner.matchLabels"
 	pinnedKey = "set"
 )
 
-// pinTimeout limits a read of the cache, which waits until the cache is in sync.
+// pinTimeout is for a read, which waits for the cache.
 const pinTimeout = time.Second
 
-// indexPins adds the index to a cache that has not started.
 func indexPins(clusters client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Nothing waits for it.
 	err := clusters.IndexField(ctx, &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
@@ -38,7 +37,7 @@ func indexPins(clusters client.FieldIndexer) error {
 	return nil
 }
 
-// pinned returns the Clusters with labels for their runner, which the caller does not change.
+// The caller must not change them.
 func (f *Fleet) pinned() []hubv1.Cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout) //nolint:forbidigo // A collector of metrics has none.
 	defer cancel()
@@ -50,7 +49,6 @@ func (f *Fleet) pinned() []hubv1.Cluster {
 	return pinned.Items
 }
 
-// wished returns the labels that the runner of a Cluster should have.
 func wished(c *hubv1.Cluster) labels.Set {
 	set := labels.Set{}
 	for key, value := range c.Spec.Runner.MatchLabels {
@@ -59,8 +57,7 @@ func wished(c *hubv1.Cluster) labels.Set {
 	return set
 }
 
-// pins returns the labels that the replica of a shard should have: those that most Clusters of the shard ask for, and of
-// several such the first in alphabetical order.
+// pins are what most Clusters of a shard ask for, of several the first in alphabetical order.
 func (f *Fleet) pins() shards.Pins {
 	type pin struct {
 		labels labels.Set
@@ -89,7 +86,6 @@ func (f *Fleet) pins() shards.Pins {
 	return pins
 }
 
-// unmetPins returns how many Clusters of the shards that this hub holds ask for labels that it does not have.
 func (f *Fleet) unmetPins(epochs []int64) (unmet int) {
 	for _, c := range f.pinned() {
 		asks := labels.SelectorFromSet(wished(&c))

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// warmPatience is how long Warm waits for the remotes of a shard. Those that are not warm by then delay the hand-over no
-	// longer: they may be unreachable for days.
+	// warmPatience: remotes that are not warm by then do not delay the hand-over, since they may be unreachable for
+	// days.
 	warmPatience = 15 * time.Second
-	// warmEvery is how often Warm looks at them, in memory.
+	// warmEvery is in memory.
 	warmEvery = 50 * time.Millisecond
-	// relistEvery is how often Warm looks for Clusters that were created or deleted meanwhile. It copies all Clusters of the hub,
-	// and many shards may be warmed at the same time.
+	// relistEvery is for Clusters that come or go meanwhile. It copies all Clusters, and many shards may be warmed at
+	// once.
 	relistEvery = time.Second
 	// retry is the time between two tries of a request or a list that fails.
 	retry = time.Second
 )
 
-// Warm builds the apps of the Clusters of a shard, and returns when each of them waits, or cannot be built now. The crashes that
-// the holder has recorded of these apps count here, too: to build an app may crash this hub as well.
+// Warm builds the apps of a shard, and returns when each waits, or cannot be built now. Crashes that the holder has
+// recorded count here, too: building an app may crash this hub as well.
 func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Origin) error {
 	f.inherit(ctx, shard, from)
 	if err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
@@ -64,7 +64,7 @@ func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Origin) error {
 	return err
 }
 
-// cold returns how many Clusters of a shard are not warm yet and may soon be.
+// cold is how many may soon be warm.
 func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 	f.mu.RLock()
 	prepared := f.parts[shard].prepared
@@ -86,9 +86,9 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 	return missing
 }
 
-// Start makes the apps of the Clusters of a shard work. It does not wait for them. The crashes that the process that had the shard
-// has recorded count here, too, and if it has ended without a release, the apps that it was starting are suspects. Start tries
-// until ctx ends to list the Clusters in the hub's cache: without that, no reconcile of them would begin.
+// Start makes the apps of a shard work, without waiting for them. Crashes of the process before count, too, and if that
+// ended without a release, apps that it was starting are suspects. It tries until ctx ends to list the Clusters:
+// without that, no reconcile of them would begin.
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Origin) {
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "from", from.Name)
 	f.inherit(ctx, shard, from)
@@ -102,8 +102,7 @@ func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.O
 	}
 }
 
-// Drain ends the apps of the Clusters of a shard, and returns when none of their writes is in flight. The gate of the shard
-// is closed.
+// Drain ends the apps of a shard, and returns when none of their writes is in flight. The gate is closed.
 func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	all, err := f.clustersOf(ctx, shard)
 	if err != nil {
@@ -118,7 +117,6 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	return f.await(ctx, all)
 }
 
-// await returns when no write to the remotes of Clusters is in flight.
 func (f *Fleet) await(ctx context.Context, all []hubv1.Cluster) error {
 	waiting, ctx := errgroup.WithContext(ctx)
 	for _, one := range all {
@@ -127,7 +125,6 @@ func (f *Fleet) await(ctx context.Context, all []hubv1.Cluster) error {
 	return waiting.Wait()
 }
 
-// change changes what this hub does with a shard, and triggers a reconcile of its Clusters.
 func (f *Fleet) change(ctx context.Context, shard int, to part) error {
 	f.mu.Lock()
 	f.moves.note(f.parts[shard].role, to.role)
@@ -144,7 +141,7 @@ func (f *Fleet) change(ctx context.Context, shard int, to part) error {
 	return nil
 }
 
-// clustersOf returns the Clusters of a shard. They must not be changed.
+// They must not be changed.
 func (f *Fleet) clustersOf(ctx context.Context, shard int) ([]hubv1.Cluster, error) {
 	var found hubv1.ClusterList
 	if err := f.clusters.List(ctx, &found, client.UnsafeDisableDeepCopy); err != nil {
@@ -159,7 +156,6 @@ func (f *Fleet) clustersOf(ctx context.Context, shard int) ([]hubv1.Cluster, err
 	return all, nil
 }
 
-// pause waits, at most until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/collector"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 )
 
 // asChild makes the test binary print what a Pace does, since the environment of the collector is that of a whole process.
@@ -18,7 +18,7 @@ const asChild = "CLUSTERFX_TEST_PACE"
 
 // printPace prints what a Pace does.
 func printPace() {
-	pace := collector.New()
+	pace := process.NewPace()
 	var all []int
 	for _, remotes := range []int{0, 9, 10, 500, 10, 9, 0} {
 		pace.Starting(remotes)
@@ -26,7 +26,7 @@ func printPace() {
 		debug.SetGCPercent(percent)
 		all = append(all, percent)
 	}
-	fmt.Println(collector.Limit(), all)
+	fmt.Println(process.MemoryLimit(), all)
 }
 
 // The collector runs less often while many remotes start, if there is a memory limit and the environment has no GOGC.
@@ -69,7 +69,7 @@ func TestPace(t *testing.T) {
 func TestPace_Zero(t *testing.T) { //nolint:paralleltest // It reads GOGC of the process.
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
-	var none collector.Pace
+	var none process.Pace
 	none.Starting(1000)
 	if got := debug.SetGCPercent(100); got != 100 {
 		t.Errorf("the zero Pace has set GOGC to %d", got)

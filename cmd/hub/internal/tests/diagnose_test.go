@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -28,9 +31,9 @@ type diagnosed struct {
 	t *testing.T
 }
 
-func newDiagnosed(t *testing.T) *diagnosed {
+func newDiagnosed(t *testing.T, role string) *diagnosed {
 	t.Helper()
-	cluster := fleettest.Cluster(t, "hub")
+	cluster := fleettest.Cluster(t, role)
 	fleettest.InstallCRDs(t, cluster.Config())
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
@@ -71,6 +74,25 @@ func (d *diagnosed) finds(check string) (levels []diagnose.Level, text string) {
 	return levels, text
 }
 
+// A CRD that lacks fields of the status is no failure: they are named with the command that updates the CRD.
+func TestInstallation_CRD(t *testing.T) {
+	t.Parallel()
+	d := newDiagnosed(t, "oldcrd")
+	scheme := runtime.NewScheme()
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	direct, err := client.New(d.Hub.Config, client.Options{Scheme: scheme})
+	must(t, err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, direct.Get(t.Context(), client.ObjectKey{Name: "clusters.clusterfx.dev"}, crd))
+	delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "version")
+	must(t, direct.Update(t.Context(), crd))
+	gomega.NewWithT(t).Eventually(func() string {
+		levels, text := d.finds("crd")
+		return fmt.Sprint(levels, text)
+	}).WithTimeout(time.Minute).WithPolling(50 * time.Millisecond).Should(gomega.And(
+		gomega.ContainSubstring(string(diagnose.Warning)), gomega.ContainSubstring("cannot report status.version ("), gomega.ContainSubstring("hub install")))
+}
+
 // In Sharded mode the lease of the installation has no end, so the replicas and the holders of the shards decide.
 func TestInstallation_LeaseOfSharded(t *testing.T) {
 	t.Parallel()
@@ -92,7 +114,7 @@ func TestInstallation_LeaseOfSharded(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			d := newDiagnosed(t)
+			d := newDiagnosed(t, "hub")
 			const decade = 10 * 365 * 24 * 60 * 60
 			d.create(leaseOf(d.Namespace+"/clusterfx-sharding", 0, decade), d.Lease, "mode", nil)
 			if c.shards > 0 {
@@ -121,7 +143,7 @@ func TestInstallation_LeaseOfSharded(t *testing.T) {
 // A hub part that waits until its replica leads is no trouble.
 func TestInstallation_Modules(t *testing.T) {
 	t.Parallel()
-	d := newDiagnosed(t)
+	d := newDiagnosed(t, "hub")
 	runs := partreport.Part{Module: "runs", State: state.ModuleRunning}
 	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonNotLeader}
 	failed := partreport.Part{Module: "failed", State: state.ModuleFailed, Reason: state.ReasonModuleFailed}

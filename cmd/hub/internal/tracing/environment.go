@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// Variables that are read here. All others are the SDK's to read.
+// All other variables are the SDK's to read.
 const (
 	disabledVar       = "OTEL_SDK_DISABLED"
 	exporterVar       = "OTEL_TRACES_EXPORTER"
@@ -23,7 +23,6 @@ const (
 	tracesHeadersVar  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
-// Values of exporterVar and of the protocols.
 const (
 	exporterOTLP = "otlp"
 	exporterNone = "none"
@@ -31,7 +30,6 @@ const (
 	protocolGRPC = "grpc"
 )
 
-// environment is the configuration in environment variables.
 type environment struct {
 	on       bool
 	protocol string
@@ -66,8 +64,7 @@ func fromEnvironment() (environment, error) {
 	return wanted, nil
 }
 
-// checkEndpoint refuses values that the SDK would ignore silently. The value may hold a password and is
-// not repeated.
+// checkEndpoint refuses what the SDK would ignore silently. The value may hold a password and is not repeated.
 func checkEndpoint(name, value string) error {
 	if value == "" {
 		return nil
@@ -78,7 +75,7 @@ func checkEndpoint(name, value string) error {
 	return nil
 }
 
-// checkHeaders refuses values that the SDK would ignore and write to stderr, with the secret in them.
+// checkHeaders refuses what the SDK would ignore and write to stderr, with the secret.
 func checkHeaders(name, value string) error {
 	for header := range strings.SplitSeq(value, ",") {
 		if strings.TrimSpace(header) == "" {

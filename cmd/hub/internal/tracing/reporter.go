@@ -11,7 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// reporter is an exporter that says when it stops working, and when it works again.
+// reporter says when the exporter stops working, and when it works again.
 type reporter struct {
 	sdktrace.SpanExporter
 	log logr.Logger
@@ -20,7 +20,7 @@ type reporter struct {
 	lost int        // spans since the last export that worked
 }
 
-// ExportSpans exports spans. It returns no error: it logs errors itself.
+// ExportSpans logs errors itself.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	r.mu.Lock()
@@ -38,7 +38,7 @@ func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// maxError bounds the text of an error in bytes; the response of a collector may be a whole page.
+// maxError is in bytes; a collector may respond with a whole page.
 const maxError = 256
 
 func short(err error) string {

@@ -16,17 +16,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// StopTimeout is how long the end of a hub waits for the last spans to be taken by the collector.
+// StopTimeout is for the last spans.
 const StopTimeout = 2 * time.Second
 
-// ServiceName is the name of the service unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES have another
-// name.
+// ServiceName is the default of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 const ServiceName = "clusterfx-hub"
 
 // Options say who exports.
 type Options struct {
-	// Version is the version of the program, and Replica the name of the process. Both go into every trace. Default:
-	// left out.
+	// Version and Replica go into every trace. Default: left out.
 	Version, Replica string
 	// Log gets a line when the collector rejects traces, and when it accepts them again. Default: discards.
 	Log logr.Logger
@@ -39,9 +37,8 @@ type Traces struct {
 	log      logr.Logger
 }
 
-// Start begins to export traces if the environment enables it, and returns nil otherwise. It does not contact
-// the collector: the first spans do. An invalid environment variable is an error that names the
-// variable.
+// Start begins to export traces if the environment enables it, else returns nil. It does not contact the collector. An
+// invalid variable is an error that names it.
 func Start(ctx context.Context, o Options) (*Traces, error) {
 	wanted, err := fromEnvironment()
 	if err != nil || !wanted.on {
@@ -62,7 +59,7 @@ func Start(ctx context.Context, o Options) (*Traces, error) {
 	}, nil
 }
 
-// Provider returns the provider of spans, or nil where none are exported.
+// Provider may be nil.
 func (t *Traces) Provider() trace.TracerProvider {
 	if t == nil {
 		return nil
@@ -70,8 +67,8 @@ func (t *Traces) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Stop exports the pending spans and ends the export. It returns within StopTimeout, also when ctx has
-// ended. Spans that the collector has not taken by then are lost.
+// Stop exports pending spans, within StopTimeout, also when ctx has ended. What the collector has not taken by then is
+// lost.
 func (t *Traces) Stop(ctx context.Context) {
 	if t == nil {
 		return

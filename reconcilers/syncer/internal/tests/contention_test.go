@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/contention"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 const field = "spec.replicas"
@@ -23,16 +23,16 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
 // contended returns a Detector with a fight over a key that began at the start, and the pause of it.
-func contended(t testing.TB, o contention.Options, key string) *contention.Detector[string] {
+func contended(t testing.TB, o memory.DetectorOptions, key string) *memory.Detector[string] {
 	t.Helper()
-	d := contention.New[string](o)
-	for i := range contention.Flips {
+	d := memory.NewDetector[string](o)
+	for i := range memory.Flips {
 		if wait := d.Record(key, field, start); wait != 0 {
 			t.Fatalf("flip %d: wait %s", i, wait)
 		}
 	}
-	if wait := d.Record(key, field, start); wait != contention.FirstPause {
-		t.Fatalf("wait %s after %d flips", wait, contention.Flips+1)
+	if wait := d.Record(key, field, start); wait != memory.FirstPause {
+		t.Fatalf("wait %s after %d flips", wait, memory.Flips+1)
 	}
 	return d
 }
@@ -41,7 +41,7 @@ func contended(t testing.TB, o contention.Options, key string) *contention.Detec
 // then pauses that double up to a minute.
 func TestContention_Fight(t *testing.T) {
 	t.Parallel()
-	d := contention.New[string](contention.Options{})
+	d := memory.NewDetector[string](memory.DetectorOptions{})
 	var writes []float64
 	for now := start; now.Before(at(400)); {
 		wait := d.Record("a", field, now)
@@ -59,7 +59,7 @@ func TestContention_Fight(t *testing.T) {
 
 func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 	t.Parallel()
-	d := contention.New[string](contention.Options{})
+	d := memory.NewDetector[string](memory.DetectorOptions{})
 	for i := range 100 {
 		if wait := d.Record("a", field, at(float64(i)*12)); wait != 0 { // Five per minute.
 			t.Fatalf("flip %d: wait %s", i, wait)
@@ -72,8 +72,8 @@ func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 
 func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 	t.Parallel()
-	d := contention.New[string](contention.Options{})
-	for i := range contention.Flips {
+	d := memory.NewDetector[string](memory.DetectorOptions{})
+	for i := range memory.Flips {
 		for _, key := range []string{"a", "b"} {
 			for _, name := range []string{"x", "y", "z"} {
 				if wait := d.Record(key, name, start); wait != 0 {
@@ -96,7 +96,7 @@ func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 // TestContention_ManyFields tests a client that flips another field each time.
 func TestContention_ManyFields(t *testing.T) {
 	t.Parallel()
-	d := contention.New[string](contention.Options{})
+	d := memory.NewDetector[string](memory.DetectorOptions{})
 	writes := 0
 	for i := range 1000 {
 		if d.Record("a", fmt.Sprint("metadata.labels.", i), at(float64(i)/100)) == 0 {
@@ -124,7 +124,7 @@ func TestContention_Quiet(t *testing.T) {
 		{"after a minute of quiet", 61, 0},
 		{"within a minute", 60.5, 2 * time.Second},
 	} {
-		d := contended(t, contention.Options{}, "a")
+		d := contended(t, memory.DetectorOptions{}, "a")
 		wait := d.Record("a", field, at(test.seconds))
 		if wait == 0 {
 			wait = d.Record("a", field, at(test.seconds))
@@ -137,7 +137,7 @@ func TestContention_Quiet(t *testing.T) {
 
 func TestContention_Forget(t *testing.T) {
 	t.Parallel()
-	d := contended(t, contention.Options{}, "a")
+	d := contended(t, memory.DetectorOptions{}, "a")
 	d.Forget("a")
 	d.Forget("b")
 	if wait := d.Record("a", field, at(.1)); wait != 0 || d.Len() != 1 {
@@ -147,7 +147,7 @@ func TestContention_Forget(t *testing.T) {
 
 func TestContention_ClockSetBack(t *testing.T) {
 	t.Parallel()
-	d := contended(t, contention.Options{}, "a")
+	d := contended(t, memory.DetectorOptions{}, "a")
 	if wait := d.Record("a", field, at(-3600)); wait != time.Second {
 		t.Errorf("wait %s", wait)
 	}
@@ -155,7 +155,7 @@ func TestContention_ClockSetBack(t *testing.T) {
 
 func TestContention_Options(t *testing.T) {
 	t.Parallel()
-	d := contention.New[string](contention.Options{Flips: 1, Window: time.Hour, LongestPause: 3 * time.Second})
+	d := memory.NewDetector[string](memory.DetectorOptions{Flips: 1, Window: time.Hour, LongestPause: 3 * time.Second})
 	var waits []time.Duration
 	for _, seconds := range []float64{0, 3599, 3600, 3600, 3602, 3602, 3605, 3605} {
 		waits = append(waits, d.Record("a", field, at(seconds)))
@@ -164,7 +164,7 @@ func TestContention_Options(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if d := contention.New[string](contention.Options{Flips: 1, LongestPause: time.Millisecond}); d.Record("a", field, start) != 0 ||
+	if d := memory.NewDetector[string](memory.DetectorOptions{Flips: 1, LongestPause: time.Millisecond}); d.Record("a", field, start) != 0 ||
 		d.Record("a", field, start) != time.Second || d.Record("a", field, at(1)) != 0 || d.Record("a", field, at(1)) != time.Second {
 		t.Error("a pause is shorter than the first one")
 	}
@@ -173,7 +173,7 @@ func TestContention_Options(t *testing.T) {
 // TestContention_BoundedMemory tests that the least recently used key is dropped.
 func TestContention_BoundedMemory(t *testing.T) {
 	t.Parallel()
-	d := contended(t, contention.Options{Keys: 3}, "a")
+	d := contended(t, memory.DetectorOptions{Keys: 3}, "a")
 	for i := range 100 {
 		d.Record(fmt.Sprint("new", i), field, start)
 		if wait := d.Record("a", field, start); wait != time.Second {
@@ -196,22 +196,22 @@ func TestContention_BoundedMemory(t *testing.T) {
 func TestContention_WritesAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := contention.New[string](contention.Options{})
+		d := memory.NewDetector[string](memory.DetectorOptions{})
 		longest := rapid.SampledFrom([]int{10, 1000, 20_000, 90_000}).Draw(t, "longest")
 		steps := rapid.SliceOfN(rapid.IntRange(0, longest), 50, 300).Draw(t, "milliseconds")
 		fields := rapid.IntRange(1, 40).Draw(t, "fields")
-		now, limit := start, contention.Flips*min(fields, 17)+6
+		now, limit := start, memory.Flips*min(fields, 17)+6
 		var writes []time.Time
 		for i, step := range steps {
 			now = now.Add(time.Duration(step) * time.Millisecond)
 			wait := d.Record("a", fmt.Sprint(i%fields), now)
-			if wait < 0 || wait > contention.LongestPause {
+			if wait < 0 || wait > memory.LongestPause {
 				t.Fatalf("wait %s", wait)
 			}
 			if wait == 0 {
 				writes = append(writes, now)
 			}
-			if n := len(writes); n > limit && now.Sub(writes[n-1-limit]) < contention.Window {
+			if n := len(writes); n > limit && now.Sub(writes[n-1-limit]) < memory.Window {
 				t.Fatalf("%d writes in %s", limit+1, now.Sub(writes[n-1-limit]))
 			}
 		}
@@ -220,7 +220,7 @@ func TestContention_WritesAreBounded(t *testing.T) {
 
 func TestContention_ConcurrentUse(t *testing.T) {
 	t.Parallel()
-	d := contention.New[int](contention.Options{Keys: 8})
+	d := memory.NewDetector[int](memory.DetectorOptions{Keys: 8})
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
@@ -239,7 +239,7 @@ func TestContention_ConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkContention_Record(b *testing.B) {
-	d := contention.New[int](contention.Options{})
+	d := memory.NewDetector[int](memory.DetectorOptions{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		d.Record(i, field, start) // Each call drops a key.

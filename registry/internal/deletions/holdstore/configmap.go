@@ -25,15 +25,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// ConfigMap is a Store in a ConfigMap, which it creates when there is a hold. Its methods end with their context, and after
-// a few seconds.
+// ConfigMap is a Store in a ConfigMap, made with the first hold. Its methods end with their context, and after a few
+// seconds.
 type ConfigMap struct {
 	// Client reads and writes without a cache.
 	Client client.Client
 	Key    client.ObjectKey
 }
 
-// timeout is how long a request to the hub may take.
 const timeout = 5 * time.Second
 
 func entryOf(h ledger.Hold) *holds.Entry {
@@ -45,12 +44,10 @@ func entryOf(h ledger.Hold) *holds.Entry {
 	}
 }
 
-// maxNames is the size of the cause and the names of a hold in the ConfigMap, in bytes of JSON. With it, 1000 holds of the longest
-// names of everything else are smaller than an object may be. Where there are more, the hold is not stored, but the deletes are
-// refused.
+// maxNames is the size of the cause and the names of a hold, in bytes of JSON: 1000 holds with the longest of
+// everything else are smaller than an object may be. More are not stored, but their deletes are refused.
 const maxNames = 256
 
-// short returns the names of a hold that fit.
 func short(h ledger.Hold) []string {
 	var fit []string
 	left := maxNames
@@ -74,18 +71,16 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	}
 }
 
-// Content is what a Store has.
 type Content struct {
 	// Holds are sorted by id.
 	Holds []ledger.Hold
-	// Annotations are those with which an operator allows deletes.
+	// Annotations allow deletes.
 	Annotations map[string]string
-	// Version changes with each write; see Replace. It is empty if nothing was ever stored.
+	// Version changes with each write; see Replace. Empty if nothing was ever stored.
 	Version string
 }
 
-// Load returns the content of the ConfigMap. It returns it with an error if a key is no hold, and nil if it could not read the
-// ConfigMap.
+// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMap.
 func (s *ConfigMap) Load(ctx context.Context) (*Content, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -108,7 +103,7 @@ func (s *ConfigMap) Load(ctx context.Context) (*Content, error) {
 	return found, errors.Join(problems...)
 }
 
-// Save stores a hold in place of the hold with its id.
+// Save stores a hold in place of the one with its id.
 func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -131,7 +126,7 @@ func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
 	return nil
 }
 
-// Remove removes a hold. It is no error if there is none.
+// Remove returns nil for an unknown id.
 func (s *ConfigMap) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -141,8 +136,8 @@ func (s *ConfigMap) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// Replace removes the hold with an id and stores another one, if that is not nil, in one write. It does so if the version is
-// still that of Content, and returns the next version; otherwise it returns an empty version, and changes nothing.
+// Replace removes the hold with an id and stores another one, or none for nil, in one write, if the version is still
+// that of Content. It returns the next version; empty, without a change, if it is not.
 func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -164,12 +159,11 @@ func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.
 	return all.ResourceVersion, nil
 }
 
-// annotationRemovals has the UIDs of the Clusters whose removal was admitted, with the times in seconds.
+// annotationRemovals has the UIDs of Clusters whose removal was admitted, with the times in seconds.
 const annotationRemovals = "clusterfx.dev/removals"
 
-// Claim records the removal of a Cluster, unless as many others were recorded within a Window as the limit allows. It reports whether
-// the removal is recorded, also by an earlier call, and how many others are. Of hubs and replicas that share the ConfigMap, one at a
-// time records.
+// Claim records the removal of a Cluster, unless limit others are in the Window. It reports whether the removal is
+// recorded, also earlier, and how many others are. Of processes that share the ConfigMap, one at a time records.
 func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -220,16 +214,15 @@ func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now tim
 	return true, others, s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
 }
 
-// values are the values of keys; nil to remove a key.
+// A nil value removes a key.
 type values map[string]*string
 
-// patch sets and removes keys.
 func (s *ConfigMap) patch(ctx context.Context, changes values) error {
 	_, err := s.patchVersion(ctx, "", changes)
 	return err
 }
 
-// patchVersion sets and removes keys if the ConfigMap has this version; an empty version is any.
+// patchVersion takes any version if it is empty.
 func (s *ConfigMap) patchVersion(ctx context.Context, version string, changes values) (*corev1.ConfigMap, error) {
 	change := map[string]any{"data": changes}
 	if version != "" {

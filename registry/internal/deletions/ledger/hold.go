@@ -16,53 +16,49 @@ import (
 )
 
 const (
-	// maxNames is how many objects a Hold names.
 	maxNames = 10
-	// maxAsked is how many different objects of a Hold are counted. More stays at least so many beyond it.
+	// maxAsked different objects of a Hold are counted. More stays at least so many.
 	maxAsked = 10_000
-	// maxID is the length of an id.
-	maxID = 63
+	maxID    = 63
 )
 
-// Hold refuses the deletes of a module and resource. It is replaced, never changed, once a Store or a caller has it.
+// Hold refuses the deletes of a module and resource. Once a Store or a caller has it, it is replaced, never changed.
 type Hold struct {
-	// ID identifies the Hold in the hub. It is never used again.
+	// ID is never used again in the hub.
 	ID       string
 	Module   string
 	Resource schema.GroupResource
-	// Target is the target cluster; empty for the hub. Fleet says that the Hold is in force in all targets, because the
-	// limit of the fleet was exceeded in Target.
+	// Target is empty for the hub. Fleet says that the Hold is in force in all targets, because the fleet's limit was
+	// exceeded there.
 	Target state.ClusterName
 	Fleet  bool
-	// Cause is the cause whose deletes are held; empty for deletes without a cause, and holds.AllCauses for those with any.
+	// Cause is empty for deletes without one, and holds.AllCauses for those with any.
 	Cause string
-	// Replica is the process whose limit was exceeded, for a Hold of the hub or of the fleet in a hub whose processes share the
-	// targets. It is empty for others.
+	// Replica is the process whose limit was exceeded, for a Hold of the hub or of the fleet with shared targets.
 	Replica string
-	// Since is when the Hold began, and Asked when the module last asked for a delete that it refuses.
+	// Asked is when the module last asked for a refused delete.
 	Since, Asked time.Time
-	// Done is how many objects were deleted within a Window before the Hold, More how many refused objects are known.
+	// Done objects were deleted within a Window before the Hold; More refused ones are known.
 	Done, More int
-	// Names are up to ten of the refused objects, sorted. Note is what an operator has to know in addition, in words of this program.
+	// Names are up to ten refused objects, sorted. Note is for operators, in words of this program.
 	Names []string
 	Note  string
-	// Granted is how many deletes an operator has allowed, Spent how many of them were sent, and Used how many of them a
-	// Store must count as sent. Used grows in steps, ahead of the deletes, so that a restart does not refill the allowance.
+	// Granted deletes were allowed by an operator, Spent were sent, and Used count as sent in a Store: Used grows in
+	// steps, ahead of the deletes, so that a restart does not refill the allowance.
 	Granted, Spent, Used int
 }
 
-// newID returns an id for a Hold that tells an operator what it is about. Thirty bits of it are random.
+// newID tells an operator what the Hold is about. Thirty bits are random.
 func newID(module, resource string) string {
 	suffix := "-" + strings.ToLower(rand.Text()[:6])
 	name := module + "-" + resource
 	return name[:min(len(name), maxID-len(suffix))] + suffix
 }
 
-// IsOfTarget reports whether the Hold is in force in one remote, so that it moves with the remote. Others are of the hub or of
-// the fleet.
+// IsOfTarget reports whether the Hold is of one remote, and moves with it; others are of the hub or the fleet.
 func (h *Hold) IsOfTarget() bool { return h.Target != "" && !h.Fleet }
 
-// Successor returns a Hold of another process that takes the place of this one. It has an id of its own and allows nothing.
+// Successor returns a Hold of another process in this one's place, with its own id and without an allowance.
 func (h *Hold) Successor(replica string) Hold {
 	next := *h
 	next.ID, next.Replica = newID(h.Module, h.Resource.Resource), replica
@@ -81,13 +77,11 @@ func (h *Hold) Where() string {
 	return "in the hub"
 }
 
-// hold is a Hold in force.
 type hold struct {
 	Hold
 	asked map[string]int // the number of objects of each refused request, by name
 }
 
-// ask notes that the module has asked for the delete of an object.
 func (h *hold) ask(name string, objects int, now time.Time) {
 	h.Asked = now
 	known, ok := h.asked[name]
@@ -105,7 +99,7 @@ func (h *hold) ask(name string, objects int, now time.Time) {
 // usedStep is by how much Used grows.
 const usedStep = 20
 
-// spend uses the allowance for the delete of an object, if it is sufficient. It reports whether Used has grown.
+// spend uses the allowance, if it suffices, and reports whether Used has grown.
 func (h *hold) spend(name string, objects int) (allowed, grown bool) {
 	if h.Spent+objects > h.Granted {
 		return false, false
@@ -122,7 +116,7 @@ func (h *hold) spend(name string, objects int) (allowed, grown bool) {
 	return true, grown
 }
 
-// String describes the Hold in a sentence without its names, which are texts of a remote.
+// String leaves out the names, which are texts of a remote.
 func (h *Hold) String() string {
 	text := fmt.Sprintf("%s and asks for at least %d more", h.done(), h.More)
 	if h.Note != "" {
@@ -131,7 +125,6 @@ func (h *Hold) String() string {
 	return text
 }
 
-// done describes the deletes before the Hold.
 func (h *Hold) done() string {
 	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Done, h.Resource, h.Where(), holds.For(h.Cause))
 }

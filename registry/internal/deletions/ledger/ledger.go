@@ -19,17 +19,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Key identifies the deletes that one limit applies to.
+// Key is what one limit applies to.
 type Key struct {
 	Module   string
 	Resource schema.GroupResource
-	// Target is the remote; empty for the hub.
+	// Target is empty for the hub.
 	Target state.ClusterName
-	// Cause is the thing that asks for the deletes, or empty.
+	// Cause asks for the deletes; may be empty.
 	Cause string
 }
 
-// ofAll returns the key of the deletes of all causes; the same key if there is no cause.
 func (k Key) ofAll() Key {
 	if k.Cause != "" {
 		k.Cause = holds.AllCauses
@@ -37,27 +36,23 @@ func (k Key) ofAll() Key {
 	return k
 }
 
-// places returns the keys that a delete counts for.
 func (k Key) places() []Key { return slices.Compact([]Key{k, k.ofAll()}) }
 
 func (k Key) owner() owner { return owner{k.Module, k.Resource, k.Cause} }
 
-// Request is a delete that a module is about to send.
 type Request struct {
 	Key
-	// Name names the object, with its namespace if it has one.
+	// Name has the namespace.
 	Name string
-	// UID is the UID of the object, if the request has it as a precondition. The delete of an object counts once.
+	// UID is the request's precondition, if any. The delete of an object counts once.
 	UID types.UID
-	// Objects is how many objects the request deletes: 1, or more for a collection. 0 counts as 1.
+	// Objects is more than 1 for a collection. 0 counts as 1.
 	Objects int
-	// Limits are the limits of the module for the resource.
-	Limits Limits
-	// Owned is how many objects of the resource the module owns in the target, before this delete or before the first of
-	// many, or 0 if it does not know.
+	Limits  Limits
+	// Owned is how many objects the module owns in the target, before this delete or before the first of many; 0 if
+	// unknown.
 	Owned int
-	// Replica is the Replica of a Hold of the hub or of the fleet that begins with the request, Counted how many deletes before it are
-	// counted elsewhere, and Note its Note.
+	// Replica and Note are those of a Hold that begins, Counted how many deletes before it are counted elsewhere.
 	Replica string
 	Counted int
 	Note    string
@@ -65,19 +60,16 @@ type Request struct {
 
 // HeldError refuses a delete.
 type HeldError struct {
-	// Hold is the Hold in force.
 	Hold Hold
 }
 
-// Error names the Hold, and its Note or what ends it. The text stays the same during the Hold, because reconcilers write it into the
-// conditions of their objects.
+// Error stays the same during the Hold, because reconcilers write it into conditions.
 func (e *HeldError) Error() string {
 	end := fmt.Sprintf("the hold ends when the module asks for none of them for %s", Window)
 	return fmt.Sprintf("deletes are held (%s): %s; %s", e.Hold.ID, e.Hold.done(), cmp.Or(e.Hold.Note, end))
 }
 
-// Ledger counts the deletes and creates of modules and keeps their Holds. All methods may be called from any goroutine and
-// return at once.
+// Ledger counts deletes and creates and keeps the Holds. Its methods are safe for many goroutines and return at once.
 type Ledger struct {
 	mu     sync.Mutex // protects the fields
 	began  time.Time  // of the first slot
@@ -86,14 +78,13 @@ type Ledger struct {
 	forces map[force]*hold  // the same Holds
 }
 
-// owner is a module, a resource that it deletes, and the cause.
 type owner struct {
 	module   string
 	resource schema.GroupResource
 	cause    string
 }
 
-// force is where a Hold is in force: in one target, or in all of them.
+// force is one target, or all of them.
 type force struct {
 	owner
 	fleet  bool
@@ -108,13 +99,13 @@ func forceOf(h *Hold) force {
 	return f
 }
 
-// New returns a Ledger that has counted nothing.
+// New returns an empty Ledger.
 func New() *Ledger {
 	return &Ledger{fleets: map[owner]*fleet{}, holds: map[string]*hold{}, forces: map[force]*hold{}}
 }
 
-// Restore adds Holds that were in force in another Ledger, unless there is a Hold in their place, and returns those that it
-// has added. They stay in force for a Window at least.
+// Restore adds Holds of another Ledger, unless there is one in their place, and returns the added ones. They stay in
+// force for a Window at least.
 func (l *Ledger) Restore(holds []Hold, now time.Time) (added []Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,8 +142,8 @@ type Ticket struct {
 	hold   *hold // whose allowance it uses; nil for none
 }
 
-// Admit counts a delete that a module is about to send, or refuses it with a *HeldError. store is the Hold that has to be
-// stored before the caller sends the delete or returns the error; nil for none.
+// Admit counts a delete, or refuses it with a *HeldError. The caller must save store, unless nil, before it sends the
+// delete or returns the error.
 func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +182,7 @@ func (l *Ledger) IsHeld(k Key) bool {
 	return l.holdFor(k) != nil
 }
 
-// Left returns how many objects Admit would admit now. It is 0 while a Hold is in force whose allowance is used.
+// Left returns how many objects Admit would admit now; 0 while a Hold without allowance is in force.
 func (l *Ledger) Left(r Request, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +196,7 @@ func (l *Ledger) Left(r Request, now time.Time) int {
 	return max(left, 0)
 }
 
-// Repeats reports whether a delete of an object of this name counts already that may still be there.
+// Repeats reports whether a delete of this name counts already whose object may still be there.
 func (l *Ledger) Repeats(r Request, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +214,8 @@ func (l *Ledger) count(r Request, h *hold, now time.Time) *Ticket {
 	return &Ticket{ledger: l, key: r.Key, name: r.Name, uid: r.UID, slot: w.latest, count: r.Objects, hold: h}
 }
 
-// Answered notes what the answer tells of an object whose UID was not known: its UID, or "", and whether it may still be there. It
-// reports whether a delete of the object counts already, so that the caller takes this one back.
+// Answered notes the UID that the answer tells, or "", and whether the object may still be there. If it reports that a
+// delete of the object counts already, the caller must take this one back.
 func (t *Ticket) Answered(uid types.UID, isLeft bool, now time.Time) (isRepeated bool) {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
@@ -240,8 +231,7 @@ func (t *Ticket) Answered(uid types.UID, isLeft bool, now time.Time) (isRepeated
 	return false
 }
 
-// Refund takes the delete back, because it was not sent, the API server has refused it, the object did not exist, or its delete
-// counts already.
+// Refund takes the delete back: it was not sent, was refused, found no object, or counts already.
 func (t *Ticket) Refund(now time.Time) {
 	if t.count == 0 {
 		return
@@ -261,8 +251,7 @@ func (t *Ticket) Refund(now time.Time) {
 	}
 }
 
-// Unstored takes the delete back because the Hold, whose allowance it uses, could not be stored. The next delete has to store
-// it.
+// Unstored takes the delete back because its Hold could not be stored. The next delete must store it.
 func (t *Ticket) Unstored(now time.Time) {
 	t.Refund(now)
 	t.ledger.mu.Lock()
@@ -272,8 +261,8 @@ func (t *Ticket) Unstored(now time.Time) {
 	}
 }
 
-// Created counts an object that a module has created. It pays for deletes of any cause if it has one, and for those without a cause
-// otherwise. No object pays for one whose content is lost.
+// Created counts a created object. With a cause it pays for deletes of any cause, else for those without. Nothing pays
+// for an object whose content is lost.
 func (l *Ledger) Created(k Key, now time.Time) {
 	if hasContent(k) {
 		return
@@ -284,9 +273,8 @@ func (l *Ledger) Created(k Key, now time.Time) {
 	f.change(w, func(i int) { w.created[i]++ })
 }
 
-// Allow raises the number of deletes that a Hold allows in all, or allows all that it knows of if the number is 0. It
-// returns the Hold if that has changed it. An id that is not in force has no effect. Neither has a smaller number than
-// before: it is an older value of an annotation, or the value of another annotation.
+// Allow raises the number of deletes that a Hold allows in all; 0 allows all that it knows of. It returns the Hold if
+// that changed it. An unknown id has no effect, nor has a smaller number, which is an older annotation or another one.
 func (l *Ledger) Allow(id string, objects int) (changed *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +293,7 @@ func (l *Ledger) Allow(id string, objects int) (changed *Hold) {
 	return &after
 }
 
-// Await keeps a Hold in force for another Window, because the module cannot ask: its app does not run.
+// Await keeps a Hold in force for another Window: the module cannot ask, since its app does not run.
 func (l *Ledger) Await(id string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,8 +302,7 @@ func (l *Ledger) Await(id string, now time.Time) {
 	}
 }
 
-// Expire ends the Holds whose module has asked for no held delete within a Window, and returns them. It also forgets what
-// is no longer counted.
+// Expire ends and returns the Holds whose module has not asked within a Window, and forgets what no longer counts.
 func (l *Ledger) Expire(now time.Time) (ended []Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -336,14 +323,12 @@ func (l *Ledger) Expire(now time.Time) (ended []Hold) {
 	return ended
 }
 
-// Forget ends the Holds in a target, because the remote was removed, and returns them. The deletes there still count for the
-// fleet.
+// Forget ends and returns the Holds in a removed target. Its deletes still count for the fleet.
 func (l *Ledger) Forget(target state.ClusterName) (ended []Hold) {
 	return l.Drop(func(h *Hold) bool { return h.IsOfTarget() && h.Target == target })
 }
 
-// Drop removes the Holds for which a function returns true, and returns them. Their deletes still count. The function must not
-// use the Ledger.
+// Drop removes and returns the Holds that a function selects, which must not use the Ledger. Their deletes still count.
 func (l *Ledger) Drop(which func(*Hold) bool) (dropped []Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -356,8 +341,7 @@ func (l *Ledger) Drop(which func(*Hold) bool) (dropped []Hold) {
 	return dropped
 }
 
-// HasInPlaceOf reports whether a Hold is in force in the place of another: of the same module and resource in the same target,
-// or of the fleet.
+// HasInPlaceOf reports whether a Hold of the same module and resource is in force in the same target, or in the fleet.
 func (l *Ledger) HasInPlaceOf(h *Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -387,7 +371,6 @@ func (l *Ledger) Holds() []Hold {
 	return all
 }
 
-// at returns the window of a key now, and its fleet.
 func (l *Ledger) at(k Key, now time.Time) (*fleet, *window) {
 	f := l.fleets[k.owner()]
 	if f == nil {

@@ -13,13 +13,11 @@ const Window = 10 * time.Minute
 
 // Limits are the largest losses of one module and resource.
 type Limits struct {
-	// PerTarget is the limit of one target cluster, PerFleet the limit of all targets together.
 	PerTarget, PerFleet int
 }
 
-// LimitsFor returns the limits of a resource for a module that sets none: 20 and 100; 3 and 10 for Namespaces,
-// CustomResourceDefinitions, PersistentVolumes and PersistentVolumeClaims, whose deletion deletes objects of others or
-// loses data.
+// LimitsFor returns the default limits of a resource: 20 and 100; 3 and 10 for Namespaces, CustomResourceDefinitions,
+// PersistentVolumes and PersistentVolumeClaims, whose deletion deletes objects of others or loses data.
 func LimitsFor(resource schema.GroupResource) Limits {
 	switch resource {
 	case schema.GroupResource{Resource: "namespaces"}, schema.GroupResource{Resource: "persistentvolumes"},
@@ -31,8 +29,8 @@ func LimitsFor(resource schema.GroupResource) Limits {
 	return Limits{PerTarget: 20, PerFleet: 100}
 }
 
-// hasContent reports whether objects are kept for what is in them, so that a new one does not replace an old one. In the hub, these
-// are also the Secrets: some of them register Clusters, and the path of a request does not tell which.
+// hasContent: a new object does not replace an old one. In the hub, this includes Secrets: some register Clusters, and
+// the path of a request does not tell which.
 func hasContent(k Key) bool {
 	switch k.Resource {
 	case schema.GroupResource{Group: "apps", Resource: "statefulsets"}:
@@ -43,8 +41,7 @@ func hasContent(k Key) bool {
 	return LimitsFor(k.Resource) != LimitsFor(schema.GroupResource{})
 }
 
-// target returns the limit of a target. If the module knows how many objects it owns there, or owned before its deletes, the
-// limit is also at most half of them, and at least 1.
+// target is at most half of what the module owns, or owned before its deletes, and at least 1.
 func (l Limits) target(owned int) int {
 	if owned <= 0 {
 		return l.PerTarget
@@ -52,16 +49,15 @@ func (l Limits) target(owned int) int {
 	return min(l.PerTarget, max(owned/2, 1))
 }
 
-// causes is how many times the limits of one cause all causes together have.
+// causes is the limit of all causes together, in limits of one.
 const causes = 5
 
-// bound is what is lost, and how much may be, of one cause or of all causes together.
 type bound struct {
 	cause      string
 	lost, most Limits
 }
 
-// bounds returns the bounds of a delete. A cause has lost no more than all causes together: what is created for any of them pays.
+// bounds: a cause has lost no more than all together, since what is created for any of them pays.
 func (l *Ledger) bounds(r Request, now time.Time) []bound {
 	f, w := l.at(r.Key, now)
 	own := bound{r.Cause, Limits{w.loss(), f.sum}, Limits{r.Limits.target(w.owns(r.Owned)), r.Limits.PerFleet}}
@@ -74,7 +70,6 @@ func (l *Ledger) bounds(r Request, now time.Time) []bound {
 	return []bound{own, all}
 }
 
-// left returns how many objects may be deleted.
 func (b *bound) left() int {
 	return min(b.most.PerTarget-b.lost.PerTarget, b.most.PerFleet-b.lost.PerFleet)
 }

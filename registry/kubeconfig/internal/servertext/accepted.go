@@ -17,20 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The parts of an accepting response that client-go quotes in errors.
+// What client-go quotes of an accepting response.
 var (
 	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", ErrNotKubernetes)
 	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", ErrNotKubernetes)
 	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", ErrNotKubernetes)
 )
 
-// otherType takes the place of a media type that is not known. client-go refuses to decode it, and quotes it.
+// otherType replaces an unknown media type, which client-go quotes when it refuses to decode it.
 const otherType = "application/octet-stream"
 
-// amend replaces the parts of an accepting response that client-go would quote in errors: an unknown media type, a
-// Status of failure, a kind that is not a valid name, and the Status of an event of a watch. YAML is an unknown media
-// type unless the request accepts it; then it is not judged. The body that a proxy in the remote passes on stays
-// unchanged: it is data.
+// amend replaces what client-go would quote in errors: an unknown media type, a Status of failure, a kind that is no
+// valid name, the Status of a watch event. YAML is unknown unless the request accepts it; then it is not judged. A body
+// behind a proxy in the remote is data, and unchanged.
 func amend(r *http.Request, response *http.Response, redact func(text string) string) {
 	own := func(text string) bool { return redact(text) == text }
 	form := response.Header.Get("Content-Type")
@@ -57,8 +56,7 @@ func amend(r *http.Request, response *http.Response, redact func(text string) st
 	}
 }
 
-// isUsual reports whether a media type is one that every API server sends, in the form in which it sends it. It quotes nothing,
-// and is not parsed for each response.
+// isUsual is for the common forms, which need not be parsed for each response.
 func isUsual(form string) bool {
 	switch form {
 	case runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf + ";stream=watch", "text/plain; charset=utf-8":
@@ -67,7 +65,6 @@ func isUsual(form string) bool {
 	return false
 }
 
-// amendType replaces the media type of a response unless it is known, and returns it.
 func amendType(r *http.Request, response *http.Response, own func(text string) bool) string {
 	form := response.Header.Get("Content-Type")
 	if form == "" {
@@ -82,8 +79,7 @@ func amendType(r *http.Request, response *http.Response, own func(text string) b
 	return form
 }
 
-// isProxied reports whether a server behind the subresource proxy of an object responds to a request, and not the API
-// server itself.
+// isProxied: a server behind the subresource proxy of an object responds, not the API server.
 func isProxied(r *http.Request) bool {
 	if r.URL == nil {
 		return false
@@ -114,7 +110,7 @@ func isTrue(r *http.Request, name string) bool {
 	return value == "true" || value == "1"
 }
 
-// knownType returns a media type with the parameters that Kubernetes uses, or otherType.
+// knownType keeps the parameters of Kubernetes, or returns otherType.
 func knownType(form string, own func(text string) bool) string {
 	media, params, err := mime.ParseMediaType(form)
 	if err != nil {
@@ -135,23 +131,21 @@ func knownType(form string, own func(text string) bool) string {
 	return mime.FormatMediaType(media, kept)
 }
 
-// maxParam is the length of the longest parameter of a media type that is kept.
+// maxParam is the longest parameter that is kept.
 const maxParam = 64
 
-// acceptance is the body of a response that accepts a request. It ends with an error if the response is refused.
 type acceptance struct {
 	io.ReadCloser
 	judge judge
 }
 
-// judge reads an object that arrives in pieces, and returns an error if client-go would quote it. Input that is not an
-// object passes, and the decoder refuses it.
+// judge reads an object in pieces, and returns an error if client-go would quote it. What is no object passes, and the
+// decoder refuses it.
 type judge interface {
 	read(piece []byte) error
 	end() error
 }
 
-// Read reads the next piece.
 func (b *acceptance) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if refused := b.judge.read(p[:n]); refused != nil {
@@ -165,15 +159,13 @@ func (b *acceptance) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verdict is the state of a judge for an object.
 type verdict struct {
 	own                 func(text string) bool // a text has nothing of the credentials
 	isStatus, succeeded bool
-	// last has the names that were accepted last. Most events of a watch have the same names.
+	// last names are those of most events of a watch.
 	last metav1.TypeMeta
 }
 
-// typed returns an error if the kind or the apiVersion of an object is not a valid name.
 func (v *verdict) typed(of metav1.TypeMeta) error {
 	if !v.isName(of.Kind, &v.last.Kind, isKind) || !v.isName(of.APIVersion, &v.last.APIVersion, isVersion) {
 		return errKind
@@ -200,7 +192,6 @@ func (v *verdict) end() error {
 	return nil
 }
 
-// jsonJudge is the judge of JSON.
 type jsonJudge struct {
 	verdict
 	outline outline
@@ -234,8 +225,8 @@ func (j *jsonJudge) found(m member, text string) error {
 	return nil
 }
 
-// end also accepts the objects of a CRD of the kind Status, if client-go would quote nothing of them: it decodes
-// objects of an unknown group as a metav1.Status.
+// end accepts a CRD of the kind Status, if client-go, which decodes objects of an unknown group as a metav1.Status,
+// would quote nothing.
 func (j *jsonJudge) end() error {
 	if version := j.last.APIVersion; version != "" && version != "v1" && !j.speaks {
 		return nil
@@ -254,7 +245,7 @@ func (j *jsonJudge) read(piece []byte) error {
 	return nil
 }
 
-// protobufJudge is the judge of protobuf. It keeps the beginning of an object, and the fields after its largest field.
+// protobufJudge keeps the beginning of an object, and the fields after its largest.
 type protobufJudge struct {
 	verdict
 	kept    []byte // all of a small object; of a large one, the beginning, and then the end
@@ -262,7 +253,7 @@ type protobufJudge struct {
 	large   bool
 }
 
-// maxRest is how much may follow the largest field of a large object: API servers say in it how the field is encoded.
+// maxRest may follow the largest field: API servers say there how it is encoded.
 const maxRest = 1 << 10
 
 func (j *protobufJudge) read(piece []byte) error {
@@ -279,8 +270,8 @@ func (j *protobufJudge) read(piece []byte) error {
 	return j.cut()
 }
 
-// cut judges the beginning of a large object and forgets it: its type, which is the first field, and of the second one
-// the length.
+// cut judges the beginning of a large object and forgets it: the type, which is first, and the length of the second
+// field.
 func (j *protobufJudge) cut() error {
 	rest, found := bytes.CutPrefix(j.kept, []byte(protobufPrefix))
 	if !found {
@@ -327,10 +318,9 @@ func (j *protobufJudge) end() error {
 	return j.verdict.end()
 }
 
-// protobufPrefix begins each object in protobuf, except objects in events.
+// protobufPrefix begins each object in protobuf, except those in events.
 const protobufPrefix = "k8s\x00"
 
-// cutField returns the content of the first field of a message in protobuf, and the rest of the message.
 func cutField(message []byte, number byte) (content, rest []byte, found bool) {
 	if len(message) == 0 || message[0] != number<<3|2 {
 		return nil, message, false

@@ -7,7 +7,6 @@ import "strings"
 // maxWord is the size of the longest text that word returns, in bytes.
 const maxWord = 256
 
-// An alphabet reports whether a text consists of some characters only, and begins and ends with some of them.
 type alphabet func(text string) bool
 
 // Characters of alphabets.
@@ -17,7 +16,6 @@ const (
 	digits = "0123456789"
 )
 
-// consists reports whether a text begins with a character of first and continues with characters of rest only.
 func consists(text, first, rest string) bool {
 	if text == "" || strings.IndexByte(first, text[0]) < 0 {
 		return false
@@ -42,7 +40,6 @@ func isField(text string) bool {
 
 func isPath(text string) bool { return consists(text, "/", uppers+lowers+digits+"/_.:~%-") }
 
-// word returns a text if it is short and has an alphabet, or nothing.
 func word(text string, is alphabet) string {
 	if len(text) > maxWord || !is(text) {
 		return ""
@@ -50,7 +47,7 @@ func word(text string, is alphabet) string {
 	return text
 }
 
-// The kind and the apiVersion of an object have alphabets. Which are known is for the decoder to say.
+// Which kinds and apiVersions are known is for the decoder to say.
 
 func isKind(text string) bool { return consists(text, uppers+lowers, uppers+lowers+digits+"-") }
 

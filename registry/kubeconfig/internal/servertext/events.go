@@ -14,19 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// errEvent ends a watch.
 var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
 
 const (
-	// maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
+	// maxHeld of an event is held back until its type is known, or if it is an error.
 	maxHeld = 2 << 20
-	// maxSpace is the number of bytes of space before an event. It is dropped, so that no limit on what passes counts it.
-	// An API server sends one newline.
+	// maxSpace before an event is dropped, so that no limit counts it. An API server sends one newline.
 	maxSpace = 64 << 10
 )
 
-// eventBody is the body of a watch. Events with objects pass unchanged. Events with errors get another Status, and data
-// that is not an event ends the watch with an error.
+// eventBody passes events with objects unchanged, gives those with errors another Status, and ends the watch at other
+// data.
 type eventBody struct {
 	io.ReadCloser
 	filter eventFilter
@@ -35,11 +33,10 @@ type eventBody struct {
 	err    error  // after that
 }
 
-// eventFilter passes the events of one encoding.
 type eventFilter interface {
-	// begin copies the data that is held to the beginning of a piece, which has room for it, and returns its length.
+	// begin copies held data to the beginning of a piece, which has room, and returns its length.
 	begin(piece []byte) int
-	// read reads a piece and returns the data that passes. The data is in the piece or valid until the next call.
+	// read's result is in the piece, or valid until the next call.
 	read(piece []byte) ([]byte, error)
 }
 
@@ -50,11 +47,9 @@ func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventB
 	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
 }
 
-// smallRead is the size of the smallest read from the body. It has room for the data that a filter holds. client-go reads the
-// four bytes of the length of an event by themselves.
+// smallRead has room for what a filter holds. client-go reads an event's length by itself.
 const smallRead = 2 << 10
 
-// Read reads the data that passes.
 func (b *eventBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
 		piece := p
@@ -79,14 +74,12 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// eventJudge decides whether an event passes, is replaced or ends the watch.
 type eventJudge struct {
 	request *http.Request
 	redact  func(text string) string
 	own     func(text string) bool
 }
 
-// isPlain reports whether an event of a type has an object in it.
 func isPlain(kind string) bool {
 	switch watch.EventType(kind) {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
@@ -95,7 +88,6 @@ func isPlain(kind string) bool {
 	return false
 }
 
-// status returns the parts of the Status of an event that are kept.
 func (j eventJudge) status(form string, object []byte) metav1.Status {
 	code := http.StatusInternalServerError
 	if said, err := decodeStatus(form, object); err == nil && said.Code >= http.StatusBadRequest && said.Code < 600 {
@@ -104,7 +96,6 @@ func (j eventJudge) status(form string, object []byte) metav1.Status {
 	return statusOf(j.request, code, form, object).hide(j.redact)
 }
 
-// jsonEvents passes events in JSON.
 type jsonEvents struct {
 	judge   eventJudge
 	outline outline
@@ -136,7 +127,7 @@ func (e *jsonEvents) found(m member, text string) error {
 	return nil
 }
 
-// begin copies nothing: what is held is not read again.
+// What is held is not read again.
 func (e *jsonEvents) begin([]byte) int { return 0 }
 
 func (e *jsonEvents) read(piece []byte) ([]byte, error) {
@@ -163,7 +154,6 @@ func (e *jsonEvents) read(piece []byte) ([]byte, error) {
 	return e.passed, nil
 }
 
-// take passes a piece of an event on, or holds it back.
 func (e *jsonEvents) take(piece []byte, ended bool) error {
 	if isPlain(e.kind) {
 		e.passed = append(append(e.passed, e.held...), piece...)

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// outline finds the texts of a few fields of JSON objects that arrive in pieces: fields at the top of an object, and
-// fields of the object in its field "object", which events of watches have. It keeps nothing else, and accepts input
-// that is not JSON, which the decoder refuses. A second kind, apiVersion or status is an error: decoders differ in
-// which of them counts.
+// outline finds a few fields of JSON objects in pieces: at the top, and in the field "object" of watch events. It keeps
+// nothing else, and accepts what is not JSON, which the decoder refuses. A second kind, apiVersion or status is an
+// error: decoders differ in which counts.
 type outline struct {
 	named func(m member)                    // is called with each field; may be nil
 	found func(m member, text string) error // is called with each text of a field that has one
@@ -27,7 +26,7 @@ type outline struct {
 	seen    [3]uint8  // which of the names that are unique there were, at each depth
 }
 
-// member is a field that outline looks for; the zero value is any other field.
+// The zero member is any other field.
 type member struct {
 	depth   int
 	name    string
@@ -35,18 +34,17 @@ type member struct {
 	isExact bool // it has the case of the name. Decoders differ in whether they distinguish upper and lower case.
 }
 
-// The first names that outline looks for are in each object, and each of them may occur only once.
+// Each of the first names may occur only once in an object.
 const (
 	namesInObject = 2
 	namesOnce     = 3
 	namesOfTexts  = 4
 )
 
-// maxRaw is how much of a string is kept: each character of a string of maxWord bytes may be an escape of six bytes.
+// maxRaw: each character of maxWord may be an escape of six bytes.
 const maxRaw = 6*maxWord + 8
 
-// read reads a piece up to the end of the first value at the top, and returns how much of it that is and whether the
-// value has ended.
+// read stops at the end of the first value at the top.
 func (o *outline) read(piece []byte) (n int, ended bool, err error) {
 	for n < len(piece) && err == nil {
 		if o.quoted {
@@ -64,7 +62,7 @@ func (o *outline) read(piece []byte) (n int, ended bool, err error) {
 	return n, false, err
 }
 
-// punctuate reads a character outside of strings, and reports whether it ends the value at the top.
+// punctuate reports whether c ends the value at the top.
 func (o *outline) punctuate(c byte) (ended bool) {
 	switch c {
 	case '{', '[':
@@ -88,7 +86,6 @@ func (o *outline) punctuate(c byte) (ended bool) {
 	return false
 }
 
-// readString reads the rest of a string, or as much of it as there is.
 func (o *outline) readString(piece []byte) (int, error) {
 	for i := 0; i < len(piece); {
 		if o.escaped {
@@ -130,7 +127,6 @@ func (o *outline) endString() error {
 	return o.found(o.members[o.depth], text)
 }
 
-// decoded returns the string that is kept.
 func (o *outline) decoded() string {
 	switch {
 	case len(o.text) >= maxRaw:
@@ -145,7 +141,6 @@ func (o *outline) decoded() string {
 	return text
 }
 
-// endKey takes note of the field that a key names.
 func (o *outline) endKey(key string) error {
 	o.members[o.depth] = member{}
 	if len(key) > 16 || o.depth == 2 && o.members[1].name != "object" { // which is longer than any way to write a name

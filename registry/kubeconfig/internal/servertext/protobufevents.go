@@ -11,24 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// protobufEvents passes events in protobuf, each after its length. It judges the beginning of an event and a few bytes at its
-// end. All of the event passes where it is, without a copy.
+// protobufEvents judges the beginning of each event, after its length, and a few bytes at its end. It passes without a
+// copy.
 type protobufEvents struct {
 	judge eventJudge
 	types verdict
 	left  uint64 // bytes of the object that still come and pass
 	tail  uint64 // bytes of the event after those, which are held until they are judged
-	// held is the data that is not judged yet. It is less than smallRead, or the beginning of an event that is judged when it
-	// is complete.
+	// held is less than smallRead, or the beginning of an event that is judged when it is complete.
 	held  []byte
 	whole uint64 // the size of that event, with its length; 0 for none
 }
 
 const (
-	// lengthSize is the size of the length of an event.
 	lengthSize = 4
-	// longestHead is how much of an event it takes to see that it has an object and nothing else: its type, and the kind
-	// and the apiVersion of the object. An event with a longer head is held until it is complete.
+	// longestHead shows that an event has an object and nothing else: its type, and the object's kind and apiVersion.
+	// One with a longer head is held until it is complete.
 	longestHead = 3 * maxWord
 )
 
@@ -67,7 +65,7 @@ func (e *protobufEvents) read(piece []byte) ([]byte, error) {
 	return passed(before, piece[:at]), nil
 }
 
-// passed returns the data before a piece, and the piece. It copies the piece only if there is such data.
+// passed copies the piece only if there is data before it.
 func passed(before, piece []byte) []byte {
 	if len(before) == 0 {
 		return piece
@@ -75,8 +73,8 @@ func passed(before, piece []byte) []byte {
 	return append(before, piece...)
 }
 
-// look returns how many bytes at the beginning of the data pass, and 0 if more data is needed to decide that. It sets whole
-// at the beginning of an event that does not pass as it is.
+// look returns how many bytes pass, 0 if that needs more data. It sets whole at the beginning of an event that does not
+// pass as it is.
 func (e *protobufEvents) look(data []byte) (int, error) {
 	size := uint64(len(data))
 	switch {
@@ -106,8 +104,7 @@ func (e *protobufEvents) look(data []byte) (int, error) {
 	return 0, nil
 }
 
-// lookAtHead returns the size of the beginning of an event, up to the content of its object, if the event has one object and
-// nothing else.
+// lookAtHead returns the size up to the object's content, if the event has one object and nothing else.
 func (e *protobufEvents) lookAtHead(event []byte, length uint64) (int, error) {
 	kind, rest, found := cutField(event, 1)
 	if !found || !isPlain(string(kind)) {
@@ -139,7 +136,7 @@ func (e *protobufEvents) lookAtHead(event []byte, length uint64) (int, error) {
 	return head, nil
 }
 
-// lookAtTail passes the data after the content of an object, if it does not affect the type of the object.
+// lookAtTail passes data after the object if it does not affect its type.
 func (e *protobufEvents) lookAtTail(data []byte) (int, error) {
 	if uint64(len(data)) < e.tail {
 		return 0, nil
@@ -153,7 +150,7 @@ func (e *protobufEvents) lookAtTail(data []byte) (int, error) {
 	return n, nil
 }
 
-// complete holds data of an event until the event is complete. It returns what passes for the event, and the data after it.
+// complete returns what passes for a complete event, and the data after it.
 func (e *protobufEvents) complete(data []byte) (rewritten, rest []byte, err error) {
 	n := min(uint64(len(data)), e.whole-uint64(len(e.held)))
 	e.held, rest = append(e.held, data[:n]...), data[n:]
@@ -165,7 +162,6 @@ func (e *protobufEvents) complete(data []byte) (rewritten, rest []byte, err erro
 	return rewritten, rest, err
 }
 
-// openField returns the data after the length of the first field of a message in protobuf, and the length.
 func openField(message []byte, number byte) (content []byte, size uint64, found bool) {
 	if len(message) < 2 || message[0] != number<<3|2 {
 		return nil, 0, false
@@ -174,7 +170,6 @@ func openField(message []byte, number byte) (content []byte, size uint64, found 
 	return message[1+max(n, 0):], size, n > 0 && size < 1<<32
 }
 
-// typed returns an error if the kind or the apiVersion of an encoded object is not a valid name.
 func (e *protobufEvents) typed(object []byte) error {
 	var of runtime.Unknown
 	raw, found := bytes.CutPrefix(object, []byte(protobufPrefix))
@@ -184,7 +179,6 @@ func (e *protobufEvents) typed(object []byte) error {
 	return e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
 }
 
-// rewrite returns the data that passes for an event that is complete.
 func (e *protobufEvents) rewrite(event []byte) ([]byte, error) {
 	var said metav1.WatchEvent
 	if said.Unmarshal(event) != nil {
@@ -209,7 +203,6 @@ func (e *protobufEvents) rewrite(event []byte) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(rewritten))), rewritten...), nil //nolint:gosec // It is at most maxHeld.
 }
 
-// encodeStatus encodes a Status in protobuf.
 func encodeStatus(status metav1.Status) ([]byte, error) {
 	raw, err := status.Marshal()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bounds of the parts of a refusal that are kept.
+// Of the parts of a refusal that are kept.
 const (
 	maxRefusal      = 1 << 20   // bytes that are read of one
 	maxStatus       = 256 << 10 // bytes that are decoded
@@ -26,14 +26,13 @@ const (
 	maxRetrySeconds = 3600
 )
 
-// ErrNotKubernetes means that the response does not come from a Kubernetes API server.
+// ErrNotKubernetes: the response is not from a Kubernetes API server.
 var ErrNotKubernetes = errors.New("the response is not from a Kubernetes API server")
 
-// statusKind is the kind of metav1.Status.
 const statusKind = "Status"
 
-// Replace replaces the text of the server in a response, of which the body is not a connection. redact replaces the
-// credentials that the server may echo in a text.
+// Replace replaces the text of the server in a response whose body is no connection. redact replaces credentials that
+// the server may echo.
 func Replace(r *http.Request, response *http.Response, redact func(text string) string) *http.Response {
 	if r.Method == http.MethodHead {
 		return response
@@ -57,8 +56,8 @@ func Replace(r *http.Request, response *http.Response, redact func(text string) 
 	return response
 }
 
-// IsFromProxy reports whether a response says that something does not exist, and is of no API server: each of them answers with a
-// Status, or names the request in the header Audit-Id. It reads the body if it has to, and puts it back.
+// IsFromProxy reports whether a response says that something does not exist and is of no API server, which answers with
+// a Status, or names the request in the header Audit-Id. It puts back a body that it has read.
 func IsFromProxy(response *http.Response) bool {
 	if response.StatusCode != http.StatusNotFound || response.Header.Get("Audit-Id") != "" || response.Body == nil {
 		return false
@@ -76,7 +75,7 @@ func IsFromProxy(response *http.Response) bool {
 	return err != nil || said.Kind != statusKind
 }
 
-// refusal is the body of a response that refuses a request. It is read as a whole when it is first read.
+// refusal is read as a whole when it is first read.
 type refusal struct {
 	io.ReadCloser
 	make func(body []byte) ([]byte, error)
@@ -101,7 +100,6 @@ func (b *refusal) Read(p []byte) (int, error) {
 	return b.made.Read(p)
 }
 
-// decodeStatus decodes a Status from JSON or protobuf.
 func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 	var said metav1.Status
 	if len(body) > maxStatus {
@@ -123,10 +121,8 @@ func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 	return &said, said.Unmarshal(wrapped.Raw)
 }
 
-// reply is a Status without words of the server.
 type reply struct{ metav1.Status }
 
-// statusOf returns the parts of the body of a refusal that are kept.
 func statusOf(r *http.Request, code int, form string, body []byte) reply {
 	known := refusedWith(code, r.Method)
 	if !strings.Contains(form, "json") && !strings.Contains(form, "protobuf") {
@@ -148,7 +144,7 @@ func statusOf(r *http.Request, code int, form string, body []byte) reply {
 	return reply{kept}.describe(r, webhookOf(said.Message))
 }
 
-// refusedWith returns the Status that follows from an HTTP code alone, as client-go makes it.
+// refusedWith is what client-go makes of a code alone.
 func refusedWith(code int, method string) metav1.Status {
 	known := apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", "", 0, true).Status()
 	known.TypeMeta = metav1.TypeMeta{Kind: statusKind, APIVersion: "v1"}
@@ -156,15 +152,15 @@ func refusedWith(code int, method string) metav1.Status {
 	return known
 }
 
-// The classes of errors for which API servers have no reason of their own; see kubeconfig.CauseUndeclared.
+// API servers have no reason for these errors; see kubeconfig.CauseUndeclared.
 const (
 	Undeclared metav1.CauseType = "FieldNotDeclared"
 	Duplicate  metav1.CauseType = "DuplicateEntries"
 	TooLarge   metav1.CauseType = "TooLargeForEtcd"
 )
 
-// classOf returns the class of an error that only the message of an API server tells, with the field if the message begins with its path.
-// The words are those of structuredmerge.go of apimachinery, and of etcd.
+// classOf reads what only the message tells, with the field if the message begins with its path. The words are those of
+// structuredmerge.go of apimachinery, and of etcd.
 func classOf(message string) (metav1.StatusCause, bool) {
 	for _, class := range []struct {
 		words string
@@ -202,7 +198,6 @@ func detailsOf(said *metav1.StatusDetails) *metav1.StatusDetails {
 	return kept
 }
 
-// describe adds a message with the request and the kept parts of the response.
 func (s reply) describe(r *http.Request, webhook string) reply {
 	text := "the server responds with status " + strconv.Itoa(int(s.Code)) + " " + http.StatusText(int(s.Code)) + " to " + r.Method
 	if r.URL != nil {
@@ -227,7 +222,7 @@ func (s reply) describe(r *http.Request, webhook string) reply {
 	return s
 }
 
-// hide replaces credentials: tokens have the alphabet of credentials, and a server may echo those.
+// hide replaces credentials, whose alphabet tokens have: a server may echo them.
 func (s reply) hide(redact func(text string) string) metav1.Status {
 	hidden := s.Status
 	hidden.Message = redact(s.Message)
@@ -246,11 +241,10 @@ func (s reply) hide(redact func(text string) string) metav1.Status {
 	return hidden
 }
 
-// maxCalling is how far into a message the words may come that say that a webhook cannot be called.
+// maxCalling is how far into a message the words may be that a webhook cannot be called.
 const maxCalling = 64
 
-// webhookOf returns the name of the webhook in a message of an API server about a webhook that refused a request or
-// cannot be called, or nothing.
+// webhookOf names the webhook that refused a request or cannot be called, or returns "".
 func webhookOf(message string) string {
 	rest, found := strings.CutPrefix(message, `admission webhook "`)
 	if !found {

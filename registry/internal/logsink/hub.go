@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redact
+package logsink
 
 import (
 	"slices"
@@ -13,9 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Hub is the credential of the hub in its own cluster. The credential of a Pod is rotated in a file, so the Redactor
-// reads it again while texts are redacted.
-type Hub struct {
+// HubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file, so it is read again while
+// texts are redacted.
+type HubCredential struct {
 	config  *rest.Config
 	secrets *kubeconfig.Redactor
 
@@ -23,38 +23,37 @@ type Hub struct {
 	known atomic.Pointer[reading]
 }
 
-// reading is a credential, and when it was read.
 type reading struct {
 	credential kubeconfig.Credential
 	at         time.Time
 }
 
-// NewHub returns the credential of a configuration. Follow gives it to secrets.
-func NewHub(config *rest.Config, secrets *kubeconfig.Redactor) *Hub {
-	return &Hub{config: config, secrets: secrets}
+// NewHubCredential returns the credential of a configuration. Follow gives it to secrets.
+func NewHubCredential(config *rest.Config, secrets *kubeconfig.Redactor) *HubCredential {
+	return &HubCredential{config: config, secrets: secrets}
 }
 
-// A credential that is older than maxAge is read again. client-go sends a new token up to a minute after the file has it. While
-// one goroutine reads it, the others use the known one, unless that is older than longAge.
+// A credential older than maxAge is read again: client-go sends a new token up to a minute after the file has it.
+// Meanwhile other goroutines use the known one, unless that is older than longAge.
 const (
 	maxAge  = 5 * time.Second
 	longAge = 30 * time.Second
 )
 
 // Follow gives the credential, now and after each change, to the Redactor.
-func (h *Hub) Follow() {
+func (h *HubCredential) Follow() {
 	h.secrets.Refresh(func() { h.Credential() })
 	h.Credential()
 }
 
 // Redact replaces each part of the credential, and of more credentials, in a text.
-func (h *Hub) Redact(text string, more ...kubeconfig.Credential) string {
+func (h *HubCredential) Redact(text string, more ...kubeconfig.Credential) string {
 	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
-// Credential returns the credential, which is read again while it is in use. The goroutines of all remotes call it, so it waits for
-// another reader only if the known credential is older than longAge.
-func (h *Hub) Credential() kubeconfig.Credential {
+// Credential returns the credential, read again while it is in use. It waits for another reader only if the known one
+// is older than longAge, since the goroutines of all remotes call it.
+func (h *HubCredential) Credential() kubeconfig.Credential {
 	known := h.known.Load()
 	switch {
 	case known == nil || time.Since(known.at) > longAge:

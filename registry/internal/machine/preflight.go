@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package preflight
+package machine
 
 import (
 	"maps"
@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Questions are the kinds and permissions that the modules of a remote need, and where they need the permissions. Without
-// namespaces they need them in all namespaces.
+// Questions are the kinds and permissions that the modules need, in some namespaces, or in all without any.
 type Questions struct {
 	Kinds      []schema.GroupVersionKind
 	Rules      []ModuleRules
@@ -24,9 +23,9 @@ type ModuleRules struct {
 	Rules  []rbacv1.PolicyRule
 }
 
-// Result is the result of a preflight of a remote. It is replaced and never changed. It leaves out the questions whose
-// requests failed, so that a failed request stops no module.
-type Result struct {
+// PreflightResult is the result of a preflight, replaced and never changed. It leaves out questions whose requests failed, so
+// that these stop no module.
+type PreflightResult struct {
 	Questions *Questions
 	Served    map[schema.GroupVersionKind]bool
 	Missing   map[string][]string // by module: the permissions that the module declares and the credentials lack
@@ -34,10 +33,12 @@ type Result struct {
 }
 
 // Serves reports whether the remote serves a kind.
-func (f *Result) Serves(kind schema.GroupVersionKind) bool { return f != nil && f.Served[kind] }
+func (f *PreflightResult) Serves(kind schema.GroupVersionKind) bool {
+	return f != nil && f.Served[kind]
+}
 
 // MissingFor returns the permissions that a module declares and the credentials lack.
-func (f *Result) MissingFor(module string) []string {
+func (f *PreflightResult) MissingFor(module string) []string {
 	if f == nil {
 		return nil
 	}
@@ -45,7 +46,7 @@ func (f *Result) MissingFor(module string) []string {
 }
 
 // Complete reports whether every kind is served and every permission is granted.
-func (f *Result) Complete() bool {
+func (f *PreflightResult) Complete() bool {
 	for _, kind := range f.Questions.Kinds {
 		if !f.Served[kind] {
 			return false
@@ -54,8 +55,8 @@ func (f *Result) Complete() bool {
 	return len(f.Missing) == 0 && f.Unknown == ""
 }
 
-// LostSince reports whether a kind or a permission is missing that was there before.
-func (f *Result) LostSince(before *Result) bool {
+// LostSince reports whether something is missing that was there before.
+func (f *PreflightResult) LostSince(before *PreflightResult) bool {
 	if before == nil {
 		return false
 	}
@@ -72,8 +73,8 @@ func (f *Result) LostSince(before *Result) bool {
 	return false
 }
 
-// Keep adds the results of an earlier preflight for the questions that this preflight could not answer.
-func (f *Result) Keep(before *Result) {
+// Keep adds earlier results for questions that this preflight could not answer.
+func (f *PreflightResult) Keep(before *PreflightResult) {
 	if before == nil {
 		return
 	}
@@ -88,7 +89,7 @@ func (f *Result) Keep(before *Result) {
 }
 
 // Equal reports whether two results have the same questions and the same findings.
-func (f *Result) Equal(other *Result) bool {
+func (f *PreflightResult) Equal(other *PreflightResult) bool {
 	return other != nil && f.Questions == other.Questions && (f.Unknown == "") == (other.Unknown == "") &&
 		maps.Equal(f.Served, other.Served) && maps.EqualFunc(f.Missing, other.Missing, slices.Equal)
 }

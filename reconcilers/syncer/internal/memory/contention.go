@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contention
+package memory
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The defaults of Options.
+// The defaults of DetectorOptions.
 const (
 	// Flips is more than a person or a rollout flips a field in a minute, and few enough that a fight costs little before it
 	// is found.
@@ -29,8 +29,8 @@ const (
 // maxFields is the number of fields of an object with counts of their own.
 const maxFields = 16
 
-// Options are the limits of a Detector. Zero fields have their defaults.
-type Options struct {
+// DetectorOptions are the limits of a Detector. Zero fields have their defaults.
+type DetectorOptions struct {
 	// Flips is the number of flips of a field within Window that are no fight.
 	Flips int
 	// Window is the time in which flips count, and without flips the time until a fight has ended.
@@ -43,7 +43,7 @@ type Options struct {
 
 // Detector detects fights. Its methods may be called from any goroutine.
 type Detector[K comparable] struct {
-	options Options
+	options DetectorOptions
 	seed    maphash.Seed
 
 	mu     sync.Mutex // protects all and recent
@@ -59,8 +59,8 @@ type record[K comparable] struct {
 	until time.Time              // the end of the pause
 }
 
-// New returns a Detector.
-func New[K comparable](o Options) *Detector[K] {
+// NewDetector returns a Detector.
+func NewDetector[K comparable](o DetectorOptions) *Detector[K] {
 	o.Flips, o.Window, o.Keys = cmp.Or(o.Flips, Flips), cmp.Or(o.Window, Window), cmp.Or(o.Keys, Keys)
 	o.LongestPause = max(cmp.Or(o.LongestPause, LongestPause), FirstPause)
 	return &Detector[K]{options: o, seed: maphash.MakeSeed(), all: map[K]*list.Element{}, recent: list.New()}
@@ -95,7 +95,7 @@ func (r *record[K]) contend(now time.Time, longest time.Duration) time.Duration 
 }
 
 // flip counts a flip, and reports whether there are too many.
-func (r *record[K]) flip(field uint64, now time.Time, o Options) bool {
+func (r *record[K]) flip(field uint64, now time.Time, o DetectorOptions) bool {
 	if _, known := r.flips[field]; !known && len(r.flips) >= maxFields {
 		r.expire(now, o.Window)
 		if len(r.flips) >= maxFields {
