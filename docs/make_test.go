@@ -18,11 +18,11 @@ var (
 
 func TestDocs_TargetsExist(t *testing.T) {
 	t.Parallel()
-	targets, used := targetsOf(t, "Makefile"), 0
+	targets, own, used := targetsOf(t, "Makefile"), targetsOf(t, "examples/quota/Makefile"), 0
 	for page, text := range pages(t) {
 		for name := range namesIn(called, text) {
 			used++
-			if !targets[name] {
+			if !targets[name] && (page != "docs/modules.md" || !own[name]) {
 				t.Errorf("%s names make %s, which is not in the Makefile", page, name)
 			}
 		}

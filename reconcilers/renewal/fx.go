@@ -14,13 +14,13 @@ import (
 type Params struct {
 	fx.In
 
-	// Manager is the hub's. Its cache holds Clusters, and Secrets of the credentials namespace.
+	// Manager is the hub's, with Clusters and Secrets of the credentials namespace in its cache.
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
-	// Heartbeats watches the workers of the controller. Default: the workers are not watched.
+	// Heartbeats watches the controller's workers. Default: none.
 	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings are the settings of the program. Default: the zero value.
+	// Settings default to the zero value.
 	Settings Settings `optional:"true"`
 }
 

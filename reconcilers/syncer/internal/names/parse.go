@@ -4,9 +4,8 @@ package names
 
 import "strings"
 
-// ParseReadable returns the name and the namespace of the original of a namespaced object, from the published name of its
-// copy. ok is false if the name is not of that tenant, or is hashed, or can be split in several ways. The result is for people:
-// only the marks of an object prove whose copy it is, since anyone may choose such a name.
+// ParseReadable returns name and namespace of the original. ok is false if the name is of another tenant, hashed, or
+// ambiguous. It is for people: anyone may choose such a name, only marks prove whose copy it is.
 func ParseReadable(downstream, tenant string) (name, namespace string, ok bool) {
 	rest, ok := strings.CutSuffix(downstream, separator+tenant)
 	if !ok {
@@ -20,8 +19,7 @@ func ParseReadable(downstream, tenant string) (name, namespace string, ok bool) 
 	return name, namespace, true
 }
 
-// ParseClusterScoped returns the name of the original of an object without a namespace, from the published name of its copy.
-// It has the limits of ParseReadable.
+// ParseClusterScoped is ParseReadable for objects without a namespace.
 func ParseClusterScoped(prefix, downstream, hostNamespace, tenant string) (name string, ok bool) {
 	rest, ok := strings.CutSuffix(downstream, separator+hostNamespace+separator+tenant)
 	if !ok {
@@ -34,5 +32,4 @@ func ParseClusterScoped(prefix, downstream, hostNamespace, tenant string) (name 
 	return name, true
 }
 
-// readableAs reports whether a name is the published form among candidates.
 func readableAs(name string, all []string) bool { return len(all) > 1 && all[0] == name }
