@@ -139,11 +139,12 @@ image: ## Build the image of the hub for this machine (needs Docker; IMG: its na
 push: image ## Build the image of the hub and push it.
 	docker push $(IMG)
 
-generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md, docs/cli and other pages, and copy the files of the chart.
+generate: controlplane ## Write deepcopy functions, apply configurations, the CRD, the manifest of install and the generated pages, and copy the files of the chart.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
 	go test ./cmd/hub/internal/command -count 1 -run '^TestDocs_AreFresh$$' -update
+	go test ./cmd/hub/internal/tests -count 1 -run '^(TestManifest_IsFresh|TestManifests_HubWorks)$$' -update
 	go test ./docs -count 1 -run Generated -update
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 

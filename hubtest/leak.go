@@ -28,8 +28,7 @@ const (
 )
 
 const (
-	// leakTimeout is for goroutines to end after their hub.
-	leakTimeout = 5 * time.Second
+	leakTimeout = 5 * time.Second // for goroutines to end after their hub
 	leakPeriod  = 20 * time.Millisecond
 )
 

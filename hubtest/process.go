@@ -23,13 +23,11 @@ import (
 // process is the hub's: in production a process of its own. One goroutine at a time starts and stops it, any number
 // of times.
 type process struct {
-	site *site
-	id   string // label of its goroutines
-	log  *log
-	// account is nil for the administrator, and set before the first start.
-	account *fleet.Credential
-	// undeclared permissions that modules lacked, in all hubs of the test.
-	undeclared []state.UndeclaredAccess
+	site       *site
+	id         string // label of its goroutines
+	log        *log
+	account    *fleet.Credential        // nil for the administrator, and set before the first start
+	undeclared []state.UndeclaredAccess // permissions that modules lacked, in all hubs of the test
 
 	mu  sync.Mutex
 	now *run

@@ -32,8 +32,7 @@ type site struct {
 	process  *process
 	hub      *way
 
-	// mu is held for operations on the fields below.
-	mu      sync.Mutex
+	mu      sync.Mutex // held for operations on the fields below
 	ways    []*way
 	remotes map[string]*remote
 }

@@ -192,8 +192,8 @@ const (
 	// ReasonSameCluster, with True: the remote has the identity that was recorded.
 	ReasonSameCluster = "SameCluster"
 
-	// ReasonFirstContact, with True: no identity was recorded before. A hub records it before it reports SameCluster; older hubs
-	// report this first.
+	// ReasonFirstContact, with True: no identity was recorded before. It is a reason of the registry: a hub records the identity
+	// and reports SameCluster.
 	ReasonFirstContact = "FirstContact"
 
 	// ReasonIdentityChanged, with False: the credentials lead to another remote than before. Nothing runs until the old

@@ -25,8 +25,7 @@ var ErrNone = errors.New("its deletion is no evidence")
 
 // Place is an API server that has, or had, an object.
 type Place struct {
-	// Reader must read live, and may get Namespaces and CustomResourceDefinitions.
-	Reader client.Reader
+	Reader client.Reader // Reader must read live, and may get Namespaces and CustomResourceDefinitions
 	Mapper meta.RESTMapper
 }
 
@@ -88,8 +87,8 @@ func (p Place) outlives(ctx context.Context, last client.Object, kind schema.Gro
 	return nil
 }
 
-// IsNotServed reports whether the kind is not served, or the response is not an API server's. Neither says that an object does not
-// exist.
+// IsNotServed reports whether the kind is not served, or the response is not an API server's. Neither says that an object
+// does not exist.
 func IsNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -97,8 +96,7 @@ func IsNotServed(err error) bool {
 // Home is a Place with a reader of its objects, which may act as another user.
 type Home struct {
 	Place
-	// Objects must read live.
-	Objects client.Reader
+	Objects client.Reader // Objects must read live
 }
 
 // A Judge remembers so many, for so long: a restored hub has them alive again.
@@ -109,12 +107,9 @@ const (
 
 // Judge judges the parents of declared deletes, from any goroutine.
 type Judge struct {
-	// Scheme has the types of the parents.
-	Scheme *runtime.Scheme
-	// Homes may have a parent, and are asked in order.
-	Homes func() []Home
-	// Timeout bounds the requests for one parent.
-	Timeout time.Duration
+	Scheme  *runtime.Scheme // Scheme has the types of the parents
+	Homes   func() []Home   // Homes may have a parent, and are asked in order
+	Timeout time.Duration   // Timeout bounds the requests for one parent
 
 	mu     sync.Mutex // for map operations
 	proven map[types.UID]time.Time

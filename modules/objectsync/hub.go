@@ -27,9 +27,8 @@ import (
 )
 
 const (
-	lookAgain = 15 * time.Second
-	// unselectedAfter is what a remote's pair has for a deleted object that is no longer selected.
-	unselectedAfter = time.Minute
+	lookAgain       = 15 * time.Second
+	unselectedAfter = time.Minute // what a remote's pair has for a deleted object that is no longer selected
 )
 
 // SetUpHub adds a controller for each kind with one-to-one rules from the hub. It releases deleted originals whose

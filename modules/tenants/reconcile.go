@@ -22,12 +22,9 @@ const Bucket = "tenants"
 
 // Reasons of a tenant's status in a remote.
 const (
-	// ReasonMade: everything is there.
-	ReasonMade = "Made"
-	// ReasonSuspended: everything is there, and the quota admits no Pods.
-	ReasonSuspended = "Suspended"
-	// ReasonInvalidKey: the key cannot be a part of the name of a namespace.
-	ReasonInvalidKey = "InvalidKey"
+	ReasonMade       = "Made"       // everything is there
+	ReasonSuspended  = "Suspended"  // everything is there, and the quota admits no Pods
+	ReasonInvalidKey = "InvalidKey" // the key cannot be a part of the name of a namespace
 )
 
 // Params are what SetUp takes.

@@ -18,10 +18,8 @@ import (
 
 // Credentials describe those in a Cluster's Secret.
 type Credentials struct {
-	// Valid is the condition CredentialsValid.
-	Valid state.Condition
-	// Reported is status.credentials, only if the Secret was parsed.
-	Reported hubv1.CredentialsStatus
+	Valid    state.Condition         // the condition CredentialsValid
+	Reported hubv1.CredentialsStatus // status.credentials, only if the Secret was parsed
 }
 
 // Usable reports whether the credentials can be used.

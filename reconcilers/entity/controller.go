@@ -53,13 +53,10 @@ type Gone interface {
 
 // Report is the result of a reconcile.
 type Report struct {
-	Ready bool
-	// Reason is a word in CamelCase, Message a sentence for people. Both may be empty.
-	Reason, Message string
-	// Omit: the entity is not for this cluster, and has no part in the status.
-	Omit bool
-	// Again repeats the reconcile. Default: only when something changes.
-	Again time.Duration
+	Ready           bool
+	Reason, Message string        // a word in CamelCase, Message a sentence for people. Both may be empty.
+	Omit            bool          // the entity is not for this cluster, and has no part in the status
+	Again           time.Duration // Again repeats the reconcile. Default: only when something changes.
 }
 
 // Options of a controller. Name, Marks, Manager and Cluster are required.

@@ -19,10 +19,9 @@ type Event struct {
 	Cluster string    `json:"cluster"`
 	Kind    string    `json:"kind"`
 	Key     string    `json:"key"`
-	// Type is Normal or Warning.
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Type    string    `json:"type"` // Normal or Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
 }
 
 type event struct{ kind, action, reason, message string }

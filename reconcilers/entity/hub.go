@@ -17,11 +17,9 @@ import (
 // HubOptions describe secondaries in the hub. Their names must differ between remotes, as <key>-<cluster>. They stay
 // when the Cluster is deleted, unless a cleanup step deletes them.
 type HubOptions struct {
-	// Client and Objects are registry.Remote.HubClient and HubObjects.
-	Client  client.Client
+	Client  client.Client // Client and Objects are registry.Remote.HubClient and HubObjects
 	Objects *hubobjects.Source
-	// Owns are empty objects of the kinds. HubRules must allow get, list, watch, patch and delete.
-	Owns []client.Object
+	Owns    []client.Object // empty objects of the kinds. HubRules must allow get, list, watch, patch and delete.
 }
 
 func (c *Controller[T]) hubMarks() Marks {

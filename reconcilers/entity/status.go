@@ -40,15 +40,12 @@ type Status struct {
 
 // Part is the status in one cluster. It decides about nothing.
 type Part struct {
-	// Revision is the value's that was reconciled.
-	Revision bucket.Revision `json:"revision"`
+	Revision bucket.Revision `json:"revision"` // the value's that was reconciled
 	Ready    bool            `json:"ready"`
 	Reason   string          `json:"reason,omitempty"`
 	Message  string          `json:"message,omitempty"`
-	// Since is when Ready, Reason or Message changed last.
-	Since time.Time `json:"since"`
-	// Hub is a digest of the id of the hub that wrote the part.
-	Hub string `json:"hub,omitempty"`
+	Since    time.Time       `json:"since"`         // when Ready, Reason or Message changed last
+	Hub      string          `json:"hub,omitempty"` // a digest of the id of the hub that wrote the part
 }
 
 func hubDigest(hub string) string { return Marks{Hub: hub}.hash("status")[:10] }

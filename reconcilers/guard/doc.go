@@ -3,9 +3,9 @@
 /*
 Package guard changes external systems exactly once, however often a reconcile is repeated.
 
-A provider makes one condition of an object true in a system outside of Kubernetes: a tunnel, a DNS zone, a payment. Such
-a system often creates a second resource for a repeated request. So one process at a time makes a change, and an
-interrupted change keeps its ID. A provider changes the system in a task, within Controller.Guard:
+A provider makes one condition of an object true in a system outside of Kubernetes, such as a payment, which often creates
+a second resource for a repeated request. So one process at a time makes a change, in a task within Controller.Guard, and
+an interrupted change keeps its ID:
 
 	lock ─> task ─> outcome and unlock, in one write
 	 │       │       └ the write fails: the lock stays until it expires, the attempt is open
@@ -19,8 +19,8 @@ interrupted task has created. A system that repeats its first response needs a k
 ID + "/delete". If the system honours the ID, a change is made exactly once; otherwise there still are no two tasks at a time.
 
 Decide the next step by Controller.Settled, which crashes and errors do not change. Terminate must go through a Guard unless
-Settled shows that the work is done: there may be an open attempt. This is the one status that decides; whoever deletes it
-restarts the count, with the same IDs.
+Settled shows that the work is done: there may be an open attempt. This is the one status that decides; its
+deletion restarts the count, with the same IDs.
 
 # Why two tasks never run at once
 
@@ -32,8 +32,7 @@ No process compares a lock with a clock. Replica A holds the lock, B wants it, T
  3. B takes the lock when it has seen the same revision for T. It saw it after A sent it, so its T ends at least a third of T
     after A's two thirds. Only the speed of clocks matters: one may run faster by nearly one half.
 
-Lost observations prolong a wait. A task that ignores its context, or a frozen process, may still send requests: the ID is
-for that.
+A task that ignores its context, or a frozen process, may still send requests: the ID is for that.
 
 # Where the lock is
 
@@ -44,7 +43,7 @@ deletes the Leases that a crash leaves.
 The controller needs get, list, watch and patch on the objects, patch on their status, create and patch on events of
 events.k8s.io, and without Options.Locks get, list, create, update and delete on Leases.
 
-An object keeps its finalizer if no factory is left for a condition that a provider worked on, or if its remote cannot be
-reached when its Cluster is deleted: an event says so, and an administrator must remove it.
+An administrator must remove the finalizer, as an event says, if no factory is left for a condition that a provider worked
+on, or the remote cannot be reached when its Cluster is deleted.
 */
 package guard

@@ -33,9 +33,8 @@ var (
 
 // LockedError names who holds the lock, and when to try again. It matches ErrLocked.
 type LockedError struct {
-	Holder string
-	// RetryAfter is when the lock expires at the latest, unless it is renewed.
-	RetryAfter time.Duration
+	Holder     string
+	RetryAfter time.Duration // when the lock expires at the latest, unless it is renewed
 }
 
 func (e *LockedError) Error() string {

@@ -31,12 +31,9 @@ type Attempt struct {
 
 // Outcome is what a finished task writes to the condition.
 type Outcome struct {
-	// Status of the condition.
-	Status metav1.ConditionStatus
-	// Reason is a CamelCase word, which Controller.Settled returns afterwards.
-	Reason string
-	// Message is for people, and may be empty.
-	Message string
+	Status  metav1.ConditionStatus // Status of the condition
+	Reason  string                 // a CamelCase word, which Controller.Settled returns afterwards
+	Message string                 // for people, and may be empty
 }
 
 // lastWords bounds the write of the outcome, also if the reconcile is to end.

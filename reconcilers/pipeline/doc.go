@@ -38,8 +38,7 @@ for a tenant that is gone.
 
 With Options.Conditions a pass applies Ready, and Reconciling or Stalled while True, if they differ, with the
 resourceVersion that it has read. Others stay; two pipelines for one kind must each have an Options.ConditionPrefix. The
-status never decides. Write other fields of the status in a last resource. A resource that changes the object in the API
-server, and not the Go value of the pass, costs one conflict.
+status never decides. Write other fields of the status in a last resource.
 
 The controller needs get, list, watch and patch on the objects, patch on their status with Options.Conditions, and create and
 patch on events of events.k8s.io. EnsureCRD needs get and patch on CustomResourceDefinitions.
@@ -52,8 +51,8 @@ step.
 
 # Why it is built this way
 
-It succeeds operatorkit's framework; its flaws are tests with numbers (operatorkit_*_test.go). Users depend on its order of
-changes (create, delete, update) and of deletion, so both are options. Finalizers are patched with the resourceVersion:
+It succeeds operatorkit's framework, on whose orders of changes (create, delete, update) and of deletion users depend, so
+both are options. Finalizers are patched with the resourceVersion:
 server-side apply keeps one that another manager owns, and creates an object that has just been deleted.
 */
 package pipeline

@@ -22,12 +22,9 @@ var (
 
 // ReasonError puts its reason and message into the conditions, and into an event when they change.
 type ReasonError struct {
-	// Reason is a CamelCase word, such as QuotaExceeded.
-	Reason string
-	// Message is a sentence that does not change while the problem exists.
-	Message string
-	// Err is the cause, or nil.
-	Err error
+	Reason  string // a CamelCase word, such as QuotaExceeded
+	Message string // a sentence that does not change while the problem exists
+	Err     error  // the cause, or nil
 }
 
 func (e *ReasonError) Error() string {

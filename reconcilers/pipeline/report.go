@@ -19,10 +19,8 @@ import (
 )
 
 const (
-	// maxMessage is in bytes; the API server accepts 32 KiB.
-	maxMessage = 1024
-	// lastWords bounds the report of a pass whose deadline has passed.
-	lastWords = 5 * time.Second
+	maxMessage = 1024            // in bytes; the API server accepts 32 KiB
+	lastWords  = 5 * time.Second // lastWords bounds the report of a pass whose deadline has passed
 )
 
 // report writes changed conditions and an event. The error is a conflict if the object has changed since they were

@@ -14,14 +14,10 @@ import (
 type Params struct {
 	fx.In
 
-	// Manager is the hub's, made with cluster.ManagerOptions.
-	Manager ctrl.Manager
-	// Registry limits how many Clusters are removed.
-	Registry *registry.Registry
-	// Heartbeats watches the controller's workers. Default: none.
-	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings default to the zero value.
-	Settings Settings `optional:"true"`
+	Manager    ctrl.Manager       // the hub's, made with cluster.ManagerOptions
+	Registry   *registry.Registry // Registry limits how many Clusters are removed
+	Heartbeats *liveness.Monitor  `optional:"true"` // Heartbeats watches the controller's workers. Default: none.
+	Settings   Settings           `optional:"true"` // Settings default to the zero value
 }
 
 // Module adds the controller of this package to the hub's manager.

@@ -26,8 +26,7 @@ import (
 
 // Settings configure the controller.
 type Settings struct {
-	// Namespace has the credentials. Default clusterfx-system.
-	Namespace string
+	Namespace string // Namespace has the credentials. Default clusterfx-system.
 }
 
 // Rules are needed in the credentials namespace, besides those of package cluster.

@@ -3,7 +3,7 @@
 /*
 Package syncer keeps objects in step between two clusters: the spec goes one way, and the status comes back.
 
-A Pair has an upstream cluster with the originals and a downstream cluster with the copies (vcluster says virtual and host).
+A Pair has an upstream cluster with the originals and a downstream one with the copies (vcluster: virtual and host).
 A Syncer is the code for one kind; Copy is the one that most kinds need. A side is any cluster with a cache (InProcess,
 OfRemote), the hub (OfHub) or a leased remote. The usual pair has the hub and the remote of an app: it ends with
 the app, so a remote that does not respond delays no other. An Identity marks the copies of a pair; pairs into one cluster
@@ -37,13 +37,13 @@ restored backup and a second process see the same.
 With OneToOne an original has a finalizer until a live read finds no copy. Otherwise a copy is deleted when a live read
 finds no original; an error is not absence. A delete is declared (registry/deletes) if the original is being deleted, or a
 watch has reported its deletion and the API server confirms it. All others count towards the module's limits, so an upstream
-that has lost its data costs a bounded number of copies. Propagated deletes count, too, and only those that a watch saw.
+that has lost its data costs a bounded number of copies. So do propagated ones.
 
 # Writes
 
 Session.Apply uses server-side apply with a field manager for each tenant and direction, and sends nothing if values and
 the hash of the applied paths are right. A field that others set more than five times in a minute is Contended, and written
-ever more rarely; a rejected copy is retried with a pause. Events report both, with the names of fields and without values.
+ever more rarely; a rejected copy is retried with a pause. Events report both, without values.
 
 # Permissions
 

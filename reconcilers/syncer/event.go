@@ -6,8 +6,7 @@ import "sigs.k8s.io/controller-runtime/pkg/client"
 
 // Down is an upstream object without a downstream object.
 type Down[T client.Object] struct {
-	// Upstream may be changed by the syncer.
-	Upstream T
+	Upstream T // Upstream may be changed by the syncer
 	*Session[T]
 }
 
@@ -23,7 +22,6 @@ type Both[T client.Object] struct {
 
 // Up is a downstream object without an upstream object.
 type Up[T client.Object] struct {
-	// Downstream is somebody else's: Session refuses to write it.
-	Downstream T
+	Downstream T // somebody else's: Session refuses to write it
 	*Session[T]
 }

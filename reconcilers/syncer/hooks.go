@@ -16,8 +16,7 @@ type Mutate[T client.Object] func(ctx context.Context, obj T) (T, error)
 // ClientHook mutates objects that a pair reads and writes, each hook the result of the one before. Nil fields do
 // nothing.
 type ClientHook[T client.Object] struct {
-	// Name names the hook in errors.
-	Name                 string
+	Name                 string // Name names the hook in errors
 	Upstream, Downstream Mutators[T]
 }
 

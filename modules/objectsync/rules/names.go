@@ -25,10 +25,8 @@ var ErrNamespace = errors.New("the name of the cluster yields no namespace that 
 
 // Place is where a rule works: between a hub and a remote.
 type Place struct {
-	// HubID keeps the copies of two hubs with a rule of one name apart. See registry.Remote.
-	HubID string
-	// Cluster is the name of the remote.
-	Cluster string
+	HubID   string // HubID keeps the copies of two hubs with a rule of one name apart. See registry.Remote.
+	Cluster string // the name of the remote
 }
 
 const (

@@ -30,17 +30,13 @@ var ErrPatch = errors.New("the patch does not fit the object")
 
 // Cluster is what patches know of one.
 type Cluster struct {
-	// Name is the name of the Cluster.
-	Name string
-	// Labels are the labels of the Cluster.
-	Labels map[string]string
+	Name   string            // the name of the Cluster
+	Labels map[string]string // the labels of the Cluster
 }
 
 const (
-	// maxCost bounds an expression for one object, in units of CEL.
-	maxCost = 1_000_000
-	// checkEvery is after how many iterations an expression looks at its context.
-	checkEvery = 100
+	maxCost    = 1_000_000 // maxCost bounds an expression for one object, in units of CEL
+	checkEvery = 100       // after how many iterations an expression looks at its context
 )
 
 // Patcher applies a rule's patches for one Cluster, from any goroutine.

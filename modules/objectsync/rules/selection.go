@@ -43,9 +43,8 @@ func selectorOf(of *metav1.LabelSelector) labels.Selector {
 type Selector struct {
 	objects    labels.Selector
 	namespaces map[string]bool
-	// labelsOf is false for a missing namespace.
-	labelsOf func(namespace string) (map[string]string, bool)
-	byLabels labels.Selector
+	labelsOf   func(namespace string) (map[string]string, bool) // false for a missing namespace
+	byLabels   labels.Selector
 }
 
 // Selector calls labelsOf, about a namespace of the source, only for a rule that selects namespaces by labels.

@@ -25,8 +25,7 @@ const (
 	requestTimeout = 5 * time.Second
 	connectedEvery = 200 * time.Millisecond
 	saveEvery      = time.Minute
-	// beatsListed: a bucket whose values expire without a marker is listed each minute.
-	beatsListed = 12
+	beatsListed    = 12 // a bucket whose values expire without a marker is listed each minute
 )
 
 var (

@@ -53,8 +53,7 @@ type Entry struct {
 // Marker is where the life of a key ended: a delete, a purge, or an expiry. The zero Marker is none.
 type Marker struct {
 	Life
-	// purged: perhaps by the stream, which marks an expiry like a purge
-	purged bool
+	purged bool // perhaps by the stream, which marks an expiry like a purge
 }
 
 // Includes reports whether a mark's Life may be the entry's: no later marker is known. A later Life, as after a
@@ -71,14 +70,10 @@ type Operation uint8
 
 // The first three have the numbers of jetstream.KeyValueOp.
 const (
-	// Put: the key has a value.
-	Put Operation = iota
-	// Deleted: a marker of a delete.
-	Deleted
-	// Purged: a marker of a purge, or of an expiry with LimitMarkerTTL; see Proves.
-	Purged
-	// Missing: a list lacks the key, and no marker was seen.
-	Missing
+	Put     Operation = iota // the key has a value
+	Deleted                  // a marker of a delete
+	Purged                   // a marker of a purge, or of an expiry with LimitMarkerTTL; see Proves
+	Missing                  // a list lacks the key, and no marker was seen
 )
 
 // Change is a change of a key.

@@ -65,14 +65,10 @@ func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) 
 
 // Definition describes a bucket to create.
 type Definition struct {
-	// Name has letters, digits, - and _.
-	Name string
-	// Replicas are 1, 3 or 5 servers. Default: 1.
-	Replicas int
-	// Expires is when values expire. Default: never.
-	Expires time.Duration
-	// MaxBytes makes writes fail when it is reached. Default: the account's limit.
-	MaxBytes int64
+	Name     string        // Name has letters, digits, - and _
+	Replicas int           // 1, 3 or 5 servers. Default: 1.
+	Expires  time.Duration // when values expire. Default: never.
+	MaxBytes int64         // MaxBytes makes writes fail when it is reached. Default: the account's limit.
 }
 
 const markerLife = time.Hour

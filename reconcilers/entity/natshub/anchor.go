@@ -23,13 +23,10 @@ const AnchorName = "clusterfx-buckets"
 
 // Anchor keeps a bucket's identity in a ConfigMap of the hub.
 type Anchor struct {
-	// Client writes to the hub's cluster, Reader reads live.
-	Client client.Client
-	Reader client.Reader
-	// Namespace is the credentials namespace.
-	Namespace string
-	// Bucket is the name of the bucket.
-	Bucket string
+	Client    client.Client // Client writes to the hub's cluster, Reader reads live
+	Reader    client.Reader
+	Namespace string // the credentials namespace
+	Bucket    string // the name of the bucket
 }
 
 var _ bucket.Anchor = Anchor{}

@@ -23,8 +23,7 @@ import (
 type Params struct {
 	registry.HubPart
 
-	// NATS defaults to the zero Options.
-	NATS Options `optional:"true"`
+	NATS Options `optional:"true"` // NATS defaults to the zero Options
 }
 
 // Module shares the hub's connection with all apps, whose modules may ask for a *Connection. Its hub part is Degraded

@@ -24,25 +24,18 @@ const defaultConcurrency = 8
 
 // Options configure the controller of AddTo and Module. All are optional.
 type Options struct {
-	// Concurrency is how many objects are reconciled at once, each by one worker. Default: 8.
-	Concurrency int
-	// Timeout bounds one reconcile. Default: the manager's, or the package's.
-	Timeout time.Duration
-	// Build adds watches and predicates. Default: only the objects are watched.
-	Build func(*ctrl.Builder)
+	Concurrency int                 // how many objects are reconciled at once, each by one worker. Default: 8.
+	Timeout     time.Duration       // Timeout bounds one reconcile. Default: the manager's, or the package's.
+	Build       func(*ctrl.Builder) // Build adds watches and predicates. Default: only the objects are watched.
 }
 
 // Controller is for one kind. All fields but Options are required.
 type Controller struct {
 	Options
-	// Name names the controller.
-	Name string
-	// DefaultTimeout applies without one of the options or the manager.
-	DefaultTimeout time.Duration
-	// RetryBase is the first pause after errors, which doubles.
-	RetryBase time.Duration
-	// Predicates filter the events of the objects.
-	Predicates []predicate.Predicate
+	Name           string                // Name names the controller
+	DefaultTimeout time.Duration         // DefaultTimeout applies without one of the options or the manager
+	RetryBase      time.Duration         // the first pause after errors, which doubles
+	Predicates     []predicate.Predicate // Predicates filter the events of the objects
 }
 
 // AddTo adds the controller to a manager. obj is an empty object of the kind. It sends no requests.

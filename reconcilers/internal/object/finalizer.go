@@ -14,12 +14,9 @@ import (
 
 // Finalizers changes the finalizers of objects of one kind.
 type Finalizers struct {
-	// Client writes. Its reads are not used.
-	Client client.Writer
-	// Kind is the kind of the objects.
-	Kind schema.GroupVersionKind
-	// Owner is the field manager.
-	Owner string
+	Client client.Writer           // Client writes. Its reads are not used.
+	Kind   schema.GroupVersionKind // the kind of the objects
+	Owner  string                  // the field manager
 }
 
 // Set replaces the finalizers, and nothing else, if the object still has the UID and resourceVersion of known; else

@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	pageSize = 500
-	// maxConflicts is for an object that others change all the time.
-	maxConflicts = 20
+	pageSize     = 500
+	maxConflicts = 20 // for an object that others change all the time
 	concurrency  = 8
 )
 

@@ -36,7 +36,7 @@ func newConfig(p Program) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check configuration files, without a cluster",
 		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
-			"the checks of the modules themselves. Every problem is printed with its file and line. It reads no cluster.\n\n" +
+			"the checks of the modules themselves. Every problem is printed with its file and field. It reads no cluster.\n\n" +
 			"The command knows the modules of this program: check the file of a custom hub with that hub.\n\n" +
 			"Exit status: 0 if all files are right, 1 if not.",
 		Example: p.example(configExample),

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -134,8 +133,6 @@ func checkDescribed(t *testing.T, name string, row documented) {
 		t.Errorf("docs/metrics.md has other labels or another help for %s: %v", name, err)
 	}
 }
-
-var update = flag.Bool("update", false, "write the tables of docs/metrics.md")
 
 // descriptor is the text of a description: its name, its help and its labels.
 var descriptor = regexp.MustCompile(`^Desc{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: ".*", constLabels: {.*}, variableLabels: {(.*)}}$`)

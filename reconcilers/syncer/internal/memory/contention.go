@@ -29,14 +29,10 @@ const maxFields = 16
 
 // DetectorOptions are limits. Zero fields have their defaults.
 type DetectorOptions struct {
-	// Flips of a field within Window are no fight.
-	Flips int
-	// Window also is the time without flips that ends a fight.
-	Window time.Duration
-	// LongestPause is at least FirstPause.
-	LongestPause time.Duration
-	// Keys is how many objects a Detector remembers.
-	Keys int
+	Flips        int           // Flips of a field within Window are no fight
+	Window       time.Duration // Window also is the time without flips that ends a fight
+	LongestPause time.Duration // at least FirstPause
+	Keys         int           // how many objects a Detector remembers
 }
 
 // Detector detects fights. Its methods may be called from any goroutine.

@@ -56,28 +56,23 @@ func New() *Memory {
 
 // Write is the last write for one object, as digests.
 type Write struct {
-	Desired uint64   // what was sent
-	Made    Revision // what the write made of the copy
-	Answer  uint64   // what the API server made of it; 0 if it has all that was sent
-	Left    uint64   // what it left beside that; 0 for nothing
-	Status  StatusWrite
-	// Replaced at the time At: a cache that still has this is behind.
-	Replaced Revision
+	Desired  uint64   // what was sent
+	Made     Revision // what the write made of the copy
+	Answer   uint64   // what the API server made of it; 0 if it has all that was sent
+	Left     uint64   // what it left beside that; 0 for nothing
+	Status   StatusWrite
+	Replaced Revision // Replaced at the time At: a cache that still has this is behind
 	At       time.Time
 }
 
 // StatusWrite is the last write of the status upstream.
 type StatusWrite struct {
-	Sent uint64 // digest
-	// Declared are the fields that the upstream schema has, if it lacks some.
-	Declared map[string]any
-	// Before was replaced by Made, at the time At.
-	Before, Made Revision
+	Sent         uint64         // digest
+	Declared     map[string]any // the fields that the upstream schema has, if it lacks some
+	Before, Made Revision       // Before was replaced by Made, at the time At
 	At           time.Time
-	// Due is the turn of the next write, if there is one.
-	Due time.Time
-	// Kept is the digest of the upstream status that a write did not change; otherwise 0.
-	Kept uint64
+	Due          time.Time // the turn of the next write, if there is one
+	Kept         uint64    // the digest of the upstream status that a write did not change; otherwise 0
 }
 
 type living struct {
@@ -296,10 +291,8 @@ func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) 
 }
 
 const (
-	// eventLife is the default of an API server.
-	eventLife = time.Hour
-	// maxTold bounds memory. A dropped event may be recorded again.
-	maxTold = 10_000
+	eventLife = time.Hour // the default of an API server
+	maxTold   = 10_000    // maxTold bounds memory. A dropped event may be recorded again.
 )
 
 // Tell reports whether to record an event, and notes it.

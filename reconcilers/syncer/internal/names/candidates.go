@@ -12,8 +12,7 @@ import (
 const (
 	longDigits  = 22
 	maxReadable = 40
-	// placeholder is a letter, because the names of some kinds begin with one.
-	placeholder = "x"
+	placeholder = "x" // a letter, because the names of some kinds begin with one
 )
 
 // OfNamespaced returns the names that a copy may have, in the order of trial.

@@ -5,16 +5,12 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"math/big"
 	"strings"
 )
 
 const (
 	// MaxLength is the length of the longest name that this package makes, in bytes.
-	MaxLength = 63
-	// maxGenerate: the API server appends five characters, and five more are left for a controller that makes names
-	// of the generated one.
-	maxGenerate = 53
+	MaxLength   = 63
 	shortDigits = 10
 
 	separator = "-x-"
@@ -23,15 +19,10 @@ const (
 
 // Concat joins parts with hyphens. More than 63 bytes are cut to 52, with a hyphen and 10 hex digits of the SHA-256.
 // Then dots before a hyphen go.
-func Concat(parts ...string) string { return concat(MaxLength, parts) }
-
-// ConcatGenerate is Concat for generateName: at most 53 bytes, cut to 42.
-func ConcatGenerate(parts ...string) string { return concat(maxGenerate, parts) }
-
-func concat(limit int, parts []string) string {
+func Concat(parts ...string) string {
 	joined := strings.Join(parts, "-")
-	if len(joined) > limit {
-		joined = joined[:limit-shortDigits-1] + "-" + digest(joined)
+	if len(joined) > MaxLength {
+		joined = joined[:MaxLength-shortDigits-1] + "-" + digest(joined)
 	}
 	return strings.ReplaceAll(joined, ".-", "-")
 }
@@ -55,28 +46,6 @@ func ClusterScoped(prefix, name, hostNamespace, tenant string) string {
 		return ""
 	}
 	return Concat(prefix, name, "x", hostNamespace, "x", tenant)
-}
-
-// Short returns the published name for kinds with short names: v and 13 base-36 digits of a SHA-256.
-func Short(name, namespace, tenant string) string {
-	if name == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(name + separator + namespace + separator + tenant))
-	return "v" + base36(sum)[:13]
-}
-
-// base36 puts a 0 before the number for each leading byte 0.
-func base36(sum [sha256.Size]byte) string {
-	zeros := 0
-	for zeros < len(sum) && sum[zeros] == 0 {
-		zeros++
-	}
-	digits := ""
-	if zeros < len(sum) {
-		digits = new(big.Int).SetBytes(sum[:]).Text(36)
-	}
-	return strings.Repeat("0", zeros) + digits
 }
 
 // LabelKey returns the published key of a copy's label; hostNamespace is empty for namespaced objects. A prefix of

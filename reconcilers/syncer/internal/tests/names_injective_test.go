@@ -69,14 +69,6 @@ func TestCandidatesOfAnyNames(t *testing.T) {
 				}
 			}
 		}
-		if one.cluster {
-			return
-		}
-		readable := one.name + "-x-" + one.namespace + "-x-" + one.tenant
-		name, namespace, ok := names.ParseReadable(all[0], one.tenant)
-		if ok != (all[0] == readable) || ok && (name != one.name || namespace != one.namespace) {
-			t.Fatalf("%q of %+v is parsed as %q, %q, %t", all[0], one, name, namespace, ok)
-		}
 	})
 }
 
