@@ -24,7 +24,7 @@ type ConfigRules struct {
 	Hub []rbac.NamespacedRules
 }
 
-// RulesFunc returns the permissions that follow from a configuration. Make one with RulesOf. The zero RulesFunc returns
+// RulesFunc returns the permissions that follow from a configuration. RulesOf makes one. The zero RulesFunc returns
 // none.
 type RulesFunc struct {
 	of func(config any) (ConfigRules, error)

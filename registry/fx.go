@@ -16,8 +16,7 @@ import (
 type params struct {
 	fx.In
 
-	// Manager is the hub's. The registry is one of its runnables, so that the apps end before the hub gives up its
-	// lease.
+	// Manager is the hub's. The registry is one of its runnables: the apps end before the hub gives up its lease.
 	Manager    ctrl.Manager
 	Log        logr.Logger
 	Modules    []Module     `group:"clusterfx-modules"`

@@ -23,8 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Module is a named part of the control plane: code for the app of every remote, for the hub, or for both. Make one
-// with NewModule.
+// Module is a named part of the control plane: code for each remote's app, for the hub, or for both. See NewModule.
 type Module struct {
 	inner catalog.Module
 	// ConfigureModules sets entry and rules. Zero values mean the defaults.
@@ -229,8 +228,7 @@ func SelectModules(modules []Module, labels map[string]string, names []string) [
 	return selected
 }
 
-// ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero ConfigType
-// means none.
+// ConfigType is the type of a module's configuration, with its defaults, of ConfigOf. The zero ConfigType means none.
 type ConfigType struct {
 	remote catalog.ConfigType
 	// decode decodes layers of JSON on top of the defaults, and checks the result.

@@ -46,8 +46,7 @@ type Options struct {
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
 	Log logr.Logger
-	// Explain completes a message of the registry's log with advice for the problem, which is not zero. Default: the
-	// message as it is.
+	// Explain completes a message of the log with advice for the problem, which is not zero. Default: as it is.
 	Explain func(message string, problem state.Problem) string
 	// Secrets receives the credentials of all remotes and of the hub; the loggers of the registry, apps and hub parts
 	// replace them. Default: a Redactor of the registry.
@@ -101,7 +100,7 @@ type Options struct {
 	CredentialsNamespace string
 	// Now is the clock of holds. Default: time.Now.
 	Now func() time.Time
-	// AllowHub permits that a remote is the hub's own cluster, AllowDuplicates several names for one cluster. Default:
+	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default:
 	// false.
 	AllowHub, AllowDuplicates bool
 	Limits                    Limits

@@ -24,8 +24,7 @@ func quoter(redact func(text string) string) kubeconfig.Quoter {
 	return func(text string) string { return kubeconfig.Quote(text, redact) }
 }
 
-// RedactingLogger replaces the credentials that a Redactor knows, in texts and errors at every level. See
-// Options.Secrets.
+// RedactingLogger replaces the credentials of a Redactor in texts and errors at every level. See Options.Secrets.
 func RedactingLogger(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
 	return logsink.RedactSecrets(log, secrets)
 }

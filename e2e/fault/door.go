@@ -31,8 +31,7 @@ type door struct {
 	accepting chan struct{}    // closed when the goroutine has ended
 }
 
-// Below the ports of outgoing connections, and beside those of e2e/fleet, so that the port of a shut door is not taken
-// by chance.
+// Below the ports of outgoing connections, beside those of e2e/fleet, so that a shut door keeps its port.
 const (
 	firstPort    = 10000
 	lastPort     = 19999

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Fault is a way in which the network does not work. The zero value is Pass. Faults are values, and can be set any
-// number of times.
+// A Fault is a way in which the network does not work: a value that can be set any number of times. The zero is Pass.
 type Fault struct {
 	name  string
 	door  doorMode
@@ -76,8 +75,7 @@ func LoseAnswers() Fault {
 	return Fault{name: "lose answers", rules: [directions]rule{down: {lost: true}}}
 }
 
-// Hold delays the data of the server until the fault ends, as a buffering proxy does. When the queue is full, the
-// server waits.
+// Hold delays the data of the server until the fault ends, as a buffering proxy. A full queue lets the server wait.
 func Hold() Fault {
 	return Fault{name: "hold", rules: [directions]rule{down: {stopped: true}}}
 }

@@ -208,8 +208,7 @@ type Stats struct {
 	Accepted, Open int64
 	// Up and Down are bytes that arrived at the server, and at clients.
 	Up, Down int64
-	// Lost are bytes that were thrown away.
-	Lost int64
+	Lost     int64
 }
 
 type counters struct {

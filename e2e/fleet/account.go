@@ -57,8 +57,7 @@ func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*co
 	return secret, nil
 }
 
-// unbindToken ends one token. An API server accepts a token for another minute after its end, but not without the
-// Secret.
+// unbindToken ends one token, without the minute for which an API server accepts it after its own end.
 func (c *Cluster) unbindToken(ctx context.Context, secret *corev1.Secret) error {
 	kube, err := c.clients()
 	if err != nil {

@@ -61,9 +61,8 @@ type AuditEvent struct {
 	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	UserAgent string `json:"userAgent"`
-	// Object is empty for a non-resource path.
-	Object AuditObject `json:"objectRef"`
+	UserAgent string      `json:"userAgent"`
+	Object    AuditObject `json:"objectRef"`
 	// Body is that of a create, update or patch; empty for Secrets and tokens.
 	Body     json.RawMessage `json:"requestObject"`
 	Response struct {
@@ -76,7 +75,6 @@ type AuditEvent struct {
 
 // AuditObject names the object, or the collection, that a request is about.
 type AuditObject struct {
-	// As in the path, such as apps, deployments, status.
 	Group       string `json:"apiGroup"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource"`
@@ -139,8 +137,7 @@ func (c *Cluster) AuditReader(filters ...func(AuditEvent) bool) *AuditReader {
 	return &AuditReader{cluster: c, filters: filters}
 }
 
-// Next returns what was logged since the last call. A request with entries in different parts, as of a watch, is in
-// both.
+// Next returns what was logged since the last call. A request with entries in two parts is in both.
 func (r *AuditReader) Next() ([]AuditEvent, error) {
 	c := r.cluster
 	file, err := os.Open(filepath.Join(c.dir, auditLog))
@@ -159,8 +156,7 @@ func (r *AuditReader) Next() ([]AuditEvent, error) {
 	return events, c.wrap("read the audit log of", err)
 }
 
-// readAudit keeps the last entry of each request. A line without an end is still being written, and does not count as
-// read.
+// readAudit keeps the last entry of each request. A line without an end is being written, and not read.
 func readAudit(r io.Reader, filters []func(AuditEvent) bool) (events []AuditEvent, read int64, err error) {
 	seen := map[string]int{}
 	lines := bufio.NewReaderSize(r, 1<<20)

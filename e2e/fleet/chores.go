@@ -19,8 +19,7 @@ type chores struct {
 	cancel []context.CancelFunc
 }
 
-// add does something after a delay until it succeeds or the cluster is closed, with the values of the context, not its
-// end.
+// add does something after a delay until it succeeds or the cluster is closed, with the context's values, not its end.
 func (c *chores) add(ctx context.Context, delay time.Duration, do func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()

@@ -87,8 +87,7 @@ func (c *Cluster) Kubeconfig() []byte { return c.admin.kubeconfig() }
 // Config is for the same administrator, without a rate limit; another copy each time.
 func (c *Cluster) Config() *rest.Config { return c.admin.config() }
 
-// InsideServer is the API server's URL for Pods of the fleet's other clusters. Clusters of processes have none, and it
-// fails.
+// InsideServer is the API server's URL for Pods of the fleet's other clusters. It fails for clusters of processes.
 func (c *Cluster) InsideServer() (string, error) {
 	n, err := c.nodes()
 	if err != nil {
@@ -107,8 +106,7 @@ func (c *Cluster) LoadImage(ctx context.Context, image string) error {
 	return c.wrap("load "+image+" into", err)
 }
 
-// Stop terminates the processes, as a shutdown, and waits. The data stays. If ctx ends first, processes may still be
-// ending.
+// Stop terminates the processes and waits. The data stays. If ctx ends first, processes may still be ending.
 func (c *Cluster) Stop(ctx context.Context) error {
 	return c.wrap("stop", c.machine.stop(ctx))
 }

@@ -27,8 +27,7 @@ type Provider string
 const (
 	// Processes of this machine: kube-apiserver and etcd. The default.
 	Processes Provider = "processes"
-	// Kind has real nodes in Docker.
-	Kind Provider = "kind"
+	Kind      Provider = "kind"
 )
 
 // The zero Options are good for a test.
@@ -43,8 +42,7 @@ type Options struct {
 	// ControllerManager runs in each cluster (in Kind always). Default: none, and so no garbage collection and no
 	// deletion of namespaces.
 	ControllerManager bool
-	// Addresses are further ones of the API servers, such as 127.0.1.1; see At. Processes only. Default: 127.0.0.1
-	// alone.
+	// Addresses are further ones of the API servers, such as 127.0.1.1; see At. Processes only. Default: 127.0.0.1.
 	Addresses []netip.Addr
 	// APIServerFlags are further flags, as --name=value, which override the fleet's. File names are relative to the
 	// cluster's Dir. Processes only.
@@ -242,8 +240,8 @@ func (f *Fleet) Clusters() []*Cluster {
 // Dir has a folder per cluster, with its keys, kubeconfig and logs.
 func (f *Fleet) Dir() string { return f.home.path }
 
-// Close ends all clusters, waits for their processes, and removes the files unless Options.Keep is set. It may be
-// called again.
+// Close ends all clusters and their processes, and removes the files unless Options.Keep is set. It may be called
+// again.
 func (f *Fleet) Close(ctx context.Context) error {
 	f.mu.Lock()
 	done := f.closed

@@ -19,8 +19,7 @@ const (
 
 const portAttempts = 20
 
-// FreePort returns a port that is free now, in a range that outgoing connections do not use. Another process may take
-// it first.
+// FreePort returns a free port that outgoing connections do not use. Another process may take it first.
 func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
 	var config net.ListenConfig
 	var failures []error

@@ -60,8 +60,7 @@ const attachedScript = `
 (read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
 exec "$@" 3<&-`
 
-// detachedScript writes the process id into the lock file at descriptor 3, and leaves that open: it is locked until the
-// program ends.
+// detachedScript writes the process id into the lock file at descriptor 3, which stays open until the program ends.
 const detachedScript = `echo $$ >&3; exec "$@"`
 
 func (p program) start() (*process, error) {

@@ -13,7 +13,6 @@ import (
 type Script struct {
 	// Name is short, and no other script has it.
 	Name string
-	// Does describes the behaviour of the server in a sentence.
 	Does string
 
 	lies  []lie // the first lie that matches a request applies
@@ -91,8 +90,7 @@ func streaming(r *http.Request) bool {
 
 func listing(r *http.Request) bool { return configMaps(r) && !watching(r) }
 
-// onLists returns the lies of a script about lists: the server refuses the watch that replaces lists, like an older API
-// server.
+// onLists returns lies about lists: the server refuses the watch that replaces lists, like an older one.
 func onLists(tell answer) []lie {
 	refused := status(http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden for watch")
 	return []lie{{streaming, refused}, {listing, tell}}

@@ -34,8 +34,7 @@ type Server struct {
 	life *os.File // the server ends when it is closed
 }
 
-// guardScript runs "$@", and kills it when the other end of descriptor 3 is closed without a line, as by the end of the
-// test.
+// guardScript runs "$@", and kills it when the other end of descriptor 3 is closed without a line.
 const guardScript = `(read -r line <&3 && exit; kill -KILL $$) >/dev/null 2>&1 & exec "$@" 3<&-`
 
 const startTimeout = 30 * time.Second

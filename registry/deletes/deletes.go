@@ -64,8 +64,7 @@ type Limits struct {
 	Exempt []schema.GroupResource
 }
 
-// Evidence is a reason for a delete that does not depend on what a source lacks. Make one with Terminating, Tombstone
-// or Confirmed.
+// Evidence is a reason for a delete that does not depend on what a source lacks; see Terminating, Tombstone, Confirmed.
 type Evidence struct {
 	Kind EvidenceKind
 	// Err says why the evidence does not hold; nil if it does.

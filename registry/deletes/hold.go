@@ -21,8 +21,7 @@ type Hold struct {
 	// Cause is what CausedBy names; empty for deletes without one, and "all causes" for those with any.
 	Cause string
 	Since time.Time
-	// Deleted is how many objects were deleted within ten minutes before the hold, More how many refused deletes are
-	// known.
+	// Deleted objects were deleted within ten minutes before the hold; More refused deletes are known.
 	Deleted, More int
 	// Names are up to ten objects of refused deletes, sorted. They are texts of the cluster.
 	Names []string

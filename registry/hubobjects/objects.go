@@ -47,8 +47,7 @@ func (o *Objects) ofApp(err error) error {
 	return err
 }
 
-// Deleted returns the tombstone of an object that no longer belongs to the app, for an hour, and no longer than the
-// app.
+// Deleted returns the tombstone of an object that no longer belongs to the app, for an hour and the life of the app.
 func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
 	t, ok := o.inner.Deleted(key)
 	if !ok {
@@ -58,8 +57,7 @@ func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
 }
 
 type Tombstone struct {
-	// Object is the last known state. Of a Secret it has only the name, the UID, the revision, the labels and the
-	// times.
+	// Object is the last known state; of a Secret only the name, the UID, the revision, the labels and the times.
 	Object client.Object
 	// Seen says that a watch has reported the object as deleted. The object, or its kind, may have been deleted, or it
 	// has lost the selected labels: Declare asks which. It is false for an object that a list lacks, since the hub may

@@ -39,8 +39,7 @@ type Selection struct {
 	Route      Route
 }
 
-// Route tells the key of an object, which decides the apps that get it. Make one with ByNamespace, ByLabel, ByName or
-// All.
+// Route tells the key of an object, and so its apps. Make one with ByNamespace, ByLabel, ByName or All.
 type Route struct{ inner hubwatch.Route }
 
 // ByNamespace routes an object by its namespace.

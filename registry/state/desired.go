@@ -19,8 +19,7 @@ type ClusterName string
 // Desired is the desired state of one remote. It has credentials in place of a reference to a Secret, so that the
 // registry can stop a remote without reading one.
 type Desired struct {
-	// Endpoint is the API server's address and how its certificate is verified. A new one replaces the connection and
-	// the app.
+	// Endpoint is the API server's address and verification. A new one replaces the connection and the app.
 	Endpoint kubeconfig.Endpoint
 	// Credential authenticates the hub. A new one is tried on a connection of its own, and used by the running app once
 	// the remote has accepted it.
@@ -31,16 +30,15 @@ type Desired struct {
 	// app is stopped for that.
 	AcceptCredential bool
 
-	// Labels and Annotations are the Cluster's. A change restarts the app only if it selects other modules or another
-	// configuration.
+	// Labels and Annotations are the Cluster's. A change restarts the app only if other modules or configurations
+	// follow.
 	Labels, Annotations map[string]string
 
 	// Owner is the object on the hub for the remote; modules make it the owner of what they create on the hub (see
 	// Status.Owner). A new UID replaces the app, which has the old one.
 	Owner metav1.OwnerReference
 
-	// Revision is the caller's name for this configuration. Status.Revision repeats it, which tells a snapshot from an
-	// older one.
+	// Revision is the caller's name for this configuration, repeated by Status.Revision to tell a snapshot's age.
 	Revision string
 
 	// Identity guards against a Secret that leads to another cluster than before.

@@ -26,8 +26,7 @@ const (
 	ProblemTooManyBytes   ProblemKind = "TooManyBytes"
 	// ProblemResponseTooLarge: a response is larger than Limits.MaxCacheBytes allows.
 	ProblemResponseTooLarge ProblemKind = "ResponseTooLarge"
-	// ProblemUndeclaredRule, ProblemUndeclaredHubRule: a module lacks a permission that its Rules or HubRules do not
-	// declare.
+	// ProblemUndeclaredRule, ProblemUndeclaredHubRule: a module's Rules or HubRules do not declare a permission.
 	ProblemUndeclaredRule    ProblemKind = "UndeclaredRule"
 	ProblemUndeclaredHubRule ProblemKind = "UndeclaredHubRule"
 )

@@ -119,8 +119,7 @@ func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) 
 	return nil
 }
 
-// compare adds requests of objects that were deleted since the previous epoch, or made others then: no event reports
-// these.
+// compare adds requests of objects that were deleted since the last epoch, or made others: no event reports these.
 func (e *engagement[object]) compare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,8 +25,7 @@ type Options[object client.Object] struct {
 	Select func(state.Status) bool
 	// Predicates drop events; all must agree to one.
 	Predicates []predicate.TypedPredicate[object]
-	// Map returns the requests of an object. It must return at once and not change the object. Default: the object
-	// itself.
+	// Map returns the requests of an object. It must return at once and not change it. Default: the object itself.
 	Map func(ctx context.Context, cluster state.ClusterName, obj object) []Request
 	// Indexes are added to each cache before the first of its objects makes a request.
 	Indexes []Index

@@ -15,8 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Options say how a hub runs. Config is required. The defaults suit a hub inside a test; the program's flags have
-// others.
+// Options say how a hub runs. Config is required. The defaults suit a hub in a test; the program's flags have others.
 type Options struct {
 	// Config is the connection to the hub's API server.
 	Config *rest.Config
@@ -72,8 +71,7 @@ type Election struct {
 type Sharing struct {
 	// Enabled makes the hub share the Clusters. Default: false.
 	Enabled bool
-	// Labels of this replica. A Cluster whose spec.runner asks for labels runs in a live replica with them. Default:
-	// none.
+	// Labels of this replica. A Cluster with labels in spec.runner runs in a live replica with them. Default: none.
 	Labels map[string]string
 	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 128.
 	Shards int

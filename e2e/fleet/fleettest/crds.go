@@ -14,8 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// InstallCRDs creates or updates clusterfx's CRDs, and returns when they are served. Tests that share a cluster may
-// call it at once.
+// InstallCRDs creates or updates clusterfx's CRDs, and returns when they are served. Tests may call it at once.
 func InstallCRDs(tb testing.TB, hub *rest.Config) {
 	tb.Helper()
 	scheme := runtime.NewScheme()

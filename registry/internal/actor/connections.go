@@ -78,8 +78,7 @@ type earlyDocuments struct {
 	credential string
 }
 
-// newEarly sends none while a middleware is selected, which would change the requests, and may not see a remote without
-// a known identity.
+// newEarly sends none while a middleware is selected: it would change them, and may not see an unknown remote.
 func (a *Actor) newEarly(transport *kubeconfig.Transport) *earlyRequests {
 	known := app.EarlyRemote{
 		Name: a.name, Endpoint: a.applied.Endpoint, Timeout: a.applied.WithDefaults().Client.Timeout, Base: transport,

@@ -31,8 +31,7 @@ type Host struct {
 	Key         []byte
 	Policy      kubeconfig.Policy
 	Connections probe.Options
-	// LeaseGrace is how long the leases of a replaced app continue.
-	LeaseGrace time.Duration
+	LeaseGrace  time.Duration
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
 	HubCredential *logsink.HubCredential
@@ -41,22 +40,20 @@ type Host struct {
 	Offered       func() catalog.Offers
 	// Rulebook has the permissions that modules declare. Declared returns those for an app with these modules, of a
 	// remote with these labels.
-	Middleware *middleware.Set
-	Rulebook   *permissions.Rulebook
-	Declared   func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
-	// HubTransport returns the connection to the hub's API server with the identity of a remote's app.
+	Middleware   *middleware.Set
+	Rulebook     *permissions.Rulebook
+	Declared     func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
 	HubTransport func(state.ClusterName) http.RoundTripper
 	Graph        func(Start) app.Graph
-	// Explain returns a message for the log, with the program's advice about its problem.
-	Explain   func(message string, problem state.Problem) string
-	NextEpoch func() int64
+	Explain      func(message string, problem state.Problem) string
+	NextEpoch    func() int64
 
 	// Claim claims the cluster with an id for a remote. It returns the name of an older remote that has the claim.
 	Claim func(id string, name state.ClusterName, since time.Time) (holder state.ClusterName)
 	// IsHub reports whether an id belongs to the hub's own cluster, which must not be a remote.
 	IsHub func(id string) bool
-	// Forget removes an ended Actor, unless a new desired state was posted meanwhile, and calls last before the name
-	// may be used again.
+	// Forget removes an ended Actor, unless a new desired state was posted, and calls last before the name is used
+	// again.
 	Forget func(a *Actor, last func()) bool
 	// Changed is called after a change of a remote. It must return at once.
 	Changed func(Event)
@@ -68,11 +65,9 @@ type Host struct {
 // Start describes a new app.
 type Start struct {
 	Selection catalog.Selection
-	// Status is the status of the remote at the start.
-	Status state.Status
-	Facts  *Facts
-	// Redact replaces the credentials of the connection in a text.
-	Redact func(text string) string
+	Status    state.Status
+	Facts     *Facts
+	Redact    func(text string) string
 }
 
 // Event says that a remote has changed.

@@ -20,8 +20,7 @@ import (
 type Snapshot struct {
 	Status state.Status
 	// Epoch lends out its clients; nil unless the remote is Ready.
-	Epoch *app.Epoch
-	// Redact replaces the credentials in use in a text.
+	Epoch  *app.Epoch
 	Redact func(text string) string
 	// Changed is closed when this Snapshot has been replaced.
 	Changed chan struct{}

@@ -99,8 +99,7 @@ func (e *Epoch) homes() []evidence.Home {
 	}
 }
 
-// configFor is for clients whose requests a fence ends, and which send by way of base. All clients of an app share one
-// limiter.
+// configFor is for clients whose requests a fence ends, by way of base. All clients of an app share one limiter.
 func (e *Epoch) configFor(
 	fence context.Context, base http.RoundTripper, limiter *rate.Limiter, judge func(*http.Request, int),
 ) *rest.Config {
@@ -148,8 +147,7 @@ func reading(from client.Reader, o client.Options) client.Options {
 	return o
 }
 
-// Limits of an app's client for the hub. Ten thousand apps share one hub API server, so the rate is below that towards
-// a remote.
+// Limits of an app's client for the hub. Ten thousand apps share its API server, so the rate is low.
 const (
 	hubQPS     = 20
 	hubBurst   = 40

@@ -61,19 +61,16 @@ type Options struct {
 	LastReceived *atomic.Int64
 	Early        *Early
 	Unstreamed   *Unstreamed
-	// Doubt is called when a request suggests that the remote cannot be reached.
 	Doubt        func()
 	HubTransport http.RoundTripper
 	Rank         startqueue.Rank
-	// Modules run in the app. Filters are those of every module: hub parts read through filters of modules that do not
-	// run here.
+	// Modules run in the app. Filters are those of every module: hub parts read through others' filters, too.
 	Modules []string
 	Filters func() []ModuleFilters
 	Graph   Graph
 	// Middleware may return nil.
 	Middleware func(http.RoundTripper) http.RoundTripper
-	// Judges returns the functions that inspect the responses to the requests of the app. The logger is the app's.
-	Judges func(logr.Logger) Judges
+	Judges     func(logr.Logger) Judges
 	// Built gets the names of the cleanup steps when the graph is built; Missed says that the remote does not serve a
 	// watched kind; Changed, that the app made progress or a module failed. They must return at once.
 	Built           func(steps []string)
@@ -164,8 +161,7 @@ func (e *Epoch) startTraced(r *record) (err error) {
 	return e.start(ctx, r)
 }
 
-// start returns when every hook has run and every controller has seen its initial objects. ctx is e.ctx, with the span
-// of the start.
+// start returns when every hook has run and every controller has its objects. ctx is e.ctx, with the span of the start.
 func (e *Epoch) start(ctx context.Context, r *record) error {
 	var release func()
 	alone := e.options.Rank == startqueue.RankSuspect

@@ -48,8 +48,7 @@ func (e *remoteError) Unwrap() error { return e.error }
 type Failure struct {
 	Module          string
 	Reason, Message string
-	// Problem identifies the problem, for advice that is not in Message.
-	Problem state.Problem
+	Problem         state.Problem
 	// OfRemote says that the remote did not respond, so that no module is at fault.
 	OfRemote bool
 }

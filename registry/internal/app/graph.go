@@ -95,8 +95,7 @@ func (l *Life) BuildGraph(options fx.Option) error {
 	return failed
 }
 
-// graphLog logs the events of fx for debugging, and keeps the first module that failed, which fx's error does not
-// carry.
+// graphLog logs fx's events for debugging, and keeps the first failed module, which fx's error does not carry.
 type graphLog struct {
 	log logr.Logger
 

@@ -42,8 +42,7 @@ func (h *hooks) add(one hook) {
 	h.list = append(h.list, one)
 }
 
-// start stops at the first failure or when ctx ends. A hook that returns without an error after that is stopped at
-// once.
+// start stops at the first failure or when ctx ends. A hook that succeeds after that is stopped at once.
 func (h *hooks) start(ctx context.Context) error {
 	for {
 		one, ok := h.next()

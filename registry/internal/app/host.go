@@ -41,8 +41,7 @@ type Host struct {
 	Tracer *telemetry.Tracer
 	// Queues makes the queues of controllers; nil if controller-runtime does.
 	Queues *contain.Queues
-	// Gate decides about each mutating request of an app; nil if it is always open.
-	Gate func(state.ClusterName) (term int64, err error)
+	Gate   func(state.ClusterName) (term int64, err error)
 	// Writes counts these requests while they are in flight; nil without a Gate.
 	Writes *inflight.Writes
 	// HubPlace reads from the hub, as the hub, what the evidence of deletes depends on.

@@ -56,7 +56,6 @@ type Life struct {
 
 // LifeOptions describe one Life. All fields but Name, Filters and ControllerAdded are required.
 type LifeOptions struct {
-	// Name is the name of the remote; empty for a hub part.
 	Name        state.ClusterName
 	Number      int64
 	Log         logr.Logger
@@ -65,8 +64,7 @@ type LifeOptions struct {
 	Collectors  *Registerer
 	// Unstreamed is what the API server cannot stream. Default: the cache's own memory.
 	Unstreamed *Unstreamed
-	// Filters are those of the modules. Default: none.
-	Filters func() []ModuleFilters
+	Filters    func() []ModuleFilters
 	// Changed is called when the App has made progress or a module has failed. It must return at once.
 	Changed func()
 	// Missed is called if the API server does not serve a kind that a module watches. It must return at once.

@@ -236,8 +236,7 @@ func (b *budget) overBudget(limit string, kind state.ProblemKind, amount func(Am
 // OverBudgetError is the error of an app whose cache exceeds its budget.
 type OverBudgetError struct {
 	// Module watches the most numerous objects; empty if unknown.
-	Module string
-	// Problem says which limit is exceeded.
+	Module  string
 	Problem state.Problem
 
 	text string

@@ -89,7 +89,6 @@ type Options struct {
 
 // Limits are the limits of a Cache.
 type Limits struct {
-	// MaxObjects and MaxBytes are the budget.
 	MaxObjects, MaxBytes int64
 	// StaleAfter is how long an informer may fail to list and watch before it is stale. Options.Stale is called again
 	// after StaleTolerance.

@@ -19,8 +19,7 @@ type App struct {
 	Name    string
 	Number  int64
 	Context context.Context //nolint:containedctx // Goroutines of modules outlive the calls that start them.
-	// Gate lets the runnables of the modules work.
-	Gate *Gate
+	Gate    *Gate
 	// Labels are keys and values for profiles. No goroutine of another App has all of them.
 	Labels []string
 	// ReconcileTimeout limits a reconcile without a deadline, and an event handler.
@@ -39,8 +38,7 @@ type App struct {
 	// Failed returns an error with the name of the module.
 	Failed func(module string, err error) error
 	// Blind returns the kind of an informer that the module has started and that has no current objects, or "".
-	Blind func(module string) string
-	// IsBroken reports whether the App is about to end.
+	Blind    func(module string) string
 	IsBroken func() bool
 
 	// Notes about controllers: added by a module, not accepted by the manager, all initial objects received.

@@ -72,7 +72,6 @@ type Options struct {
 	Limits func(module string, labels map[string]string) deletes.Limits
 	// Counted is called for each delete that was sent and not refused, with its evidence, or "".
 	Counted func(module string, target state.ClusterName, evidence deletes.EvidenceKind, objects int)
-	// Refused is called for each delete that is refused.
 	Refused func(module string, target state.ClusterName, reason deletes.Reason)
 	// Began is called when a Hold begins or is restored, Ended when it ends. Both must return at once.
 	Began func(h ledger.Hold, restored bool)
@@ -117,8 +116,7 @@ type Target struct {
 	// Blind returns the kind of an informer of a module in the target's app without current objects, or "".
 	Blind func(module string) string
 	// Term is that of Options, for this target; nil in a process that has all targets.
-	Term func() (term int64, closed error)
-	// Judge judges the parents of declared deletes.
+	Term  func() (term int64, closed error)
 	Judge *evidence.Judge
 }
 

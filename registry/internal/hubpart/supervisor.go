@@ -48,8 +48,7 @@ type Options struct {
 	Log       logr.Logger
 	Hearts    *liveness.Monitor
 	NextEpoch func() int64
-	// Explain returns a message for the log, with the program's advice about its problem.
-	Explain func(message string, problem state.Problem) string
+	Explain   func(message string, problem state.Problem) string
 	// Leader elects the replica for the parts OnLeader. Default: nil, the hub runs all parts.
 	Leader Leader
 	// ManagerOptions gives Cache, Client and NewClient of a part's manager. Default: nil.
@@ -80,8 +79,7 @@ type Callbacks struct {
 	// Values.
 	Graph func() fx.Option
 	// Built follows the first Life, if its graph was built in time.
-	Built func() error
-	// Ended follows the end of a Life that was ready.
+	Built        func() error
 	Ready, Ended func()
 }
 

@@ -23,8 +23,7 @@ const (
 
 // Route tells the key of an object, and so its subscriptions.
 type Route struct {
-	By By
-	// Label is the label whose value is the key, for ByLabel.
+	By    By
 	Label string
 }
 

@@ -59,9 +59,8 @@ type Options struct {
 	Beat func()
 	// Starved reports whether the hub was short of CPU time since a time.
 	Starved func(since time.Time) bool
-	// Redact redacts the credentials of the hub and of a transport.
-	Redact func(*kubeconfig.Transport) func(string) string
-	Pauses Pauses
+	Redact  func(*kubeconfig.Transport) func(string) string
+	Pauses  Pauses
 }
 
 type Target struct {
@@ -70,12 +69,9 @@ type Target struct {
 	Endpoint  kubeconfig.Endpoint
 	// Credential is the first credential's fingerprint; see Swap.
 	Credential string
-	// Rank is that of the first contact.
-	Rank startqueue.Rank
-	// Pace is the first pace; see SetPace.
-	Pace Pace
-	// Beside is requested when the Connection meets the remote.
-	Beside Beside
+	Rank       startqueue.Rank
+	Pace       Pace
+	Beside     Beside
 }
 
 // Outcome is the outcome of one probe.

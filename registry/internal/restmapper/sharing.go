@@ -33,8 +33,7 @@ type mapping struct {
 type Remote struct {
 	Host   string
 	Client *http.Client
-	// Early may be nil.
-	Early *Early
+	Early  *Early
 }
 
 // NewMapper returns a mapper after a first discovery with ctx. Later ones run with life, the context of the app.

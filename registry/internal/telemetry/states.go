@@ -23,10 +23,9 @@ type States struct {
 
 // StatesOptions say of what. No function may wait for a remote.
 type StatesOptions struct {
-	Remotes  func() []state.Status
-	HubParts func() []HubPart
-	Holds    func() []Hold
-	// StartSlots returns the slots of each queue of starts.
+	Remotes    func() []state.Status
+	HubParts   func() []HubPart
+	Holds      func() []Hold
 	StartSlots func() map[string]int
 	// Aggregate means that no series names a remote.
 	Aggregate bool

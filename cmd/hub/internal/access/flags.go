@@ -19,7 +19,6 @@ import (
 
 // Flags say where the hub's cluster is, as kubectl's do. Rarely used flags are not in help texts.
 type Flags struct {
-	// Namespace is the credentials namespace.
 	Namespace string
 	UserAgent string
 	// FoundDev is called with the path of a running dev's kubeconfig, if no flag names that. Default: no call.

@@ -67,8 +67,7 @@ func (c *Cluster) isToken(text string) bool {
 	return len(text) <= maxToken && regexp.MustCompile(alphabet).MatchString(text) && c.Redact(text) == text
 }
 
-// Issues reports whether a token from the remote is new, and not the one that the client has sent. Tokens of one issuer
-// begin alike, so signatures are compared.
+// Issues reports whether a remote's token is new, and not the client's. Tokens begin alike, so signatures are compared.
 func (c *Cluster) Issues(token string) bool {
 	for _, own := range c.shown.all() {
 		if own.SignatureIn(token) {

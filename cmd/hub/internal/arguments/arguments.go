@@ -40,8 +40,7 @@ func Some(what string) cobra.PositionalArgs {
 	}
 }
 
-// ExplainCommand returns the error of a program that was run with args. If they name no command, it says which they may
-// mean.
+// ExplainCommand returns the error of a run with args. If they name no command, it says which they may mean.
 func ExplainCommand(root *cobra.Command, args []string, err error) error {
 	found, rest, problem := root.Find(args)
 	if err == nil || problem == nil || len(rest) == 0 {

@@ -135,8 +135,7 @@ func (d *demo) dataDirFlag() string {
 	return " --data-dir " + d.dataDir
 }
 
-// cleanUp stops all in the reverse order of the start, and removes the files. The log of a hub stays if it may explain
-// why.
+// cleanUp stops all in reverse order and removes the files. A hub's log stays if it may explain why.
 func (d *demo) cleanUp(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

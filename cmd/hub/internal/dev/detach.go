@@ -23,8 +23,7 @@ type background struct {
 	copied  sync.WaitGroup
 }
 
-// detach starts the same dev in the background and returns when that is ready or has failed. An interruption before
-// that stops it.
+// detach starts the same dev in the background and returns when it is ready or has failed. An interruption stops it.
 func (p Program) detach(cmd *cobra.Command, o options) error {
 	progress := newPrinter(p.Stderr)
 	if held(o.dataDir) {
@@ -133,8 +132,7 @@ const (
 	reportProgress = 4
 )
 
-// reportTo prints until closeReport. The pipes must not reach the clusters' processes, or they would stay open for as
-// long as these run.
+// reportTo prints until closeReport. The clusters' processes must not inherit the pipes, which would stay open.
 func reportTo(s string) (out, progress *printer) {
 	syscall.CloseOnExec(reportOut)
 	syscall.CloseOnExec(reportProgress)

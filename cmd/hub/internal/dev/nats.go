@@ -21,8 +21,7 @@ const natsTimeout = 30 * time.Second
 
 var errNATSNotReady = errors.New("it does not accept connections")
 
-// startNATS starts a server in this process, if wanted. It accepts connections of this machine with a token, which is
-// in the address.
+// startNATS starts a server in this process, if wanted, for this machine, with a token that is in the address.
 func (d *demo) startNATS(context.Context) error {
 	if !d.nats {
 		return nil

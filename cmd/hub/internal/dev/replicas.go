@@ -15,7 +15,6 @@ import (
 )
 
 type Replica struct {
-	// Kubeconfig is a path, Metrics an address.
 	Name, Kubeconfig, Metrics string
 }
 

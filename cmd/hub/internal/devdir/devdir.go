@@ -25,8 +25,7 @@ const (
 
 type Found struct {
 	// Path is in the data folder, for messages.
-	Path string
-	// Kubeconfig is the record's.
+	Path       string
 	Kubeconfig []byte
 }
 

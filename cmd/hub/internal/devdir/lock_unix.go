@@ -26,8 +26,7 @@ func Held(dir string) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// Publish makes the record of a data folder that this process holds, valid until the returned file is closed or the
-// process ends.
+// Publish makes the record of a data folder that this process holds, until the result is closed or the process ends.
 func Publish(dir string, kubeconfig []byte) (io.Closer, error) {
 	record, err := recordOf(dir)
 	if err != nil {

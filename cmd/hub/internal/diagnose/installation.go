@@ -26,8 +26,7 @@ import (
 
 // Installation is a hub to check.
 type Installation struct {
-	Hub *access.Cluster
-	// Lease is the name of the hub's lease in the credentials namespace.
+	Hub              *access.Cluster
 	Namespace, Lease string
 }
 

@@ -26,7 +26,6 @@ type Target struct {
 	// Kind of the credentials, and their end; zero if unknown.
 	Kind    string
 	Expires time.Time
-	// Renewal says how to renew the credentials.
 	Renewal string
 	Rights  []Needs
 	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, Others are other Clusters by

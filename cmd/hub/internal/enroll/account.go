@@ -112,8 +112,7 @@ func (a Account) tokenRights() []access.Right {
 	return all
 }
 
-// Rules returns the permissions to register a remote, beside those of the account: Kubernetes lets users grant only
-// what they have.
+// Rules returns the permissions to register, beside the account's: Kubernetes lets users grant only what they have.
 func Rules() []rbacv1.PolicyRule {
 	verbs := []string{verbGet, verbCreate, verbDelete}
 	return []rbacv1.PolicyRule{
@@ -125,8 +124,7 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// requireRights names every permission that the administrator lacks. Without the verbs escalate and bind these include
-// the account's.
+// requireRights names what the administrator lacks; without the verbs escalate and bind also the account's permissions.
 func (a Account) requireRights(ctx context.Context, remote *access.Cluster) error {
 	wanted := a.rights()
 	over, err := remote.Lacks(ctx, []access.Right{

@@ -54,8 +54,7 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	return d.checkRemote(ctx)
 }
 
-// checkRemote fails if the context leads to another cluster. A remote is required unless it has no account, or Force is
-// set.
+// checkRemote fails if the context leads elsewhere. A remote is required unless it has no account, or Force is set.
 func (d *Deregistration) checkRemote(ctx context.Context) error {
 	switch {
 	case d.record == nil:

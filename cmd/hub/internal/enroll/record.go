@@ -55,8 +55,7 @@ func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Clust
 	return endpoint, nil
 }
 
-// judge returns an error if every hub would refuse the data, and a warning if only some accept it and this one is not
-// known to.
+// judge fails if every hub would refuse the data, and warns if only some accept it and this one is not known to.
 func judge(data map[string][]byte, o kubeconfig.Options, known kubeconfig.Policy) (warning string, err error) {
 	if _, err := kubeconfig.Parse(data, o, lenient()); err != nil {
 		return "", fmt.Errorf("a hub would refuse the Secret: %w", err)

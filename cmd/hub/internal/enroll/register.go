@@ -27,8 +27,7 @@ import (
 type Place struct {
 	Terminal *output.Terminal
 	// Remote acts as its administrator.
-	Hub, Remote *access.Cluster
-	// Namespace has the credentials in the hub, Name is the Cluster's.
+	Hub, Remote     *access.Cluster
 	Namespace, Name string
 	// Yes skips the confirmation before the first change.
 	Yes bool
@@ -128,8 +127,7 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	return nil
 }
 
-// Selecting returns the labels and module names of the existing Cluster, or else the requested ones. Call Prepare
-// first.
+// Selecting returns labels and module names of the existing Cluster, or else the requested ones. Call Prepare first.
 func (r *Registration) Selecting() (labels map[string]string, modules []string) {
 	if r.known == nil {
 		return r.Labels, r.Modules

@@ -46,8 +46,7 @@ type stall struct {
 // report looks like that of a hub that is down.
 const judgement = 10 * time.Second
 
-// ends returns nil while waiting helps: errStalled for a report on the new credentials, errUnchanged for one that may
-// be on the previous.
+// ends returns nil while waiting helps, errStalled for the new credentials, errUnchanged if it may be the previous.
 func (s *stall) ends(now report) error {
 	if s.before.stalled && now.text() != s.before.text() {
 		s.before = report{} // The hub has judged.

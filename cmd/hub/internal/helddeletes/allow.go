@@ -29,8 +29,7 @@ type Allowed struct {
 
 var errNotInForce = errors.New("no hold with this id is in force")
 
-// Allow allows further deletes of a hold, or those that are known if further is 0. It keeps what the annotation says
-// about other holds.
+// Allow allows further deletes of a hold, or those known if further is 0. It keeps allowances of other holds.
 func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error) {
 	var done Allowed
 	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}

@@ -30,8 +30,7 @@ import (
 
 // Hub is a hub whose deletes are held.
 type Hub struct {
-	Cluster *access.Cluster
-	// Namespace is the credentials namespace.
+	Cluster   *access.Cluster
 	Namespace string
 }
 

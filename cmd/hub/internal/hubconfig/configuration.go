@@ -146,7 +146,7 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // An error that wraps joined ones has a text of its own.
+	joined, ok := err.(interface{ Unwrap() []error }) // no errors.As: an error that wraps joined ones has a text of its own
 	if !ok {
 		return []error{err}
 	}
@@ -157,8 +157,7 @@ func leaves(err error) []error {
 	return all
 }
 
-// CheckText returns the flags of a hub with these modules and the text of a configuration file, and an error that lists
-// every problem of the text.
+// CheckText returns the flags of a hub with these modules and a configuration file, and an error with all its problems.
 func CheckText(path string, text []byte, modules []registry.Module) (*Flags, error) {
 	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path

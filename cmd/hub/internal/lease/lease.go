@@ -21,11 +21,9 @@ var ErrNotLeader = registry.ErrNotLeader
 
 // Options say which lease, and how it is kept. All but Alive and Log are required.
 type Options struct {
-	// Config is without the gate.
 	Config          *rest.Config
 	Namespace, Name string
-	// Identity is unique among hubs, and the same in each run of the process, so that it gets a lease without a new
-	// holder at once.
+	// Identity is unique among hubs, and stays in a process, so that it gets a lease without a new holder at once.
 	Identity string
 	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long this hub works
 	// without one, RetryPeriod the time between tries. Each is longer than the next.

@@ -18,8 +18,8 @@ const (
 	TurnRetry    = time.Hour
 )
 
-// turn is a lock in memory. A manager asks for it when its caches are filled, gets it with the lease, and keeps it
-// until it is stopped.
+// turn is a lock in memory: a manager asks with filled caches, gets it with the lease, and keeps it until it is
+// stopped.
 type turn struct{ *Candidacy }
 
 var _ resourcelock.Interface = turn{}

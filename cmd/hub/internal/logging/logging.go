@@ -30,14 +30,12 @@ const (
 
 // Options say how a logger writes. The zero value is a good one.
 type Options struct {
-	// Format is the form of a line. Default: Auto.
 	Format Format
 	// Level is debug, info or error. Default: info.
 	Level string
 }
 
-// New returns a logger that writes to w; to a Buffer without waiting. An unknown format or level is an error with the
-// known ones.
+// New returns a logger that writes to w; to a Buffer without waiting. It fails for an unknown format or level.
 func New(w io.Writer, o Options) (logr.Logger, error) {
 	level, err := parseLevel(o.Level)
 	if err != nil {

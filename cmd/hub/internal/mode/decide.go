@@ -72,8 +72,7 @@ func (d decider) forReplicas(l lock, unchanged time.Duration, isOn bool) step {
 // isShared: a replica may work after its claim, given the lock as read since.
 func (d decider) isShared(l lock) bool { return d.omit[ruleConfirm] || l.holder == d.me && !l.wayBack }
 
-// forWayBack is for a candidate in leader mode. isRunning (a replica may run) must be found out after the lock was
-// read.
+// forWayBack is for a candidate in leader mode. isRunning must be found out after the lock was read.
 func (d decider) forWayBack(l lock, isRunning bool) step {
 	switch {
 	case l.holder != d.me:

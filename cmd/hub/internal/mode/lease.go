@@ -32,7 +32,6 @@ const (
 
 // Options describe the Lease of leader mode, and the installation. All but Log are required.
 type Options struct {
-	// Config is without a gate.
 	Config          *rest.Config
 	Namespace, Name string
 	Installation    string

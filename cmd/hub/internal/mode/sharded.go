@@ -57,8 +57,7 @@ func (s *Sharded) Run(ctx context.Context) {
 	}
 }
 
-// Await returns in Sharded mode, with a context that ends with it, with the cause ErrNotSharded; or with the cause of
-// ctx.
+// Await returns in Sharded mode, with a context that ends with it (ErrNotSharded), or with the cause of ctx.
 func (s *Sharded) Await(ctx context.Context) (permitted context.Context, err error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()

@@ -20,8 +20,7 @@ type WayBack struct {
 	waiting atomic.Pointer[string] // what it waits for
 }
 
-// NewWayBack sends no request. running reads which replicas may be at work, or none, and ends those whose Leases have
-// expired.
+// NewWayBack sends no request. running reads which replicas may be at work, and ends those with expired Leases.
 func NewWayBack(o Options, running func(context.Context) ([]string, error)) (*WayBack, error) {
 	s, err := newStore(o)
 	if err != nil {
@@ -32,8 +31,7 @@ func NewWayBack(o Options, running func(context.Context) ([]string, error)) (*Wa
 	return w, nil
 }
 
-// Run releases the Lease whenever the installation has it without running replicas, until ctx ends. It must be called
-// once.
+// Run releases the Lease whenever the installation has it without running replicas, until ctx ends. Call it once.
 func (w *WayBack) Run(ctx context.Context) {
 	defer w.store.close()
 	for ctx.Err() == nil {

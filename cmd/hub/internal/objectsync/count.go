@@ -33,8 +33,7 @@ type Count struct {
 	Err error
 }
 
-// Count counts for each rule and Cluster that selects the module. A remote without a response has an error in its
-// Counts.
+// Count counts for each rule and Cluster that selects the module. A silent remote has an error in its Counts.
 func (f *Fleet) Count(ctx context.Context, s Scope) ([]Count, error) {
 	return inEach(ctx, f, s, func(r rules.Rule, c *hubv1.Cluster) []Count {
 		one := Count{Rule: r, Cluster: c.Name}

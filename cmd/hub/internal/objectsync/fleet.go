@@ -23,10 +23,8 @@ import (
 type Fleet struct {
 	Hub       *access.Cluster
 	Namespace string
-	// HubID is that of registry.Remote.
-	HubID  string
-	Config Config
-	// Policy and UserAgent are those of connections to remotes.
+	HubID     string
+	Config    Config
 	Policy    kubeconfig.Policy
 	UserAgent string
 	// Runs reports whether a Cluster selects the module. Default: all do.

@@ -47,8 +47,7 @@ type Name struct {
 	Object string
 }
 
-// Copies returns the names that the copy of an original may have, in the hub's order. It sends no request to the
-// remote.
+// Copies returns the names that the copy of an original may have, in the hub's order, without a request to the remote.
 func (f *Fleet) Copies(ctx context.Context, n Name) ([]types.NamespacedName, error) {
 	r, _, err := f.rule(ctx, n)
 	if err != nil {

@@ -30,8 +30,7 @@ type Prune struct {
 	// Clusters are searched in their remotes, and for their copies in the hub. A name without a Cluster is for one that
 	// was deleted. Default: all.
 	Clusters []string
-	// Kinds of the objects. Default: of copies all that the target can list and delete, of originals those of the
-	// copies found.
+	// Kinds of the objects. Default: of copies what the target can list and delete, of originals those of the copies.
 	Kinds []schema.GroupVersionKind
 	// Force also deletes copies of a rule that the configuration has. A hub that runs makes them again.
 	Force       bool

@@ -79,8 +79,7 @@ func (f *Format) Check() error {
 	return err
 }
 
-// Done returns a printer for a completed operation, as in "cluster.clusterfx.dev/edge paused", unless another format is
-// selected.
+// Done prints a completed operation, as in "cluster.clusterfx.dev/edge paused", unless another format is selected.
 func (f *Format) Done(operation string) (printers.ResourcePrinter, error) {
 	if f.text == Table {
 		return &printers.NamePrinter{Operation: operation}, nil

@@ -24,8 +24,7 @@ import (
 const (
 	// Name is the name of the ConfigMap, in the credentials namespace.
 	Name = "clusterfx-modules"
-	// dataKey is for a hub that has all Clusters. Of replicas that share them, the name is between keyPrefix and
-	// keySuffix.
+	// dataKey is for a hub with all Clusters. Of replicas, the name is between keyPrefix and keySuffix.
 	dataKey              = "hub-parts.json"
 	keyPrefix, keySuffix = "hub-parts.", ".json"
 )
@@ -37,8 +36,7 @@ type Report struct {
 	// Written is when the report was written, Replica by which hub.
 	Written metav1.Time `json:"written"`
 	Replica string      `json:"replica"`
-	// Parts has an entry for each module with a hub part.
-	Parts []Part `json:"hubParts"`
+	Parts   []Part      `json:"hubParts"`
 }
 
 type Part struct {
@@ -66,8 +64,7 @@ func ReplicaRules() []rbacv1.PolicyRule {
 	}
 }
 
-// Read returns the reports; none if the hub has not reported. Old ones are returned only if all are: their replicas
-// have ended.
+// Read returns the reports; none if the hub has not reported. Old ones are returned only if all are.
 func Read(ctx context.Context, hub client.Reader, namespace string) (Reports, error) {
 	var found corev1.ConfigMap
 	err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, &found)

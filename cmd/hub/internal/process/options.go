@@ -44,10 +44,9 @@ type Options struct {
 	Registry             registry.Options
 	NATS                 natshub.Options
 
-	// Heartbeat is between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration
-	// Starting gets, each second, how many remotes are being started by a hub that has got its lease, and in the end 0.
-	// Default: no call.
+	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no
+	// call.
 	Starting func(remotes int)
 	// identity is the holder in this hub's lease.
 	identity string
@@ -70,8 +69,7 @@ type Sharing struct {
 	Shards       int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	// ForgetAfter: see package replica.
-	ForgetAfter time.Duration
+	ForgetAfter  time.Duration
 }
 
 // Defaults of options.

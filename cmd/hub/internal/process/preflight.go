@@ -24,8 +24,7 @@ const preflightTimeout = 20 * time.Second
 
 var errSilent = errors.New("the API server did not respond in time")
 
-// preflight: the API server must know Cluster objects and let the hub list them. It returns the id of the hub's own
-// cluster.
+// preflight: the API server must know Cluster objects and let the hub list them. It returns the hub's cluster id.
 func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (id string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errSilent)
 	defer cancel()

@@ -53,8 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// cause drops the path through the graph from the error of a constructor or invoke. Where the graph is wrong, the path
-// is the explanation.
+// cause drops the path through the graph, unless the graph is wrong: then the path is the explanation.
 func cause(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time

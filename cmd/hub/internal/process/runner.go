@@ -26,8 +26,7 @@ func newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// attach is invoked last, so that the manager starts after every hook of the modules and stops before them. first is
-// called right before.
+// attach comes last, so that the manager starts after the modules' hooks and stops before them. first is called before.
 func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager, first func()) {
 	lifecycle.Append(fx.StartStopHook(func() {
 		first()

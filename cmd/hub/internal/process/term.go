@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// How long a term may take to end beyond its apps, which by default have 20 s: less than Kubernetes gives a Pod of the
-// manifests.
+// How long a term may take beyond its apps' 20 s (the default): less than Kubernetes gives a Pod of the manifests.
 const (
 	// managerReserve is for the other runnables of the manager.
 	managerReserve = 2 * time.Second
@@ -61,8 +60,7 @@ type term struct {
 	app      *fx.App
 }
 
-// runTerm returns nil if ctx ended the term, errDeposed if another may begin, and otherwise the error that ends the
-// hub.
+// runTerm returns nil if ctx ended the term, errDeposed if another may begin, else the error that ends the hub.
 func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
 	hearts := liveness.New(liveness.Options{Interval: o.Heartbeat, Log: o.Log.WithName("liveness")})
 	election, err := newElection(o, hearts.Err)

@@ -51,8 +51,7 @@ func (l *life) readPins() {
 	l.pins, l.pinned = pins, time.Now()
 }
 
-// isAssigner: this replica is the assigner, or that is not live. One that has not read everything is not. It needs
-// l.mu.
+// isAssigner: this replica is the assigner and has read everything, or the assigner is not live. It needs l.mu.
 func (l *life) isAssigner(now shards.Instant) bool {
 	if !l.view.hasLeases || !l.view.hasWishes {
 		return false

@@ -24,8 +24,7 @@ const (
 	defaultDeadline    = 7 * time.Second
 	defaultRetry       = 1500 * time.Millisecond
 	defaultForgetAfter = time.Hour
-	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s to drain and release the
-	// rest.
+	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s for the rest.
 	DefaultLeaveTimeout = 25 * time.Second
 )
 
@@ -81,8 +80,7 @@ type Options struct {
 	// Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
 	Count int
 	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
-	Timing shards.Timing
-	// LeaveTimeout limits the orderly end of Run. Default: DefaultLeaveTimeout.
+	Timing       shards.Timing
 	LeaveTimeout time.Duration
 	// Alive returns an error while this replica makes no progress; then it does not claim or renew the Lease. It must
 	// not block. Default: nil.
@@ -91,8 +89,7 @@ type Options struct {
 	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
 	// is removed after that; after an error, Forget is called again. Default: nothing.
 	Forget func(ctx context.Context, replica string) error
-	// Mode says whether the installation is in Sharded mode. Default: it always is.
-	Mode Mode
+	Mode   Mode
 	// ForgetAfter is at least twice Timing.Duration. Default: an hour.
 	ForgetAfter time.Duration
 	// Log gets changes of the state, and failed requests. Default: discards.

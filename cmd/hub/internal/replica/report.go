@@ -58,8 +58,7 @@ func (r *Replica) IsLate() bool {
 
 // Observation is what a replica with a valid Lease knows at a moment.
 type Observation struct {
-	Me string
-	// Duration is how long an unchanged Lease lasts.
+	Me       string
 	Duration time.Duration
 	// Live replicas may get shards, sorted. This one is among them unless it leaves.
 	Live []string

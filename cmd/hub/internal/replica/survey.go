@@ -39,8 +39,7 @@ type Member struct {
 	Lease  shards.Lease
 	Labels map[string]string
 	// Version of the program; may be empty.
-	Version string
-	// Duration is how long an unchanged Lease lasts.
+	Version  string
 	Duration time.Duration
 }
 

@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch feeds the Machine until ctx ends. It begins again, with new connections, when the watch of the Leases is
-// silent.
+// watch feeds the Machine until ctx ends, and begins again, with new connections, when the watch of Leases is silent.
 func (l *life) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(logr.NewContext(ctx, l.log.V(1)))
@@ -37,8 +36,7 @@ func (l *life) watch(ctx context.Context) {
 	}
 }
 
-// awaitSilence waits until no renewal of this replica was seen for the deadline, although the API server accepts them,
-// or ctx ends.
+// awaitSilence waits until no own renewal was seen for the deadline, although they are accepted, or ctx ends.
 func (l *life) awaitSilence(ctx context.Context) {
 	timing := l.options.Timing
 	l.mu.Lock()

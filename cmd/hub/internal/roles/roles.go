@@ -17,7 +17,6 @@ import (
 )
 
 type Hub struct {
-	// Lease is the name of the hub's Lease.
 	Namespace, Lease string
 	// LeaseNamespace has the Lease; empty for the credentials namespace.
 	LeaseNamespace string
@@ -93,8 +92,7 @@ func (h *Hub) ofReplicas() []*rbacv1.Role {
 
 func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, AppsNamespace(h.Namespace)) }
 
-// ofApps returns the namespace of the ServiceAccounts, the role to impersonate these and nobody else, and the roles of
-// the apps.
+// ofApps returns the ServiceAccounts' namespace, the role to impersonate only these, and the roles of the apps.
 func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 	namespace := h.apps()
 	all := []client.Object{

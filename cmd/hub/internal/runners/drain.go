@@ -44,8 +44,7 @@ func (h *Hub) SetDrained(ctx context.Context, name string, drained bool) (Runner
 
 // Wait says for which replica to wait.
 type Wait struct {
-	Name string
-	// Timeout is for handing over the shards.
+	Name    string
 	Timeout time.Duration
 	// Progress gets what the replica still has, when that changes. Default: no call.
 	Progress func(text string)

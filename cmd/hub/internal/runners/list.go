@@ -26,11 +26,9 @@ const requestsWithin = 30 * time.Second
 
 // Hub is a hub whose replicas share its Clusters.
 type Hub struct {
-	Cluster *access.Cluster
-	// Namespace has the Leases of the replicas.
+	Cluster   *access.Cluster
 	Namespace string
-	// ModeLease is the Lease of leader mode. Default: not read; a hub that has been in Sharded mode counts as one that
-	// is.
+	// ModeLease is the Lease of leader mode. Default: not read; a hub that was in Sharded mode counts as one that is.
 	ModeLease string
 	// LeaderLease is that of the replica that runs what runs once. Default: not read.
 	LeaderLease string
@@ -56,15 +54,13 @@ type Runner struct {
 	// Incarnation is empty if it has ended.
 	Incarnation string
 	// Shards whose records name it, ascending.
-	Shards []int
-	// Clusters in these shards.
+	Shards   []int
 	Clusters int
 	// Assigns: it writes the assignment. RunsOnce: it runs registration and hub parts that run once.
 	Assigns, RunsOnce bool
 	Labels            map[string]string
 	// Version is empty if its Lease does not say it.
 	Version string
-	// Renewed is by the replica's clock.
 	Renewed time.Time
 }
 

@@ -26,8 +26,7 @@ type Options struct {
 	Debug string
 	// Gatherer has the metrics. Required.
 	Gatherer prometheus.Gatherer
-	// Log gets the addresses and the errors. Default: discards.
-	Log logr.Logger
+	Log      logr.Logger
 }
 
 type Ports struct {

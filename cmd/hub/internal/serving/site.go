@@ -24,8 +24,7 @@ const (
 
 var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
 
-// Site has the checks and handlers of one term of the hub. They may be added at any time, as by a hub part that is
-// started again.
+// Site has the checks and handlers of one term of the hub. They may be added at any time.
 type Site struct {
 	mu          sync.Mutex // protects the fields
 	live, ready map[string]healthz.Checker
@@ -88,8 +87,7 @@ func (s *Site) noted(next http.Handler) http.Handler {
 	})
 }
 
-// NoteReadyz has /readyz?verbose show notes on failures that do not make the hub unready. Everyone who reaches the port
-// can read them.
+// NoteReadyz has /readyz?verbose show notes on failures while the hub is ready, to everyone who reaches the port.
 func (s *Site) NoteReadyz(notes func() []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

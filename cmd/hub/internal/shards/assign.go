@@ -131,8 +131,7 @@ func (a *assignment) place(shard int) {
 	a.load[best]++
 }
 
-// balance moves shards from those with most to those with fewest, while one has more than the limit, or is new and not
-// filled.
+// balance moves shards from most to fewest, while one has more than the limit, or is new and not filled.
 func (a *assignment) balance() {
 	isNew := map[string]bool{}
 	for name, load := range a.load {

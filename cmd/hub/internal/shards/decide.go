@@ -8,8 +8,7 @@ import "slices"
 type Action struct {
 	Kind  ActionKind
 	Shard int
-	// Name is for Fence and Look.
-	Name string
+	Name  string
 	// Lease to write if the object has its Version; without one it is created.
 	Lease Lease
 	// Record to write if the object has its Version.
@@ -134,8 +133,7 @@ func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 	return Action{Kind: Announce, Record: next}
 }
 
-// release gives a drained shard to the warm replica in the record itself, or to none, so that it cannot go to one that
-// has withdrawn.
+// release gives a drained shard to the warm replica in the record itself, so that it goes to none that has withdrawn.
 func (m *Machine) release(s *shard, now Instant) Action {
 	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Released: m.me, Version: s.record.Version}
 	if heir := s.record.Warm; m.isLive(heir, now) {

@@ -42,8 +42,7 @@ func (m *Machine) hasEnded(from Holder, l Lease, now Instant) bool {
 	return m.isExpired(sighting{since: since}, now)
 }
 
-// absentSince is since when the holder cannot have renewed the Lease. The version that is read comes after each of the
-// holder's.
+// absentSince is since when the holder cannot have renewed the Lease, whose version comes after each of the holder's.
 func (m *Machine) absentSince(from Holder, l Lease, now Instant) Instant {
 	if seen := m.others[from.Name]; l.Version != "" && l.Version == seen.lease.Version {
 		return seen.since

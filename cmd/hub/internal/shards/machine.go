@@ -171,8 +171,7 @@ type Stage struct {
 	Warm bool
 }
 
-// Stage is how far the apps shall be. It can be followed in place of WarmUp, Cool and Drain. A lost Lease ends all
-// apps.
+// Stage is how far the apps shall be, in place of WarmUp, Cool and Drain. A lost Lease ends all apps.
 func (m *Machine) Stage(number int) Stage {
 	if m.own.lost {
 		return Stage{}

@@ -41,8 +41,8 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 	o.renewed = began
 }
 
-// restartObservation: after a time without contact an unchanged Lease is no evidence, since its replica may have had no
-// contact, either.
+// restartObservation: after a time without contact an unchanged Lease proves nothing, since its replica may have had
+// none.
 func (m *Machine) restartObservation(now Instant) {
 	for name, s := range m.others {
 		s.since = now

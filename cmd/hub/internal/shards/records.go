@@ -45,8 +45,7 @@ type Lease struct {
 	Ended string
 	// Leaving: the replica is about to end, so that others get its shards.
 	Leaving bool
-	// Drained: an administrator wants the replica to have no shards. No replica writes it, and changes of other fields
-	// keep it.
+	// Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.
 	Drained bool
 	// Renewed is by the replica's wall clock, for people only.
 	Renewed time.Time

@@ -31,28 +31,21 @@ import (
 
 // Options describe the share of a hub. Config, Namespace and Replica are required.
 type Options struct {
-	// Config is without a gate.
 	Config *rest.Config
 	// Namespace has the installation.
 	Namespace string
-	// Replica names this hub among those that share the Clusters.
-	Replica string
+	Replica   string
 	// Labels are for pins. Default: none.
-	Labels map[string]string
-	// Count is the number of shards. Default: shards.DefaultCount.
-	Count int
-	// Timing has the durations of the Leases. Default: see package replica.
-	Timing shards.Timing
-	// LeaveTimeout limits the orderly end. Default: see package replica.
+	Labels       map[string]string
+	Count        int
+	Timing       shards.Timing
 	LeaveTimeout time.Duration
 	// Alive returns an error while the reconcilers make no progress.
 	Alive func() error
 	// Mode. Default: always Sharded.
 	Mode replica.Mode
-	// Forget removes what a replica that ended long ago has left, beside its journal. It is called again after an
-	// error. Default: nothing.
-	Forget func(ctx context.Context, replica string) error
-	// ForgetAfter: see package replica.
+	// Forget removes what a replica that ended long ago has left, and is called again after an error. Default: nothing.
+	Forget      func(ctx context.Context, replica string) error
 	ForgetAfter time.Duration
 	Log         logr.Logger
 }

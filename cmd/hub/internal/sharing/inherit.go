@@ -18,8 +18,7 @@ const (
 	// not stop because its API server is away, and to start all as suspects, one by one, would keep thousands of
 	// Clusters from work because one may be at fault.
 	readPatience = 10 * time.Second
-	// keepsEnded is for the journal of an ended incarnation, for all its shards; keepsLive for one that runs, whose
-	// records change seldom.
+	// keepsEnded is for the journal of an ended incarnation; keepsLive for one that runs, whose records change seldom.
 	keepsEnded = time.Minute
 	keepsLive  = time.Second
 )
@@ -34,8 +33,7 @@ type legacy struct {
 	adopt adopter // set after the read; does nothing if that has failed
 }
 
-// inherit takes over crashes of the apps of a shard. If that replica ended without a release, apps that it was starting
-// are suspects, too.
+// inherit takes over crashes of a shard's apps. Of a replica that ended without a release, starting apps are suspects.
 func (f *Fleet) inherit(ctx context.Context, shard int, from shards.Origin) {
 	if from.Name == "" || from.Name == f.name { // This replica has its own journal.
 		return

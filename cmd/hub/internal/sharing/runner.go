@@ -19,13 +19,11 @@ import (
 )
 
 const (
-	// warmPatience: remotes that are not warm by then do not delay the hand-over, since they may be unreachable for
-	// days.
+	// warmPatience: remotes that are not warm by then delay no hand-over, since they may be unreachable for days.
 	warmPatience = 15 * time.Second
 	// warmEvery is in memory.
 	warmEvery = 50 * time.Millisecond
-	// relistEvery is for Clusters that come or go meanwhile. It copies all Clusters, and many shards may be warmed at
-	// once.
+	// relistEvery is for Clusters that come or go. It copies all Clusters, and many shards may be warmed at once.
 	relistEvery = time.Second
 	// retry is the time between two tries of a request or a list that fails.
 	retry = time.Second

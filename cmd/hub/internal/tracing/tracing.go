@@ -67,8 +67,7 @@ func (t *Traces) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Stop exports pending spans, within StopTimeout, also when ctx has ended. What the collector has not taken by then is
-// lost.
+// Stop exports pending spans, within StopTimeout, also when ctx has ended. What the collector does not take is lost.
 func (t *Traces) Stop(ctx context.Context) {
 	if t == nil {
 		return

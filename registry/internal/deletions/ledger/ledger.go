@@ -23,8 +23,7 @@ import (
 type Key struct {
 	Module   string
 	Resource schema.GroupResource
-	// Target is empty for the hub.
-	Target state.ClusterName
+	Target   state.ClusterName
 	// Cause asks for the deletes; may be empty.
 	Cause string
 }
