@@ -23,6 +23,7 @@ const (
 	KubeconfigFile = "kubeconfig"
 )
 
+// Found is a dev that runs.
 type Found struct {
 	// Path is in the data folder, for messages.
 	Path       string

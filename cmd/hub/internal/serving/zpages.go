@@ -15,6 +15,7 @@ import (
 	"time"
 )
 
+// PagesOptions are the content of the pages.
 type PagesOptions struct {
 	// Component is in the first line of each page. Required, as is Version.
 	Component, Version string

@@ -71,6 +71,7 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	}
 }
 
+// Content is what a Store has.
 type Content struct {
 	// Holds are sorted by id.
 	Holds []ledger.Hold
