@@ -9,8 +9,8 @@
 // prometheus and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
 // with kustomize. The folder test is a separate Go module with the tests that need Helm and Prometheus.
 //
-// The objects in hub and rbac have no namespace, and full names: default only sets the namespace, so a program can do
-// the same without kustomize.
+// The objects in hub and rbac have no namespace, and full names: default only sets the namespace. The folder install has all objects
+// that the command install knows, built with kustomize.
 package config
 
 import "embed"
@@ -20,8 +20,7 @@ import "embed"
 //go:embed crd/clusterfx.dev_*.yaml
 var CRDs embed.FS
 
-// Installation holds the sources of default/kustomization.yaml: that file, the folders that it names, with their own
-// kustomization.yaml, and the folders impersonation and sharding.
+// Installation is what kustomize builds from the folder install: all objects of an installation but for the CRD.
 //
-//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml impersonation/*.yaml sharding/*.yaml
-var Installation embed.FS
+//go:embed install/manifest.yaml
+var Installation []byte

@@ -11,7 +11,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// requireBinaries ends the test if the programs of Kubernetes are missing.
 func requireBinaries(tb testing.TB) {
 	tb.Helper()
 	var errs []error
@@ -27,7 +26,6 @@ func requireBinaries(tb testing.TB) {
 
 const modulePath = "github.com/clusterfx/clusterfx"
 
-// howToBuild returns instructions to build the programs, for the module of the test.
 func howToBuild(build *debug.BuildInfo) string {
 	version := "latest"
 	if build == nil || build.Main.Path == modulePath {

@@ -16,12 +16,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// way is the connection to a server that a site has taken from the pool: through a proxy for the hub, and directly for
-// the test.
+// way connects to a server of the pool: through a proxy for the hub, directly for the test.
 type way struct {
-	name    string // for failures
+	name    string
 	cluster *fleet.Cluster
-	http    *http.Client // the administrator's
+	http    *http.Client
 	proxy   *fault.Proxy
 	direct  client.WithWatch
 	door    *door
@@ -49,7 +48,6 @@ func (w *way) connect(scheme *runtime.Scheme) (err error) {
 	return err
 }
 
-// config returns the configuration of an account, nil for the administrator, through the proxy.
 func (w *way) config(account *fleet.Credential) *rest.Config {
 	config := w.cluster.Config()
 	if account != nil {
@@ -59,15 +57,13 @@ func (w *way) config(account *fleet.Credential) *rest.Config {
 	return config
 }
 
-// close closes all connections of the way, and refuses further requests.
 func (w *way) close() {
 	w.proxy.Close()
 	w.door.closed.Store(true)
 	w.http.CloseIdleConnections()
 }
 
-// door forwards the requests of a test until the test has ended, so that a goroutine that outlives its test cannot
-// disturb the next test.
+// door ends with the test, so that a goroutine that outlives it does not disturb the next.
 type door struct {
 	http.RoundTripper
 	closed atomic.Bool
@@ -75,7 +71,6 @@ type door struct {
 
 var errEnded = errors.New("the test that this client is from has ended")
 
-// RoundTrip sends the request unless the test has ended.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d.closed.Load() {
 		return nil, errEnded
@@ -83,5 +78,4 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// WrappedRoundTripper returns the transport below, as client-go likes to know.
 func (d *door) WrappedRoundTripper() http.RoundTripper { return d.RoundTripper }

@@ -11,16 +11,14 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// mintFunc creates a credential for a user of a cluster.
 type mintFunc func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
 
-// mint replaces the credential of the remote with a credential for another user.
 func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 	r.tb.Helper()
 	r.state.credential = r.minted(how, lifetime)
 }
 
-// minted creates a credential for another user than before, with the permissions of the hub in remotes.
+// minted is for another user than before, with the hub's permissions.
 func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential {
 	r.tb.Helper()
 	r.state.users++
@@ -33,8 +31,8 @@ func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential 
 	return minted
 }
 
-// RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes the previous
-// credential. The app is not restarted; to check that, compare the Epoch in the Status of Hub.Registry.
+// RotateToken puts another user's token into the Secret, waits until the app uses it, and revokes the previous
+// credential. The app keeps its Epoch.
 func (r *Remote) RotateToken() {
 	r.tb.Helper()
 	before := r.state.credential
@@ -45,9 +43,8 @@ func (r *Remote) RotateToken() {
 	}
 }
 
-// RevokeToken removes the hub's permissions in the remote and makes its token invalid. The API server caches the token
-// for ten seconds, so its responses to the hub are Forbidden at first, and Unauthorized later. RotateToken restores
-// access.
+// RevokeToken takes the hub's permissions and makes its token invalid. The API server caches tokens for ten seconds:
+// responses are Forbidden first, Unauthorized later. RotateToken restores access.
 func (r *Remote) RevokeToken() {
 	r.tb.Helper()
 	if err := r.state.credential.Revoke(r.tb.Context()); err != nil {
@@ -55,12 +52,11 @@ func (r *Remote) RevokeToken() {
 	}
 }
 
-// certificateLifetime is the lifetime of the first certificate that is to expire. Each further certificate lives for
-// twice as long, until the app gets a certificate in time.
+// certificateLifetime is the first try. Each further one lives twice as long, until the app gets it in time.
 const certificateLifetime = 5 * time.Second
 
-// ExpireCertificate puts a client certificate that is valid for a few seconds into the Secret, waits until the app uses
-// it, and returns when it has expired. RotateToken restores access.
+// ExpireCertificate stores a client certificate of a few seconds, waits until the app uses it, and returns when it
+// has expired. RotateToken restores access.
 func (r *Remote) ExpireCertificate() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint
@@ -79,7 +75,6 @@ func (r *Remote) ExpireCertificate() {
 	}
 }
 
-// use stores the credential and waits until the hub reports that it uses a new credential.
 func (r *Remote) use() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint
@@ -87,7 +82,6 @@ func (r *Remote) use() {
 	r.wait("the use of new credentials", func(ctx context.Context) error { return r.usesOthers(ctx, before) })
 }
 
-// usesInTime waits until the hub uses new credentials, and returns false if the new credentials have expired first.
 func (r *Remote) usesInTime(before string) bool {
 	r.tb.Helper()
 	expired := false

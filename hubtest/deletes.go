@@ -16,15 +16,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// WaitHeld waits until the hub holds deletes of a module in its own API server or in all remotes together, and returns the
-// hold. If there are several, it returns the first by id.
+// WaitHeld waits for held deletes of a module in the hub's API server or in all remotes together. Of several it
+// returns the first by id.
 func (h *Hub) WaitHeld(module string) deletes.Hold {
 	h.tb.Helper()
 	return h.waitHeld(module, func(hold deletes.Hold) bool { return hold.Fleet || hold.Cluster == "" })
 }
 
-// WaitHeld waits until the hub holds deletes of a module in this remote, and the Cluster has the condition DeletesHeld. It
-// returns the hold. If there are several, it returns the first by id.
+// WaitHeld waits for held deletes of a module in this remote, and the condition DeletesHeld. Of several it returns
+// the first by id.
 func (r *Remote) WaitHeld(module string) deletes.Hold {
 	r.tb.Helper()
 	hold := r.waitHeld(module, func(hold deletes.Hold) bool { return !hold.Fleet && hold.Cluster == r.Name() })
@@ -51,9 +51,8 @@ func (s *Server) waitHeld(module string, matches func(deletes.Hold) bool) (found
 	return found
 }
 
-// AllowDeletes allows a number of held deletes, as an operator does: with an annotation of the Cluster, or of the hub's
-// ConfigMap for a hold that is not for one remote. The module gets through with them when it next asks; a supervised
-// reconciler does so within 40 seconds.
+// AllowDeletes allows held deletes as an operator does, by annotation. The module gets through when it next asks; a
+// supervised reconciler within 40 seconds.
 func (h *Hub) AllowDeletes(hold deletes.Hold, objects int) {
 	h.tb.Helper()
 	var object client.Object = &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: hold.Cluster}}

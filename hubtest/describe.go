@@ -17,7 +17,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// describe names an object in a failure, as in "ConfigMap default/greeting".
 func describe(scheme *runtime.Scheme, object client.Object) string {
 	kind := fmt.Sprintf("%T", object)
 	if gvk, err := apiutil.GVKForObject(object, scheme); err == nil {
@@ -26,16 +25,14 @@ func describe(scheme *runtime.Scheme, object client.Object) string {
 	return kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
-// quoted returns bytes as a JSON string, in base64.
 func quoted(data []byte) []byte {
-	text, _ := json.Marshal(data) // It never fails.
+	text, _ := json.Marshal(data)
 	return text
 }
 
-// maxDump bounds an object in a failure, in bytes.
+// maxDump is in bytes.
 const maxDump = 8 << 10
 
-// dump returns an object as YAML, without its managed fields, and cuts it to maxDump.
 func dump(object client.Object) string {
 	shown, _ := object.DeepCopyObject().(client.Object)
 	shown.SetManagedFields(nil)
@@ -49,10 +46,8 @@ func dump(object client.Object) string {
 	return string(text)
 }
 
-// explainTimeout bounds the list of the Clusters after a failure.
 const explainTimeout = 5 * time.Second
 
-// explain returns an error with the state of all Clusters.
 func (s *Server) explain(err error) string {
 	text := strings.TrimSuffix(fmt.Sprint(err), "\n")
 	ctx, cancel := context.WithTimeout(s.site.context(), explainTimeout)
@@ -67,7 +62,6 @@ func (s *Server) explain(err error) string {
 	return text
 }
 
-// conditionsOf shows a Cluster.
 func conditionsOf(c *hubv1.Cluster) string {
 	text := fmt.Sprintf("Cluster %s: generation %d, observed %d", c.Name, c.Generation, c.Status.ObservedGeneration)
 	for _, one := range c.Status.Conditions {

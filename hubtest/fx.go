@@ -13,17 +13,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// parts are the components of a running hub that tests use.
 type parts struct {
 	Registry *registry.Registry
 	Cache    client.Reader
 }
 
-// reporterName is the name of the module that reporter returns.
+// reporterName is the module of reporter.
 const reporterName = "hubtest"
 
-// reporter is a module that sends the components of the hub when its caches are filled: a manager starts its runnables
-// then. It selects no remote, so that no Cluster lists it.
+// reporter sends the parts when caches are filled, which is when a manager starts its runnables. It selects no
+// remote, so no Cluster lists it.
 func reporter(up chan<- parts) registry.Module {
 	return registry.NewModule(reporterName, registry.ModuleOptions{
 		Description: "Shows the hub to its test.",

@@ -15,10 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
-// hubAccount is the name of the ServiceAccount of a hub with the declared permissions.
 const hubAccount = "hubtest-hub"
 
-// restrict creates the account of the hub, with the roles that the program prints for the hub that is about to start.
 func (h *Hub) restrict() {
 	h.tb.Helper()
 	account, err := h.way.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})
@@ -33,8 +31,8 @@ func (h *Hub) restrict() {
 	h.site.process.account = account
 }
 
-// WaitHubPart waits until the hub part of a module is in a state, one of the constants of package registry such as
-// ModuleRunning, for a reason. An empty reason matches all.
+// WaitHubPart waits for a hub part's state (a constant of package registry such as ModuleRunning) and reason. An
+// empty reason matches all.
 func (h *Hub) WaitHubPart(module, state, reason string) {
 	h.tb.Helper()
 	h.wait(fmt.Sprintf("the hub part of %s to be %s %s", module, state, reason), func(context.Context) error {

@@ -15,13 +15,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A Hub is a hub that runs in this process, and its API server. New creates it. A method that fails ends the test, so
-// call the methods, and the methods of Remote, in the test's own goroutine.
+// A Hub runs in this process, with its API server. New creates it. A method that fails ends the test, so call
+// methods, also of Remote, in the test's own goroutine.
 type Hub struct{ Server }
 
-// New starts a hub for a test, with the remotes of the options, and returns when all of them are Ready. When the test
-// ends, New stops the hub, fails the test if goroutines of the hub are left, and cleans the API servers for the next
-// test. Functions that the test registers with Cleanup after New run before that.
+// New starts a hub with its remotes, and returns when all are Ready. At the end of the test it stops the hub, fails
+// the test if goroutines are left, and cleans the API servers. The test's later Cleanup functions run before that.
 func New(tb testing.TB, opts ...Option) *Hub {
 	tb.Helper()
 	requireBinaries(tb)
@@ -56,15 +55,14 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	return h
 }
 
-// With returns the same hub for another test, usually a subtest: failures and waits then belong to that test. The hub
-// still ends with the test that New was given. Only one of several concurrent subtests may stop the hub, or change a
-// remote.
+// With returns the hub for another test, usually a subtest, which then owns failures and waits. The hub still ends with
+// the test of New. Only one of several concurrent subtests may stop the hub, or change a remote.
 func (h *Hub) With(tb testing.TB) *Hub {
 	tb.Helper()
 	return &Hub{Server{tb: tb, site: h.site, way: h.way}}
 }
 
-// Remote returns the remote of that name, whether or not it is registered. It ends the test if there is no such remote.
+// Remote returns a remote, registered or not, and ends the test if there is none.
 func (h *Hub) Remote(name string) *Remote {
 	h.tb.Helper()
 	state := h.site.remote(name)
@@ -74,15 +72,13 @@ func (h *Hub) Remote(name string) *Remote {
 	return &Remote{Server: Server{tb: h.tb, site: h.site, way: state.way}, state: state}
 }
 
-// NewRemote creates a remote that the hub does not know yet, so that a test can put objects into it before it calls
-// Register. It starts an API server or takes a server from the pool.
+// NewRemote creates a remote that the hub does not know, so that a test can put objects there before Register.
 func (h *Hub) NewRemote(name string) *Remote {
 	h.tb.Helper()
 	return h.addWay(name, h.site.open(h.tb, pool.Remote)[0])
 }
 
-// AddRemote is NewRemote followed by Register. It does not wait until the remote is Ready: some remotes never become
-// Ready.
+// AddRemote is NewRemote and Register. It does not wait: some remotes never become Ready.
 func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 	h.tb.Helper()
 	r := h.NewRemote(name)
@@ -90,7 +86,6 @@ func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 	return r
 }
 
-// addWay adds a remote with this connection.
 func (h *Hub) addWay(name string, w *way) *Remote {
 	h.tb.Helper()
 	w.name = "remote " + name
@@ -102,26 +97,25 @@ func (h *Hub) addWay(name string, w *way) *Remote {
 	return r
 }
 
-// Registry returns the registry of the running hub. After a Restart it returns a different registry.
+// Registry returns the running hub's, another one after Restart.
 func (h *Hub) Registry() *registry.Registry {
 	h.tb.Helper()
 	return h.site.process.parts(h.tb).Registry
 }
 
-// Cache returns a reader of the hub's cache, from which reconcilers on the hub read. After a Restart it returns a
-// different reader.
+// Cache reads as the hub's reconcilers do; it is another one after Restart.
 func (h *Hub) Cache() client.Reader {
 	h.tb.Helper()
 	return h.site.process.parts(h.tb).Cache
 }
 
-// Start starts the hub after a Stop, and returns when its caches are filled.
+// Start starts the hub after a Stop, and waits until its caches are filled.
 func (h *Hub) Start() {
 	h.tb.Helper()
 	h.site.process.start(h.tb)
 }
 
-// Stop stops the hub gracefully, as SIGTERM does, and returns when it has ended. The API servers continue to run.
+// Stop stops the hub as SIGTERM does, and waits for its end. API servers continue to run.
 func (h *Hub) Stop() {
 	h.tb.Helper()
 	if err := h.site.process.stop(); err != nil {
@@ -129,8 +123,7 @@ func (h *Hub) Stop() {
 	}
 }
 
-// Restart is Stop and Start. The statuses of Clusters do not change until the new hub has reconciled them; WaitReady
-// waits for the new hub.
+// Restart is Stop and Start. Statuses stay until the new hub reconciles them; WaitReady waits for that.
 func (h *Hub) Restart() {
 	h.tb.Helper()
 	h.Stop()

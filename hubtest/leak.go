@@ -15,27 +15,23 @@ import (
 	"time"
 )
 
-// hubLabel is the pprof label of the goroutines of a hub and its apps: each goroutine inherits the labels of the
-// goroutine that started it.
+// hubLabel is the pprof label of a hub's goroutines, which inherit it.
 const hubLabel = "hubtest"
 
-// Goroutines that are not leaks of a module.
+// No leaks of a module.
 const (
-	// filteredWatch is left behind by controller-runtime's newGVKFixupWatcher when it is stopped while it delivers an
-	// event without a receiver: one goroutine for each hub that ends.
+	// filteredWatch stays when controller-runtime's newGVKFixupWatcher is stopped while it delivers an event: one for
+	// each hub that ends.
 	filteredWatch = "k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"
-	// signalLoop is one goroutine for the whole process, from the first registration for signals. fx registers when a
-	// module ends the hub.
+	// signalLoop is one for the process. fx registers for signals when a module ends the hub.
 	signalLoop = "os/signal.loop"
 )
 
 const (
-	// leakTimeout is how long goroutines may take to end after their hub.
-	leakTimeout = 5 * time.Second
+	leakTimeout = 5 * time.Second // for goroutines to end after their hub
 	leakPeriod  = 20 * time.Millisecond
 )
 
-// findLeaks returns the stacks of goroutines that a stopped hub and its apps have left.
 func findLeaks(id string) []string {
 	ticker := time.NewTicker(leakPeriod)
 	defer ticker.Stop()
@@ -48,7 +44,6 @@ func findLeaks(id string) []string {
 	return left
 }
 
-// stacks returns the stacks of all goroutines that have a label.
 func stacks(label string) []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
@@ -64,18 +59,16 @@ func stacks(label string) []string {
 	return found
 }
 
-// A Baseline is the number of goroutines of a hub and its apps at one time. Hub.Baseline takes it.
+// A Baseline is how many goroutines a hub and its apps have at one time.
 type Baseline struct {
 	hub  *Hub
 	then goroutines
 }
 
-// goroutines is the number of goroutines with each stack.
 type goroutines map[string]int
 
-// Baseline counts the goroutines of the hub and its apps when their number has not changed for half a second. It is for
-// tests that find goroutine leaks while the hub runs. A hub starts some goroutines when they are first needed, so run
-// the tested operation once before Baseline, and then again:
+// Baseline counts the goroutines of the hub and its apps when that is stable for half a second, to find leaks while
+// the hub runs. Some goroutines start when first needed, so run the operation once before:
 //
 //	before := hub.Baseline()
 //	... register a remote, and deregister it ...
@@ -99,8 +92,7 @@ func (h *Hub) Baseline() *Baseline {
 	return b
 }
 
-// Wait waits until the hub and its apps have no more goroutines than at the Baseline. If more stay, the test ends with
-// their stacks.
+// Wait waits until there are no more goroutines than at the Baseline. Otherwise the test ends with their stacks.
 func (b *Baseline) Wait() {
 	b.hub.tb.Helper()
 	b.hub.wait(fmt.Sprintf("the %d goroutines of before", b.then.sum()), func(context.Context) error {

@@ -11,21 +11,18 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// lastLines is the number of lines of the hub's log that a failed test shows.
 const lastLines = 50
 
-// log is the hub's log. It is quiet: the test's log shows its last lines when the test has failed, or each line at once
-// with the option Verbose. Lines of an app that did not stop are dropped after the end of the test: testing would panic.
 type log struct {
 	verbose bool
 
-	mu   sync.Mutex // protects the fields below, and is held while a line is written
+	mu   sync.Mutex // held while a line is written
 	tb   testing.TB // nil when the test has ended
 	last []string   // lines that were not shown yet
-	lost int        // lines before those
+	lost int        // earlier lines
 }
 
-// newLog returns a log that ends after all functions that are registered with Cleanup later.
+// newLog ends after all Cleanup functions that are registered later.
 func newLog(tb testing.TB, verbose bool) *log {
 	tb.Helper()
 	l := &log{tb: tb, verbose: verbose}
@@ -57,8 +54,7 @@ func (l *log) write(prefix, text string) {
 	}
 }
 
-// showIfFailed shows the last lines if the test has failed, and removes them. It is called before the hub is stopped, so
-// that the lines about the stop do not displace the lines about the failure.
+// showIfFailed is called before the hub stops, so that its last lines do not displace those about the failure.
 func (l *log) showIfFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,15 +21,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// An Option configures New. Options of one kind add up, except for Patience, whose last one wins.
+// An Option configures New. Options of one kind add up; the last Patience wins.
 type Option func(*options)
 
-// options are the combined options of New.
 type options struct {
 	remotes             []string
 	modules             []registry.Module
 	configs             []moduleconfig.Config
-	problems            []error // errors in the options themselves
+	problems            []error
 	hubCRDs, remoteCRDs []fs.FS
 	schemes             []func(*runtime.Scheme) error
 	clusters            []func(*hubv1.Cluster)
@@ -40,8 +39,7 @@ type options struct {
 	verbose             bool
 }
 
-// defaultPatience is long, because API servers share the machine with the tests of other packages. Only failed tests
-// wait for so long.
+// defaultPatience is long, because API servers share the machine with other tests. Only failed tests wait so long.
 const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
@@ -53,28 +51,27 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// roles are the roles of the API servers that New needs.
 func (o options) roles() []pool.Role {
 	return append([]pool.Role{pool.Hub}, slices.Repeat([]pool.Role{pool.Remote}, len(o.remotes))...)
 }
 
-// Remotes requests remotes with these names, which are also the names of their Clusters. Default: none.
+// Remotes requests remotes with these names, also of their Clusters. Default: none.
 func Remotes(names ...string) Option {
 	return func(o *options) { o.remotes = append(o.remotes, names...) }
 }
 
-// Modules are the modules of the hub. Default: none.
+// Modules of the hub. Default: none.
 func Modules(modules ...registry.Module) Option {
 	return func(o *options) { o.modules = append(o.modules, modules...) }
 }
 
-// NATS connects the hub to a NATS server, for modules with entities. Default: none.
+// NATS connects the hub to a NATS server. Default: none.
 func NATS(url string) Option {
 	return HubOptions(func(o *app.Options) { o.NATS.URL = url })
 }
 
-// HubCRDs installs the CustomResourceDefinitions in all YAML files of these trees in the hub's API server, before the
-// hub starts. A tree is an embed.FS, or os.DirFS for a folder. Default: only the hub's own CRDs.
+// HubCRDs installs the definitions in all YAML files of these trees (embed.FS or os.DirFS) in the hub's API server,
+// before it starts. Default: only the hub's own.
 func HubCRDs(trees ...fs.FS) Option {
 	return func(o *options) { o.hubCRDs = append(o.hubCRDs, trees...) }
 }
@@ -84,42 +81,39 @@ func RemoteCRDs(trees ...fs.FS) Option {
 	return func(o *options) { o.remoteCRDs = append(o.remoteCRDs, trees...) }
 }
 
-// Scheme adds kinds to the scheme of the test's own clients, which knows the kinds of Kubernetes, Cluster and
-// CustomResourceDefinition. The hub gets its kinds as in production, from its modules: with Hub:
-// fx.Invoke(widgetv1.AddToScheme) in their registry.ModuleOptions. Default: none.
+// Scheme adds kinds for the test's own clients, which know those of Kubernetes, Cluster and CustomResourceDefinition.
+// The hub gets its kinds from its modules, with Hub: fx.Invoke(widgetv1.AddToScheme). Default: none.
 func Scheme(adders ...func(*runtime.Scheme) error) Option {
 	return func(o *options) { o.schemes = append(o.schemes, adders...) }
 }
 
-// Clusters changes every Cluster before it is created. Default: a Cluster whose remote is probed every
-// second, for a second, and counts as lost after three failures.
+// Clusters changes every Cluster before it is created. Default: a probe every second, for a second, and lost after
+// three failures.
 func Clusters(changes ...func(*hubv1.Cluster)) Option {
 	return func(o *options) { o.clusters = append(o.clusters, changes...) }
 }
 
-// Rules are the permissions of the hub in every remote. Default: the permissions that the modules declare, which "hub
-// rbac" prints for their configuration:
+// Rules are the hub's permissions in every remote. Default: what the modules declare, as "hub rbac" prints:
 //
 //	hubtest.Rules(rbac.RemoteRules(podcount.Module)...)
 //
-// A remote that refuses a request of a module for which its Rules have no permission fails the test.
+// A refused request of a module that its Rules do not permit fails the test.
 func Rules(rules ...rbacv1.PolicyRule) Option {
 	return func(o *options) { o.rules = append(o.rules, rules...) }
 }
 
-// DeclaredHubRights runs the hub as a ServiceAccount that has exactly the roles which "hub rbac --in hub" prints for its
-// modules. A request of a module for which its HubRules have no permission is refused and fails the test. Namespaces in
-// HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
+// DeclaredHubRights runs the hub as a ServiceAccount with exactly the roles of "hub rbac --in hub"; Hub.Cache too. A
+// request that a module's HubRules do not permit fails the test. HubNamespaces are created. Default: all permissions.
 func DeclaredHubRights() Option {
 	return func(o *options) { o.declaredHubRights = true }
 }
 
-// ModuleConfig configures a module with the YAML that an operator writes for it below its name in the file of
-// "hub run --config": config, and overrides for remotes whose Cluster has certain labels.
+// ModuleConfig is the YAML below the module's name in the file of "hub run --config": config, and overrides by
+// labels.
 //
 //	hubtest.ModuleConfig("quota", "config: {pods: 50}")
 //
-// An invalid text fails the test. Default: the defaults of the modules.
+// An invalid text fails the test. Default: the modules' defaults.
 func ModuleConfig(module, text string) Option {
 	return func(o *options) {
 		one := moduleconfig.Config{}
@@ -135,19 +129,18 @@ func ModuleConfig(module, text string) Option {
 	}
 }
 
-// HubOptions changes how the hub runs, for instance its limits. It is called before each start of the hub. Default: a
-// single hub, with all permissions on its API server unless DeclaredHubRights restricts it, and with remotes on
-// loopback.
+// HubOptions changes how the hub runs, before each start. Default: a single hub, all permissions on its API server
+// unless DeclaredHubRights, and remotes on loopback.
 func HubOptions(change func(*app.Options)) Option {
 	return func(o *options) { o.hub = append(o.hub, change) }
 }
 
-// Patience bounds each wait; a longer wait ends the test. Default: two minutes.
+// Patience bounds each wait, and ends the test. Default: two minutes.
 func Patience(d time.Duration) Option {
 	return func(o *options) { o.patience = d }
 }
 
-// Verbose shows each line of the hub's log at once. Default: the last 50 lines of a failed test.
+// Verbose shows the hub's log at once. Default: the last 50 lines of a failed test.
 func Verbose() Option {
 	return func(o *options) { o.verbose = true }
 }

@@ -20,39 +20,34 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// process represents the hub's process: in production the hub is a process of its own. It can be started and stopped any
-// number of times, by one goroutine at a time.
+// process is the hub's: in production a process of its own. One goroutine at a time starts and stops it, any number
+// of times.
 type process struct {
-	site *site
-	id   string // the value of the label of its goroutines
-	log  *log
-	// account is the account of the hub, nil for the administrator. It is set before the first start.
-	account *fleet.Credential
-	// undeclared are the permissions that modules lacked because they do not declare them, in all hubs of the
-	// test so far.
-	undeclared []state.UndeclaredAccess
+	site       *site
+	id         string // label of its goroutines
+	log        *log
+	account    *fleet.Credential        // nil for the administrator, and set before the first start
+	undeclared []state.UndeclaredAccess // permissions that modules lacked, in all hubs of the test
 
-	mu  sync.Mutex // protects now
-	now *run       // nil unless the hub runs
+	mu  sync.Mutex
+	now *run
 }
 
-// run is the hub between a start and the next stop.
 type run struct {
 	cancel context.CancelFunc
-	up     chan parts    // receives the components of the hub when its caches are filled
-	done   chan struct{} // closed when the hub has ended
-	err    error         // read it only after done
+	up     chan parts
+	done   chan struct{}
+	err    error
 	parts  parts
 }
 
-// stopTimeout bounds the stop of a hub. It is longer than the hub's own timeout.
+// stopTimeout is longer than the hub's own.
 const stopTimeout = 40 * time.Second
 
 func newProcess(s *site) *process {
 	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
 }
 
-// options are the options of a hub with remotes on this machine.
 func (p *process) options(r *run) app.Options {
 	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
 	o.Registry.Replica = "hubtest"
@@ -65,7 +60,6 @@ func (p *process) options(r *run) app.Options {
 	return o
 }
 
-// start runs the hub and returns when its caches are filled.
 func (p *process) start(tb testing.TB) {
 	tb.Helper()
 	if p.current() != nil {
@@ -92,7 +86,6 @@ func (p *process) start(tb testing.TB) {
 	}
 }
 
-// stop stops the hub, if it runs, and returns its error.
 func (p *process) stop() error {
 	r := p.current()
 	if r == nil {
@@ -113,14 +106,12 @@ func (p *process) stop() error {
 	}
 }
 
-// noteRunning records the permissions that the modules of the running hub have lacked so far.
 func (p *process) noteRunning() {
 	if now, err := p.running(); err == nil && now.Registry != nil {
 		p.note(now.Registry.Undeclared())
 	}
 }
 
-// note adds to undeclared.
 func (p *process) note(found []state.UndeclaredAccess) {
 	for _, u := range found {
 		if u.Module != reporterName && !slices.Contains(p.undeclared, u) { // The test's own leases are of that module.
@@ -129,7 +120,6 @@ func (p *process) note(found []state.UndeclaredAccess) {
 	}
 }
 
-// running returns the components of the running hub.
 func (p *process) running() (parts, error) {
 	if r := p.current(); r != nil {
 		return r.parts, nil
@@ -137,7 +127,6 @@ func (p *process) running() (parts, error) {
 	return parts{}, errors.New("the hub does not run: start it with Hub.Start")
 }
 
-// parts is running for callers that have started the hub: an error ends the test.
 func (p *process) parts(tb testing.TB) parts {
 	tb.Helper()
 	now, err := p.running()
@@ -147,12 +136,10 @@ func (p *process) parts(tb testing.TB) parts {
 	return now
 }
 
-// credentialsNamespace returns the namespace in which the hub reads Secrets.
 func (p *process) credentialsNamespace() string {
 	return cmp.Or(p.options(&run{}).CredentialsNamespace, hubv1.DefaultNamespace)
 }
 
-// failure returns the reason why the hub has ended unexpectedly, or nil.
 func (p *process) failure() error {
 	r := p.current()
 	if r == nil {

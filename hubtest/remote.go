@@ -19,28 +19,27 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A Remote is a cluster that the hub knows, or may come to know, and its API server. Hub.Remote returns
-// it.
+// A Remote is a cluster that the hub may know, and its API server.
 type Remote struct {
 	Server
 
 	state *remote
 }
 
-// remote is the state of a remote that all Remote values for it share.
+// remote is shared by all Remote values for it.
 type remote struct {
 	name       string
 	way        *way
 	users      int               // minted so far
-	credential *fleet.Credential // the last stored credential
-	bySecret   bool              // the hub creates the Cluster from the Secret
+	credential *fleet.Credential // stored last
+	bySecret   bool              // the hub makes the Cluster from the Secret
 }
 
-// Name returns the name of the remote and of its Cluster.
+// Name of the remote and of its Cluster.
 func (r *Remote) Name() string { return r.state.name }
 
-// Register stores a kubeconfig with a token in a Secret and creates the Cluster, changed by the
-// Clusters option and by changes. It does not wait; see WaitReady.
+// Register stores a kubeconfig in a Secret and creates the Cluster, changed by the Clusters option and changes. It
+// does not wait; see WaitReady.
 func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	r.tb.Helper()
 	if r.state.credential == nil {
@@ -61,9 +60,8 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	}
 }
 
-// Deregister deletes the Cluster, waits until the hub has removed it, which includes the modules' cleanup steps, and
-// deletes the Secret; a Secret that registers the remote is deleted first, because it would register the remote again.
-// The remote can be registered again.
+// Deregister deletes the Cluster, waits until the hub has removed it, cleanup steps included, and deletes the Secret,
+// first if that registers the remote. It can be registered again.
 func (r *Remote) Deregister() {
 	r.tb.Helper()
 	hub := &Server{tb: r.tb, site: r.site, way: r.site.hub}
@@ -77,7 +75,7 @@ func (r *Remote) Deregister() {
 	hub.Delete(&corev1.Secret{ObjectMeta: r.secretMeta()})
 }
 
-// Cluster returns the Cluster of the remote as it is now.
+// Cluster reads the remote's Cluster.
 func (r *Remote) Cluster() *hubv1.Cluster {
 	r.tb.Helper()
 	c, err := r.get(r.tb.Context())
@@ -87,7 +85,7 @@ func (r *Remote) Cluster() *hubv1.Cluster {
 	return c
 }
 
-// Change changes the labels, annotations or spec of the Cluster.
+// Change changes labels, annotations or spec of the Cluster.
 func (r *Remote) Change(change func(*hubv1.Cluster)) {
 	r.tb.Helper()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -103,8 +101,8 @@ func (r *Remote) Change(change func(*hubv1.Cluster)) {
 	}
 }
 
-// WaitReady waits until the Cluster is Ready in its current generation, and the app in the running hub lends out its
-// client. A Cluster whose module waits for an API or a permission can be Ready; see WaitModule.
+// WaitReady waits until the Cluster is Ready in its current generation, and the app lends its client. Modules may
+// still wait for an API or a permission; see WaitModule.
 func (r *Remote) WaitReady() {
 	r.tb.Helper()
 	r.wait("a Ready Cluster", func(ctx context.Context) error {
@@ -115,8 +113,7 @@ func (r *Remote) WaitReady() {
 	})
 }
 
-// WaitNotReady waits until the Cluster is not Ready for this reason, one of the Reason constants of
-// api/v1alpha1.
+// WaitNotReady waits for a Reason constant of api/v1alpha1.
 func (r *Remote) WaitNotReady(reason string) {
 	r.tb.Helper()
 	r.wait("a Cluster that is not Ready because of "+reason, func(ctx context.Context) error {
@@ -128,8 +125,7 @@ func (r *Remote) WaitNotReady(reason string) {
 	})
 }
 
-// WaitCondition waits until a condition of the Cluster, observed in its current generation, has a status and a reason.
-// An empty reason matches all.
+// WaitCondition waits for a condition in the Cluster's current generation. An empty reason matches all.
 func (r *Remote) WaitCondition(condition string, status metav1.ConditionStatus, reason string) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("%s=%s/%s", condition, status, reason), func(ctx context.Context) error {
@@ -137,7 +133,7 @@ func (r *Remote) WaitCondition(condition string, status metav1.ConditionStatus, 
 	})
 }
 
-// WaitModule waits until a module is in a state, according to the status of the Cluster.
+// WaitModule waits for a module's state in the status of the Cluster.
 func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("module %s to be %s", name, state), func(ctx context.Context) error {
@@ -154,8 +150,8 @@ func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 	})
 }
 
-// WaitModuleGone waits until a module is neither wanted for the remote nor runs there: the status of the Cluster for its
-// current generation does not list it.
+// WaitModuleGone waits until the status of the current generation does not list the module: it is not wanted and does
+// not run.
 func (r *Remote) WaitModuleGone(name string) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("module %s to be gone", name), func(ctx context.Context) error {
@@ -175,7 +171,6 @@ func (r *Remote) WaitModuleGone(name string) {
 	})
 }
 
-// check returns nil if a condition has the wanted status and reason.
 func (r *Remote) check(ctx context.Context, condition string, status metav1.ConditionStatus, reason string) error {
 	c, err := r.get(ctx)
 	if err != nil {
@@ -193,7 +188,6 @@ func (r *Remote) check(ctx context.Context, condition string, status metav1.Cond
 	return nil
 }
 
-// withApp calls f with the cluster.Cluster of the remote's app.
 func (r *Remote) withApp(ctx context.Context, f func(context.Context, cluster.Cluster) error) error {
 	parts, err := r.site.process.running()
 	if err != nil {
@@ -202,7 +196,6 @@ func (r *Remote) withApp(ctx context.Context, f func(context.Context, cluster.Cl
 	return parts.Registry.WithCluster(ctx, registry.ClusterName(r.Name()), f)
 }
 
-// hub returns the test's client for the hub.
 func (r *Remote) hub() client.Client { return r.site.hub.direct }
 
 func (r *Remote) get(ctx context.Context) (*hubv1.Cluster, error) {
@@ -214,7 +207,6 @@ func (r *Remote) secretMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: r.Name(), Namespace: r.site.process.credentialsNamespace()}
 }
 
-// store puts the credential into the Secret, with the address of the proxy.
 func (r *Remote) store() {
 	r.tb.Helper()
 	secret := r.secret(r.state.credential)
@@ -227,7 +219,7 @@ func (r *Remote) store() {
 	}
 }
 
-// Kill ends the remote's API server without notice, as a loss of power does. Its data remain for Restart.
+// Kill ends the remote's API server as a loss of power does. Its data remain for Restart.
 func (r *Remote) Kill() {
 	r.tb.Helper()
 	if err := r.way.cluster.Kill(); err != nil {
@@ -235,8 +227,8 @@ func (r *Remote) Kill() {
 	}
 }
 
-// Restart starts the remote's API server after a Kill, or ends it and starts it again, and returns when
-// it is ready, which takes about two seconds: at the same address, with the same data.
+// Restart starts the remote's API server, ending it first if it runs, and waits about two seconds until it is ready,
+// with the same address and data.
 func (r *Remote) Restart() {
 	r.tb.Helper()
 	if err := r.way.cluster.Restart(r.tb.Context()); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// RegisterBySecret stores a kubeconfig with a token in a Secret with the label clusterfx.dev/cluster, changed by
-// changes, from which the hub creates the Cluster. The annotations of the Secret, such as clusterfx.dev/cluster-labels,
-// configure the Cluster; the Clusters option does not apply. It does not wait; see WaitReady.
+// RegisterBySecret stores a kubeconfig in a Secret with the label clusterfx.dev/cluster, changed by changes, from
+// which the hub creates the Cluster; its annotations configure that, the Clusters option does not. It does not wait;
+// see WaitReady.
 func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
 	r.tb.Helper()
 	if r.state.credential == nil {
@@ -32,15 +32,13 @@ func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
 	r.state.bySecret = true
 }
 
-// Kubeconfig returns a kubeconfig of the remote that connects through the proxy with its faults. It has a token of its
-// own and the permissions of the hub. It is for a part under test that connects to the remote itself, or for a Secret
-// that the test writes.
+// Kubeconfig connects through the proxy with its faults, with a token of its own and the hub's permissions: for a
+// part under test that connects itself, or a Secret that the test writes.
 func (r *Remote) Kubeconfig() []byte {
 	r.tb.Helper()
 	return r.throughProxy(r.minted((*fleet.Cluster).MintToken, 0))
 }
 
-// throughProxy returns the kubeconfig of a credential, with the address of the proxy.
 func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
 	r.tb.Helper()
 	kubeconfig, err := r.way.proxy.Kubeconfig(credential.Kubeconfig())
@@ -50,13 +48,11 @@ func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
 	return kubeconfig
 }
 
-// secret returns the Secret of the remote with a credential.
 func (r *Remote) secret(credential *fleet.Credential) *corev1.Secret {
 	r.tb.Helper()
 	return &corev1.Secret{ObjectMeta: r.secretMeta(), Data: map[string][]byte{"kubeconfig": r.throughProxy(credential)}}
 }
 
-// replace puts another credential into the Secret, which does not change otherwise.
 func (r *Remote) replace(secret *corev1.Secret) error {
 	data := fmt.Appendf(nil, `{"data":{"kubeconfig":%s}}`, quoted(secret.Data["kubeconfig"]))
 	return r.hub().Patch(r.tb.Context(), secret, client.RawPatch(types.MergePatchType, data))

@@ -16,21 +16,18 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// A Server is the API server of a Hub or a Remote, which embed it: the test reads and writes there as its administrator,
-// and sets faults in the network between the server and the hub. The test itself has a separate connection without
-// faults.
+// A Server is the API server of a Hub or a Remote, which embed it. The test is its administrator, on a connection
+// without faults, and sets faults between it and the hub.
 type Server struct {
 	tb   testing.TB
 	site *site
 	way  *way
 }
 
-// Client returns an administrator's client without a cache: it reads the current state. It ends with the test that New
-// was given.
+// Client reads live. It ends with the test that New was given.
 func (s *Server) Client() client.WithWatch { return s.way.direct }
 
-// Config returns a copy of an administrator's configuration, for other kinds of clients. The test has to close their
-// connections.
+// Config returns a copy for other clients. The test must close their connections.
 func (s *Server) Config() *rest.Config { return s.way.cluster.Config() }
 
 // Create creates objects.
@@ -43,7 +40,7 @@ func (s *Server) Create(objects ...client.Object) {
 	}
 }
 
-// Delete deletes objects; it ignores objects that do not exist. It does not wait for finalizers; see WaitGone.
+// Delete ignores missing objects. It does not wait for finalizers; see WaitGone.
 func (s *Server) Delete(objects ...client.Object) {
 	s.tb.Helper()
 	for _, o := range objects {
@@ -54,7 +51,7 @@ func (s *Server) Delete(objects ...client.Object) {
 	}
 }
 
-// InstallCRDs creates CustomResourceDefinitions and returns when the server serves their kinds.
+// InstallCRDs waits until the kinds are served.
 func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) {
 	s.tb.Helper()
 	if err := pool.InstallCRDs(s.tb.Context(), s.Client(), crds); err != nil {
@@ -62,7 +59,6 @@ func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) 
 	}
 }
 
-// prepare installs the CRDs of the options of New.
 func (s *Server) prepare(trees []fs.FS) {
 	s.tb.Helper()
 	for _, tree := range trees {
@@ -74,8 +70,8 @@ func (s *Server) prepare(trees []fs.FS) {
 	}
 }
 
-// Break puts a fault between the hub and the server until the next fault, or until Repair. The package e2e/fault has many
-// faults; the methods below set the most common faults.
+// Break puts a fault between the hub and the server until the next one, or Repair. Package e2e/fault has many; the
+// methods below set the most common.
 func (s *Server) Break(f fault.Fault) {
 	s.tb.Helper()
 	if err := s.way.proxy.Set(f); err != nil {
@@ -83,33 +79,30 @@ func (s *Server) Break(f fault.Fault) {
 	}
 }
 
-// Blackhole drops all data between the hub and the server: connections stay open and are silent, and new connections are
-// not established.
+// Blackhole drops all data: connections are silent, new ones are not established.
 func (s *Server) Blackhole() {
 	s.tb.Helper()
 	s.Break(fault.Blackhole())
 }
 
-// Refuse resets the hub's connections to the server and refuses new ones, as a machine does whose API
-// server has crashed.
+// Refuse resets connections and refuses new ones, as after a crash of the API server.
 func (s *Server) Refuse() {
 	s.tb.Helper()
 	s.Break(fault.Refuse())
 }
 
-// Slow delays all data between the hub and the server by d, in both directions: a response takes twice as long.
+// Slow delays data by d in both directions: a response takes twice as long.
 func (s *Server) Slow(d time.Duration) {
 	s.tb.Helper()
 	s.Break(fault.Delay(d, 0))
 }
 
-// Repair ends the fault of Break, Blackhole, Refuse or Slow.
+// Repair ends the fault.
 func (s *Server) Repair() {
 	s.tb.Helper()
 	s.Break(fault.Pass())
 }
 
-// context returns a context for a wait.
 func (s *Server) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.tb.Context(), s.site.options.patience)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// suite is the state that the tests of a binary share.
 type suite struct {
 	prepared sync.Once
 	ids      atomic.Int64
@@ -22,8 +21,8 @@ type suite struct {
 
 var shared suite //nolint:gochecknoglobals // a process is configured once
 
-// prepare configures the process as app.Main does: a panic in a goroutine of client-go does not end the process, and is
-// counted against the module whose code panicked. A logger that was set before stays.
+// prepare configures the process as app.Main does: a panic in a goroutine of client-go is counted against its module.
+// A logger that was set stays.
 func (s *suite) prepare() {
 	s.prepared.Do(func() {
 		utilruntime.ReallyCrash = false

@@ -23,18 +23,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// site is a hub that New has started, its remotes, and the connections to their API servers. It belongs to the test that
-// New was given, and ends with it.
+// site is a hub, its remotes and connections. It belongs to the test that New was given.
 type site struct {
-	reported int // the number of undeclared permissions that have failed the test
+	reported int // undeclared permissions that have failed the test
 	tb       testing.TB
 	options  options
 	scheme   *runtime.Scheme
 	process  *process
 	hub      *way
 
-	// mu protects the fields below. It is held for operations on them only.
-	mu      sync.Mutex
+	mu      sync.Mutex // held for operations on the fields below
 	ways    []*way
 	remotes map[string]*remote
 }
@@ -51,10 +49,8 @@ func newSite(tb testing.TB, opts []Option) *site {
 	return s
 }
 
-// context returns a context for work of the site that must also be possible after the end of the test.
 func (s *site) context() context.Context { return context.WithoutCancel(s.tb.Context()) }
 
-// rules are the permissions of the hub in remotes.
 func (s *site) rules() []rbacv1.PolicyRule {
 	if s.options.rules != nil {
 		return s.options.rules
@@ -67,7 +63,7 @@ func (s *site) rules() []rbacv1.PolicyRule {
 	return rbac.RemoteRules(modules...)
 }
 
-// open takes a server of each role from the pool, or starts it, and connects to it.
+// open takes a server of each role from the pool, or starts it.
 func (s *site) open(tb testing.TB, roles ...pool.Role) []*way {
 	tb.Helper()
 	ways, errs := make([]*way, len(roles)), make([]error, len(roles))
@@ -95,7 +91,6 @@ func (s *site) open(tb testing.TB, roles ...pool.Role) []*way {
 	return ways
 }
 
-// add adds a remote, and reports whether its name was free.
 func (s *site) add(r *remote) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +107,6 @@ func (s *site) remote(name string) *remote {
 	return s.remotes[name]
 }
 
-// failUndeclared fails the test, once for each permission that a module lacked because it does not declare the
-// permission.
 func (s *site) failUndeclared() {
 	s.tb.Helper()
 	for _, u := range s.process.undeclared[s.reported:] {
@@ -122,7 +115,6 @@ func (s *site) failUndeclared() {
 	s.reported = len(s.process.undeclared)
 }
 
-// end stops the hub, closes the connections, checks for leaks, and gives the servers back.
 func (s *site) end() {
 	s.tb.Helper()
 	s.process.noteRunning()

@@ -10,12 +10,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// Main runs the tests of a package, stops the API servers, checks for leaked goroutines, including goroutines of the
-// tests themselves, and returns the exit code:
+// Main runs a package's tests, stops the API servers, checks for leaked goroutines of the tests too, and returns the
+// exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 //
-// Main is optional. Without it the API servers end with the process, and only the goroutines of hubs are checked.
+// Without it API servers end with the process, and only goroutines of hubs are checked.
 func Main(m *testing.M, options ...goleak.Option) int {
 	shared.prepare()
 	return fleettest.Main(m, fleettest.NoLeaks(append(options, goleak.IgnoreTopFunction(filteredWatch))...))

@@ -15,23 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// pollPeriod is the time between two checks of a wait.
 const pollPeriod = 20 * time.Millisecond
 
-// Eventually calls check until it returns nil. If that takes longer than Patience, the test ends with
-// the last error, and with the conditions of all Clusters.
+// Eventually calls check until it returns nil. After Patience the test ends with the last error and the conditions of
+// all Clusters.
 func (s *Server) Eventually(check func() error) {
 	s.tb.Helper()
 	s.wait("", func(context.Context) error { return check() })
 }
 
-// WaitFor reads an object, live, until check returns nil. check inspects the object:
+// WaitFor reads an object live until check, which inspects it, returns nil, and waits for it to exist:
 //
 //	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"}}
 //	hub.WaitFor(cm, func() error { return equal(cm.Data["text"], "hello") })
 //
-// If the object does not exist, WaitFor waits for it. If the wait takes longer than Patience, the test ends with the
-// last error and with the last state of the object.
+// After Patience the test ends with the last error and state.
 func (s *Server) WaitFor(object client.Object, check func() error) {
 	s.tb.Helper()
 	what := describe(s.site.scheme, object)
@@ -62,8 +60,6 @@ func (s *Server) WaitGone(object client.Object) {
 	})
 }
 
-// wait calls check until it returns nil, and ends the test when that takes too long or the hub has
-// failed.
 func (s *Server) wait(what string, check func(context.Context) error) {
 	s.tb.Helper()
 	ctx, cancel := s.context()
@@ -90,7 +86,6 @@ func (s *Server) wait(what string, check func(context.Context) error) {
 	}
 }
 
-// waited describes the wait and its duration.
 func (s *Server) waited(ctx context.Context, what string) string {
 	if what != "" {
 		what = " for " + what + " in " + s.way.name
@@ -101,7 +96,6 @@ func (s *Server) waited(ctx context.Context, what string) string {
 	return fmt.Sprintf("waited %s%s", s.site.options.patience, what)
 }
 
-// read reads an object again and replaces all its fields.
 func read(ctx context.Context, c client.Reader, object client.Object) error {
 	now := fresh(object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
@@ -111,14 +105,12 @@ func read(ctx context.Context, c client.Reader, object client.Object) error {
 	return nil
 }
 
-// fresh returns an empty object of the same kind.
 func fresh(object client.Object) client.Object {
 	now, _ := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 	now.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
 	return now
 }
 
-// isSeen returns nil if a cache has the version of an object in want, or a later version.
 func isSeen(ctx context.Context, cache client.Reader, want client.Object) error {
 	have := fresh(want)
 	err := cache.Get(ctx, client.ObjectKeyFromObject(want), have)
@@ -135,9 +127,8 @@ func isSeen(ctx context.Context, cache client.Reader, want client.Object) error 
 	return err
 }
 
-// WaitCached waits until the hub's cache has this version of an object, or a later version: afterwards reconcilers on
-// the hub decide with this version. The test has just created, read or written the object. If the hub does not cache the
-// kind yet, it does so afterwards.
+// WaitCached waits until the hub's cache has this version, or a later one, of an object that the test has just
+// created, read or written. It makes the hub cache the kind.
 func (h *Hub) WaitCached(object client.Object) {
 	h.tb.Helper()
 	h.wait("the cached "+describe(h.site.scheme, object), func(ctx context.Context) error {

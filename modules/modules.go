@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modules is the list of the modules that are compiled into the stock hub. Each has its own folder;
-// modules/inventory is the model for new modules.
-//
-// A hub of your own takes all of them, some, or none:
+// Package modules lists the modules of the stock hub. Each has its folder; modules/inventory is the model.
 //
 //	for _, m := range modules.All() {
 //		options = append(options, m.Option())

@@ -174,6 +174,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 }
 
 // Deletes with evidence are not limited, and are refused if the evidence does not hold.
+// Promise: deletes with evidence are not limited.
 func TestDeletes_OnPurpose(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)

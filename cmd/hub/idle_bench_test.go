@@ -72,7 +72,7 @@ func build(b *testing.B) string {
 	return binary
 }
 
-// BenchmarkCommands runs the program as it is built for the image: --help, and a list of 1000 Clusters.
+// BenchmarkCommands runs the program as it is built for the image: --help, and the modules of 1000 Clusters.
 func BenchmarkCommands(b *testing.B) {
 	binary := build(b)
 	hub := fleettest.Cluster(b, "listed")
@@ -80,7 +80,7 @@ func BenchmarkCommands(b *testing.B) {
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
 	mustB(b, crowd(b.Context(), adminOf(b, hub), 1000))
-	for name, args := range map[string][]string{"help": {"--help"}, "get-clusters": {"get", "clusters", "--kubeconfig=" + kubeconfig}} {
+	for name, args := range map[string][]string{"help": {"--help"}, "get-modules": {"get", "modules", "--kubeconfig=" + kubeconfig}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if out, err := exec.CommandContext(b.Context(), binary, args...).CombinedOutput(); err != nil {

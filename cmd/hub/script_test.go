@@ -65,7 +65,6 @@ func playScripts(t *testing.T, folder string, clusters ...*fleet.Cluster) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventuallyPrints,
 			"exits":      exitsWith,
-			"watches":    watchesUntil,
 			"objects":    printObjectsOf,
 		},
 	})
@@ -223,26 +222,6 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s exits with %s, want %s:\n%s", strings.Join(args[1:], " "), got, args[0], out)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("output"), out, 0o600))
-}
-
-// watchesUntil is the command "watches PATTERN PROGRAM ARGS...": it sends SIGINT to the program once its output
-// matches. The program must then exit with 0.
-func watchesUntil(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: watches PATTERN PROGRAM ARGS...")
-	}
-	pattern := regexp.MustCompile("(?s)" + args[0])
-	cmd := command(ts, args[1:])
-	var out output
-	cmd.Stdout, cmd.Stderr = &out, &out
-	ts.Check(cmd.Start())
-	for deadline := time.Now().Add(patience()); !pattern.MatchString(out.String()) && time.Now().Before(deadline); {
-		pause(20 * time.Millisecond)
-	}
-	_ = cmd.Process.Signal(os.Interrupt)
-	if err := cmd.Wait(); err != nil || !pattern.MatchString(out.String()) {
-		ts.Fatalf("%s does not print %q, or fails (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out.String())
-	}
 }
 
 // printObjectsOf is the command "objects CONTEXT FILE": it writes the objects of a cluster to a file, for the kinds

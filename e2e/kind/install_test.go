@@ -59,7 +59,7 @@ func (s *site) build(name, pkg string) {
 	}
 	// The files that hub new module writes for a custom hub.
 	for _, file := range []string{"Dockerfile", ".dockerignore"} {
-		text, err := os.ReadFile(filepath.Join(s.root, "cmd", "hub", "internal", "scaffold", "templates", file+".tmpl"))
+		text, err := os.ReadFile(filepath.Join(s.root, "examples", "quota", file))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func (s *site) register() string {
 		s.registerWith(stock, remote)
 	}
 	s.ready()
-	s.summary.show("hub get clusters", s.program(stock, "get", "clusters"))
+	s.summary.show("kubectl get fxc", s.kubectl(s.hub, "get", "fxc"))
 	return ""
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package features is the shortest useful controller of entities: the feature flags of a program, under its name in the NATS bucket
-// features, become a ConfigMap in its namespace in each remote.
+// Package features is the shortest useful controller of entities: a program's feature flags, under its name in the
+// NATS bucket features, become a ConfigMap in each remote.
 package features
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quota is the hub of the module guide: the stock modules, and the module of the guide.
+// Command quota-hub is a hub with the stock modules and quota.
 package main
 
 import (

@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Has reports whether the table has fields of a kind.
+// Has reports whether the table has the kind.
 func Has(kind schema.GroupKind) bool { return table[kind] != nil }
 
-// Without removes from an object of a kind, in the form of JSON, the fields that a server has allocated. managed are the managedFields
-// of the object as it was read, whole or from Reduce; without them all fields of the table are removed. include are JSON pointers to
-// fields that stay with all that they contain.
+// Without removes what a server has allocated. managed are the managedFields as read, whole or from Reduce; without
+// them all fields of the table go. include are JSON pointers to fields that stay whole.
 func Without(kind schema.GroupVersionKind, obj map[string]any, managed []metav1.ManagedFieldsEntry, include []string) {
 	fields := table[kind.GroupKind()]
 	if fields == nil {
@@ -37,7 +36,7 @@ func Without(kind schema.GroupVersionKind, obj map[string]any, managed []metav1.
 	}
 }
 
-// Reduce reduces the managedFields of an object of a kind to those with which Without decides: to one entry, or none.
+// Reduce keeps the managedFields by which Without decides: one entry, or none.
 func Reduce(kind schema.GroupVersionKind, obj metav1.Object) {
 	fields := table[kind.GroupKind()]
 	switch o := obj.(type) {
@@ -69,7 +68,6 @@ func Reduce(kind schema.GroupVersionKind, obj metav1.Object) {
 	}})
 }
 
-// steps returns the steps of the path.
 func (f field) steps() []string {
 	steps := strings.Split(f.path[1:], "/")
 	for i, step := range steps {
@@ -78,7 +76,6 @@ func (f field) steps() []string {
 	return steps
 }
 
-// text returns a text that FieldsV1 has if they have the field.
 func (f field) text() string {
 	if f.element != "" {
 		return f.element
@@ -87,11 +84,11 @@ func (f field) text() string {
 	return `"f:` + steps[len(steps)-1] + `"`
 }
 
-// tree is what an owner has, in the form of FieldsV1: the key of a field is f: and its name, that of an element k: and its keys. A tree
-// without keys is owned whole.
+// tree is what an owner has, as in FieldsV1: f: and the name of a field, k: and the keys of an element. Without keys
+// it is owned whole.
 type tree map[string]any
 
-// ownedIn returns which of the fields have an owner; nil for none.
+// ownedIn returns which fields have an owner, or nil.
 func ownedIn(fields []field, kind schema.GroupVersionKind, managed []metav1.ManagedFieldsEntry) tree {
 	owned := tree{}
 	for _, m := range managed {
@@ -115,12 +112,12 @@ func ownedIn(fields []field, kind schema.GroupVersionKind, managed []metav1.Mana
 	return owned
 }
 
-// mayHave reports whether FieldsV1 may have one of the fields. Most Pods of a cluster have none, and decoding takes its time.
+// mayHave is cheap: most Pods have none, and decoding takes its time.
 func mayHave(fields []field, raw []byte) bool {
 	return slices.ContainsFunc(fields, func(f field) bool { return bytes.Contains(raw, []byte(f.text())) })
 }
 
-// add adds what another tree has at a path or below it, and reports whether that is something. element is that of the field.
+// add adds what from has at a path or below, and reports whether there is any.
 func (t tree) add(from tree, path []string, element string) (found bool) {
 	if len(from) == 0 || len(path) == 0 {
 		clear(t)
@@ -150,7 +147,6 @@ func (t tree) add(from tree, path []string, element string) (found bool) {
 	return found
 }
 
-// below returns what is owned of a field or an element; nil for nothing.
 func (t tree) below(key string) tree {
 	switch v := t[key].(type) {
 	case tree:
@@ -161,7 +157,6 @@ func (t tree) below(key string) tree {
 	return nil
 }
 
-// of returns what is owned of an element of a list; nil for nothing.
 func (t tree) of(element any) tree {
 	for key := range t {
 		rest, isKeyed := strings.CutPrefix(key, "k:")
@@ -176,7 +171,7 @@ func (t tree) of(element any) tree {
 	return nil
 }
 
-// hasAll reports whether an element has the values of keys. Numbers of different types are equal if their JSON is.
+// hasAll: numbers of different types are equal if their JSON is.
 func hasAll(element any, keys map[string]any) bool {
 	fields, isMap := element.(map[string]any)
 	for key, want := range keys {
@@ -189,14 +184,12 @@ func hasAll(element any, keys map[string]any) bool {
 	return isMap
 }
 
-// removal removes one field from an object.
 type removal struct {
 	field
 	from map[string]any
 }
 
-// apply returns what stays of a value at the beginning of a path, and whether something does. owned is what has an owner: nil for
-// nothing, a tree without keys for the whole value.
+// apply returns what stays of a value, and whether anything does. owned nil is nothing, without keys the whole value.
 func (r removal) apply(value any, path []string, owned tree) (any, bool) {
 	if owned != nil && len(owned) == 0 {
 		return value, true

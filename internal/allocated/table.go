@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// field is a field that a server allocates.
+// field is one that a server allocates.
 type field struct {
-	path string // a JSON pointer; * is each element of a list
-	// element is a text in the keys of the elements that a server adds, if the path ends with a list; empty for all.
+	path    string // a JSON pointer; * is each element of a list
 	element string
-	// when reports whether the value, in an object, may be allocated. Default: it may.
+	// when says whether a value may be allocated. Default: it may.
 	when func(obj map[string]any, value any) bool
-	// always says that also a value with an owner is left out: a controller owns it.
+	// always: a value with an owner is left out, too. A controller owns it.
 	always bool
 }
 
@@ -55,7 +54,7 @@ var table = map[schema.GroupKind][]field{
 	{Kind: "ServiceAccount"}: {{path: "/secrets", always: true}},
 }
 
-// headless is the address of a Service that has none, which is chosen and never allocated.
+// headless is the address of a Service that is chosen, and never allocated.
 const headless = "None"
 
 func isNotHeadless(_ map[string]any, value any) bool {
@@ -81,7 +80,7 @@ func isDefaultToleration(_ map[string]any, value any) bool {
 	return isDefault && t["effect"] == "NoExecute" && t["operator"] == "Exists" && t["tolerationSeconds"] != nil
 }
 
-// access begins the name of the volume with the token of a Pod, which the admission plugin ServiceAccount mounts at accessPath.
+// access begins the name of a Pod's token volume, which the admission plugin ServiceAccount mounts at accessPath.
 const (
 	access     = "kube-api-access-"
 	accessPath = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// Limit makes client-go count the requests to all hosts together, as requests to the host "remote", except for the
-// hosts of the configurations that keep is called with: the hub's API server.
+// Limit makes client-go count the requests to all hosts together, as "remote", except for the hosts of configurations
+// that keep is called with: the hub's API server.
 //
-// main calls Limit once, before it makes a client: client-go's clients read the metrics, which are variables, without a
-// lock. controller-runtime has set them when it was imported. keep may be called at any time.
+// main must call it once, before it makes a client: the metrics are variables without a lock, which
+// controller-runtime sets when it is imported. keep may be called at any time.
 func Limit() (keep func(hub *rest.Config)) {
 	known := &hosts{}
 	metrics.RequestResult = &limitedResult{known, metrics.RequestResult}
@@ -31,10 +31,8 @@ func Limit() (keep func(hub *rest.Config)) {
 	return known.keep
 }
 
-// anyRemote is the host that requests to remotes are counted for.
 const anyRemote = "remote"
 
-// hosts are the hosts that have series of their own, with their ports and without.
 type hosts struct{ kept sync.Map }
 
 func (h *hosts) keep(hub *rest.Config) {
@@ -51,8 +49,7 @@ func (h *hosts) label(host string) string {
 	return anyRemote
 }
 
-// knownCode returns a status code, or "unknown" for a number that HTTP does not define. client-go counts requests without
-// a response with a text in its place.
+// knownCode is "unknown" for what HTTP does not define. client-go has a text for requests without a response.
 func knownCode(code string) string {
 	if n, err := strconv.Atoi(code); err == nil && http.StatusText(n) == "" {
 		return "unknown"
@@ -65,7 +62,6 @@ type limitedResult struct {
 	inner metrics.ResultMetric
 }
 
-// Increment counts a request.
 func (m *limitedResult) Increment(ctx context.Context, code, method, host string) {
 	m.inner.Increment(ctx, knownCode(code), method, m.label(host))
 }
@@ -75,7 +71,6 @@ type limitedRetry struct {
 	inner metrics.RetryMetric
 }
 
-// IncrementRetry counts a request that was sent again.
 func (m *limitedRetry) IncrementRetry(ctx context.Context, code, method, host string) {
 	m.inner.IncrementRetry(ctx, knownCode(code), method, m.label(host))
 }
@@ -85,7 +80,6 @@ type limitedLatency struct {
 	inner metrics.LatencyMetric
 }
 
-// Observe records how long a request took, or waited for the rate limiter.
 func (m *limitedLatency) Observe(ctx context.Context, verb string, u url.URL, latency time.Duration) {
 	u.Host = m.label(u.Host)
 	m.inner.Observe(ctx, verb, u, latency)
@@ -96,7 +90,6 @@ type limitedResolver struct {
 	inner metrics.ResolverLatencyMetric
 }
 
-// Observe records how long the resolution of a host's name took.
 func (m *limitedResolver) Observe(ctx context.Context, host string, latency time.Duration) {
 	m.inner.Observe(ctx, m.label(host), latency)
 }
@@ -106,7 +99,6 @@ type limitedSize struct {
 	inner metrics.SizeMetric
 }
 
-// Observe records the size of a request or a response.
 func (m *limitedSize) Observe(ctx context.Context, verb, host string, size float64) {
 	m.inner.Observe(ctx, verb, m.label(host), size)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errtree looks at all errors that an error wraps. The package errors stops at the first that it looks for, so it
-// cannot tell whether there is another one beside it.
+// Package errtree looks at all errors that an error wraps; errors.Is stops at the first, and cannot tell whether
+// there is another beside it.
 package errtree
 
 import "errors"
 
-// All reports whether an error consists of errors for which is returns true and of nothing else: either is returns true for
-// it, or All for each of the errors that it wraps directly. It is false for nil and for an error that wraps none.
+// All reports whether is returns true for err, or All does for each error that it wraps directly. It is false for
+// nil.
 func All(err error, is func(error) bool) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if is(err) {

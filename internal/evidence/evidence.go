@@ -20,19 +20,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ErrNone is wrapped by the errors that say why the deletion of an object is no evidence.
+// ErrNone is in the errors that say why a deletion is no evidence.
 var ErrNone = errors.New("its deletion is no evidence")
 
 // Place is an API server that has, or had, an object.
 type Place struct {
-	// Reader reads from the API server, never from a cache. It must be allowed to get Namespaces and CustomResourceDefinitions.
-	Reader client.Reader
+	Reader client.Reader // Reader must read live, and may get Namespaces and CustomResourceDefinitions
 	Mapper meta.RESTMapper
 }
 
-// OnPurpose returns nil if an object that is being deleted, or has gone, was deleted by itself. last is the object, or its last
-// known state, of a kind. The error wraps ErrNone and names what went away instead; without ErrNone the API server does not tell.
-// It waits for two requests, and one for each owner, which it sends with ctx.
+// OnPurpose returns nil if an object that is being deleted, or has gone, was deleted by itself. last is its last
+// known state. The error wraps ErrNone and names what went instead; without ErrNone the API server does not tell. It
+// waits for two requests, and one for each owner.
 func (p Place) OnPurpose(ctx context.Context, kind schema.GroupVersionKind, last client.Object) error {
 	if err := p.isDefined(ctx, kind, last); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (p Place) OnPurpose(ctx context.Context, kind schema.GroupVersionKind, last
 	return p.outlives(ctx, last, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespace)
 }
 
-// isDefined returns nil for the groups of Kubernetes itself. The kinds of every other group need a CustomResourceDefinition.
+// isDefined is nil for Kubernetes' groups. All others need a CustomResourceDefinition.
 func (p Place) isDefined(ctx context.Context, kind schema.GroupVersionKind, last client.Object) error {
 	if clientgoscheme.Scheme.IsGroupRegistered(kind.Group) {
 		return nil
@@ -65,8 +64,8 @@ func (p Place) isDefined(ctx context.Context, kind schema.GroupVersionKind, last
 	return p.outlives(ctx, last, crd, mapping.Resource.GroupResource().String())
 }
 
-// outlives returns nil if the owner of an object, whose deletion deletes it, is there, is older, and was not deleted before it. Times
-// have seconds: of the same second is no evidence.
+// outlives is nil if an owner is there, is older, and was not deleted before. Times have seconds: the same second is
+// no evidence.
 func (p Place) outlives(ctx context.Context, last client.Object, kind schema.GroupVersionKind, name string) error {
 	what := kind.Kind
 	owner := &metav1.PartialObjectMetadata{}
@@ -88,8 +87,8 @@ func (p Place) outlives(ctx context.Context, last client.Object, kind schema.Gro
 	return nil
 }
 
-// IsNotServed reports whether an error says that the API server does not serve a kind, or that the response is not of an API server:
-// neither says that an object does not exist.
+// IsNotServed reports whether the kind is not served, or the response is not an API server's. Neither says that an object
+// does not exist.
 func IsNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -97,31 +96,27 @@ func IsNotServed(err error) bool {
 // Home is a Place with a reader of its objects, which may act as another user.
 type Home struct {
 	Place
-	// Objects reads objects from the API server, never from a cache.
-	Objects client.Reader
+	Objects client.Reader // Objects must read live
 }
 
-// A Judge remembers so many objects, for so long: a hub that is restored has them alive again.
+// A Judge remembers so many, for so long: a restored hub has them alive again.
 const (
 	maxProven = 1000
 	provenFor = 10 * time.Minute
 )
 
-// Judge judges the parents of declared deletes. Its methods may be called from any goroutine.
+// Judge judges the parents of declared deletes, from any goroutine.
 type Judge struct {
-	// Scheme has the types of the parents.
-	Scheme *runtime.Scheme
-	// Homes are the API servers that may have a parent, in the order in which they are asked.
-	Homes func() []Home
-	// Timeout limits the requests for one parent.
-	Timeout time.Duration
+	Scheme  *runtime.Scheme // Scheme has the types of the parents
+	Homes   func() []Home   // Homes may have a parent, and are asked in order
+	Timeout time.Duration   // Timeout bounds the requests for one parent
 
-	mu     sync.Mutex // protects proven; held for map operations only
+	mu     sync.Mutex // for map operations
 	proven map[types.UID]time.Time
 }
 
-// Terminating returns nil if a parent is being deleted on purpose; see Place.OnPurpose for the errors. It reads the parent in the
-// first of the Homes that has it with its UID. A parent that was deleted on purpose stays so, and is judged once in ten minutes.
+// Terminating returns nil if a parent is being deleted on purpose; see Place.OnPurpose for errors. It asks the first
+// of Homes that has the UID, once in ten minutes.
 func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 	uid := parent.GetUID()
 	if j.isProven(uid) {

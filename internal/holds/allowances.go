@@ -11,15 +11,13 @@ import (
 	"strings"
 )
 
-// Allowances are the values of an annotation that allows deletes: how many deletes a hold allows in all, by the id of the
-// hold.
+// Allowances are how many deletes a hold allows in all, by its id.
 type Allowances map[string]int
 
-// maxQuoted is how much of a part that cannot be read an error quotes.
 const maxQuoted = 100
 
-// ParseAllowances returns the Allowances in the value of an annotation: the id of a hold, "=" and a number of objects, for
-// several holds separated by commas. It also returns an error for each part that it cannot read.
+// ParseAllowances reads an annotation: id=number, separated by commas. It also returns an error for each part that it
+// cannot read.
 func ParseAllowances(value string) (Allowances, error) {
 	all := Allowances{}
 	if strings.TrimSpace(value) == "" {

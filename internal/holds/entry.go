@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AllCauses is the Cause of a hold of deletes that any thing asks for.
+// AllCauses is the Cause of a hold of deletes that anything asks for.
 const AllCauses = "all causes"
 
 // For returns a cause as a phrase after a space; "" for none.
@@ -21,28 +21,27 @@ func For(cause string) string {
 	return " for " + cause
 }
 
-// Entry is one hold. Its key in the ConfigMap is the id of the hold.
+// Entry is one hold, under its id in the ConfigMap.
 type Entry struct {
 	Module   string `json:"module"`
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
-	// Cluster is the remote; empty for the hub. Fleet says that the hold is in force in all clusters.
+	// Cluster is the remote; empty for the hub. Fleet: all clusters.
 	Cluster string `json:"cluster,omitempty"`
 	Fleet   bool   `json:"fleet,omitempty"`
-	// Cause is the thing that asks for the deletes; empty for none, and AllCauses for any.
+	// Cause asks for the deletes; empty for none, AllCauses for any.
 	Cause string `json:"cause,omitempty"`
-	// Replica is the replica whose limit was exceeded, for a hold of the hub or of all clusters in a hub whose replicas share
-	// the Clusters.
+	// Replica exceeded the limit, for a hold of the hub or of all clusters if replicas share the Clusters.
 	Replica string      `json:"replica,omitempty"`
 	Since   metav1.Time `json:"since"`
-	// Deleted is how many objects were deleted before the hold, More how many refused deletes are known.
+	// Deleted objects were deleted before the hold; More refused ones are known.
 	Deleted int `json:"deleted"`
 	More    int `json:"more"`
-	// Names are some of the refused objects, and Note is what an operator has to know in addition.
+	// Names are some refused objects; Note is for the operator.
 	Names []string `json:"names,omitempty"`
 	Note  string   `json:"note,omitempty"`
-	// Granted is how many deletes operators have allowed in all, Spent how many of them were sent when the entry was
-	// written, and Used how many count as sent after a restart.
+	// Granted is what operators have allowed in all, Spent what was sent when the entry was written, Used what counts
+	// as sent after a restart.
 	Granted int `json:"granted,omitempty"`
 	Spent   int `json:"spent,omitempty"`
 	Used    int `json:"used,omitempty"`
@@ -51,7 +50,7 @@ type Entry struct {
 // errEntry does not quote the entry, which has texts of remotes.
 var errEntry = errors.New("it is no hold")
 
-// Parse returns the Entry with this text.
+// Parse reads the Text of an Entry.
 func Parse(text string) (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Module == "" || e.Resource == "" {
@@ -60,7 +59,7 @@ func Parse(text string) (Entry, error) {
 	return e, nil
 }
 
-// Text returns the text of the Entry.
+// Text returns the value in the ConfigMap.
 func (e *Entry) Text() (string, error) {
 	text, err := json.Marshal(e)
 	if err != nil {

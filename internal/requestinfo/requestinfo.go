@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestinfo reads the paths of requests to Kubernetes API servers. It is the only parser of such paths:
-// deadlines and limits of responses, spans and observe mode must agree about the resource of a request.
+// Package requestinfo is the only parser of paths of Kubernetes requests: deadlines, limits, spans and observe mode
+// must agree about the resource.
 package requestinfo
 
 import (
@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// Info describes the resource of a request to the API. The zero Info is not a request to the API.
+// Info describes the resource of a request. The zero Info is none.
 type Info struct {
 	Group, Version, Namespace, Resource, Name, Subresource string
 }
 
-// Of reads a path of the API, such as /apis/apps/v1/namespaces/a/deployments/b/scale. A server may have a prefix before
-// it. The first part of the path that looks like an API is the API: the rest may contain any name and path, such as the
-// path of a proxied request.
+// Of reads a path such as /apis/apps/v1/namespaces/a/deployments/b/scale, behind any prefix. The first part that
+// looks like an API is the API: the rest may be any path, such as a proxied one.
 func Of(path string) Info {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	info, rest, found := find(parts, IsVersion)
@@ -37,8 +36,7 @@ func Of(path string) Info {
 	return info
 }
 
-// OfInnermost reads a path as Of does, and behind a subresource proxy the path of the API that the request is passed on to,
-// if it is one: a whole cluster may be reached through the API of another one.
+// OfInnermost also reads the path behind a subresource proxy: a whole cluster may be reached through another's API.
 func OfInnermost(path string) Info {
 	info := Of(path)
 	for inner := info; inner.Subresource == "proxy"; {
@@ -54,7 +52,6 @@ func OfInnermost(path string) Info {
 	return info
 }
 
-// find looks for the group and the version.
 func find(parts []string, isVersion func(string) bool) (info Info, rest []string, found bool) {
 	for ; len(parts) > 0; parts = parts[1:] {
 		switch {
@@ -67,16 +64,16 @@ func find(parts []string, isVersion func(string) bool) (info Info, rest []string
 	return Info{}, nil, false
 }
 
-// version is the form of the versions of Kubernetes' own APIs. See "Version priority" in Kubernetes' documentation of CRDs.
+// version is the form of Kubernetes' own APIs. See "Version priority" in its documentation of CRDs.
 var version = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// IsVersion reports whether a version has the form of the versions of Kubernetes' own APIs, such as v1 or v2beta1.
+// IsVersion reports the form of Kubernetes' own APIs, such as v1 or v2beta1.
 func IsVersion(v string) bool { return version.MatchString(v) }
 
-// IsCollection reports whether the request is about all objects of a resource, in one namespace or in all of them.
+// IsCollection reports a request about all objects of a resource, in one namespace or all.
 func (i Info) IsCollection() bool { return i.Resource != "" && i.Name == "" }
 
-// String returns the resource with its group and subresource, such as deployments.apps/scale.
+// String is as deployments.apps/scale.
 func (i Info) String() string {
 	text := i.Resource
 	if i.Group != "" {

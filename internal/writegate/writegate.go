@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Gate is a transport that sends a request which may change something only if Check returns nil. It does not wait, so that the
-// answer of Check is true when the request is sent. Next and Check are required.
+// Gate is a transport that sends what may change something only if Check returns nil. It does not wait, so that the
+// answer holds when the request is sent. Next and Check are required.
 type Gate struct {
 	Next http.RoundTripper
-	// Check returns an error while writes are refused. It must not block.
+	// Check must not block.
 	Check func() error
-	// Refuse returns the response to a request that is refused, and closes its body. Default: the error of Check.
+	// Refuse answers a refused request, and must close its body. Default: the error of Check.
 	Refuse func(*http.Request, error) (*http.Response, error)
 }
 
@@ -36,8 +36,8 @@ func (g *Gate) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the guarded transport, for client-go.
 func (g *Gate) WrappedRoundTripper() http.RoundTripper { return g.Next }
 
-// Refuse returns the response to a request that is refused because of err: for an event it is one of an API server, so that
-// the recorder drops the event, and for others that of the function otherwise. If otherwise is nil, it is err.
+// Refuse answers a refused event like an API server, so that the recorder drops it, and others with otherwise, or err
+// if that is nil.
 func Refuse(r *http.Request, err error, otherwise func(*http.Request, error) (*http.Response, error)) (*http.Response, error) {
 	writesEvent := r.Method != http.MethodGet && isEvent(r.URL.Path)
 	if !writesEvent && otherwise != nil {
@@ -52,15 +52,14 @@ func Refuse(r *http.Request, err error, otherwise func(*http.Request, error) (*h
 	return nil, err
 }
 
-// isReview reports whether a request asks for the hub's own permissions. It changes nothing, though it is a POST. A path
-// of the same end behind a proxy of the API server leads elsewhere.
+// isReview: a question about the hub's own permissions is a POST that changes nothing. A path of the same end behind
+// a proxy leads elsewhere.
 func isReview(r *http.Request) bool {
 	before, kind, found := strings.Cut(r.URL.Path, "/apis/authorization.k8s.io/v1/")
 	isKnown := kind == "selfsubjectaccessreviews" || kind == "selfsubjectrulesreviews"
 	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
 }
 
-// isEvent reports whether a path is the path of the events of a namespace, or of a single event.
 func isEvent(path string) bool {
 	api, object, _ := strings.Cut(path, "/namespaces/")
 	_, resource, _ := strings.Cut(object, "/")
@@ -68,9 +67,8 @@ func isEvent(path string) bool {
 		(resource == "events" || strings.HasPrefix(resource, "events/"))
 }
 
-// forbidden returns an error like the API server's. Recorders of events drop an event that the API server
-// refuses. On any other error they keep the event and try again, for two minutes and in a goroutine
-// for each event, long after the hub has lost its lease.
+// forbidden is an API server's refusal. On any other error recorders keep an event for two minutes, in a goroutine
+// each, long after the hub has lost its lease.
 func forbidden(r *http.Request, err error) (*http.Response, error) {
 	body, encodeErr := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

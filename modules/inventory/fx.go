@@ -10,7 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Params are the dependencies of Setup. Remote has everything that an app provides.
+// Params are what SetUp takes.
 type Params struct {
 	registry.Remote
 }

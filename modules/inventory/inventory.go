@@ -11,13 +11,11 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// inventory has the counts of a remote, or of a single Node.
 type inventory struct {
 	nodes, readyNodes int32
 	cpu, memory       resource.Quantity
 }
 
-// count returns the sum of the Nodes.
 func count(nodes []corev1.Node) inventory {
 	var sum inventory
 	for i := range nodes {
@@ -26,7 +24,6 @@ func count(nodes []corev1.Node) inventory {
 	return sum
 }
 
-// of returns the inventory of one Node.
 func of(node *corev1.Node) inventory {
 	one := inventory{
 		nodes:  1,
@@ -53,7 +50,6 @@ func (i inventory) equals(other inventory) bool {
 		i.cpu.Cmp(other.cpu) == 0 && i.memory.Cmp(other.memory) == 0
 }
 
-// isReported reports whether a status has the same counts.
 func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	reported := status.Allocatable
 	if status.Nodes == nil || status.ReadyNodes == nil || reported.CPU == nil || reported.Memory == nil {
@@ -65,14 +61,13 @@ func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	})
 }
 
-// status returns the inventory in the form of the status of a Cluster.
 func (i inventory) status() hubv1.InventoryStatus {
 	return hubv1.InventoryStatus{
 		Nodes: &i.nodes, ReadyNodes: &i.readyNodes, Allocatable: hubv1.AllocatableStatus{CPU: &i.cpu, Memory: &i.memory},
 	}
 }
 
-// relevant drops updates of a Node that change nothing that is counted.
+// relevant drops updates that change nothing that is counted.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, wasNode := e.ObjectOld.(*corev1.Node)

@@ -22,7 +22,7 @@ import (
 // FieldManager owns status.inventory.
 const FieldManager = "clusterfx-inventory"
 
-// Interval is the time between two writes for one remote, at least.
+// Interval is the least time between two writes for one remote.
 const Interval = 10 * time.Second
 
 // Setup adds the reconciler to the app's manager.
@@ -35,20 +35,17 @@ func Setup(p Params) error {
 		Complete(r)
 }
 
-// reconciler keeps the inventory of one remote.
 type reconciler struct {
-	cluster client.ObjectKey // the Cluster on the hub
+	cluster client.ObjectKey
 	remote  client.Reader
 	hub     client.Client
 	written time.Time // when the inventory was last written; there is one request, so one at a time
 }
 
-// request is the request of every event.
 func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: r.cluster}}
 }
 
-// Reconcile counts, and reports a changed count.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if wait := Interval - time.Since(r.written); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// engagement is one epoch of one remote, of which the controllers are notified. It ends with the epoch, or with cancel.
+// engagement is one epoch of a remote that controllers know. It ends with the epoch, or with cancel.
 type engagement struct {
 	provider *Provider
 	aware    multicluster.Aware
@@ -29,7 +29,7 @@ type engagement struct {
 	log      logr.Logger
 	ctx      context.Context //nolint:containedctx // An engagement is a lifetime.
 	cancel   context.CancelFunc
-	after    <-chan struct{} // closed when the previous engagement has ended; nil without one
+	after    <-chan struct{} // closed at the end of the previous engagement; may be nil
 	done     chan struct{}
 	again    chan struct{} // capacity 1; something is left to be done
 	current  atomic.Pointer[remote]
@@ -46,15 +46,12 @@ func newEngagement(ctx context.Context, p *Provider, info registry.Status) *enga
 	return e
 }
 
-// isFor reports whether the engagement belongs to that epoch, and has not ended.
 func (e *engagement) isFor(epoch int64) bool { return e.epoch == epoch && e.ctx.Err() == nil }
 
-// retries are the times between tries.
 func retries() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run keeps the remote engaged until the epoch ends.
 func (e *engagement) run() {
 	defer e.provider.forget(e)
 	defer close(e.done)
@@ -72,12 +69,11 @@ func (e *engagement) run() {
 	}
 }
 
-// isAway reports whether an error of a lease says that this hub does not have the remote now.
 func isAway(err error) bool {
 	return errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrElsewhere)
 }
 
-// wait returns after a time, when there is work, or when ctx ends. A zero time is unlimited.
+// wait ends with the time (zero: unlimited), with work, or with ctx.
 func (e *engagement) wait(ctx context.Context, atMost time.Duration) {
 	var over <-chan time.Time
 	if atMost > 0 {
@@ -90,7 +86,6 @@ func (e *engagement) wait(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// report logs the error of a retried operation.
 func (e *engagement) report(err error) {
 	if meta.IsNoMatchError(err) {
 		e.log.V(1).Info("The remote does not serve a kind; the hub retries", "error", err.Error())
@@ -120,8 +115,7 @@ func (e *engagement) hold(ctx context.Context, c cluster.Cluster) error {
 	return nil
 }
 
-// engage adds the missing indexes, and engages the remote with the manager. It can be called again: controllers that
-// have the remote already do nothing.
+// engage adds missing indexes and calls Engage, again if need be: controllers that have the remote do nothing.
 func (e *engagement) engage(one *remote) error {
 	missing := e.index(one.ctx, one.cache)
 	if missing != nil && !meta.IsNoMatchError(missing) {
@@ -134,7 +128,7 @@ func (e *engagement) engage(one *remote) error {
 	return err
 }
 
-// tell calls Engage. Code of controllers runs in it, such as cluster filters and constructors of handlers.
+// tell runs code of controllers, such as cluster filters and constructors of handlers.
 func (e *engagement) tell(one *remote) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -144,8 +138,7 @@ func (e *engagement) tell(one *remote) (err error) {
 	return e.aware.Engage(one.ctx, multicluster.ClusterName(e.name), one)
 }
 
-// index adds all indexes, and returns why some could not be added. It returns the error of a kind that is not served
-// only without another error.
+// index returns why an index is missing; of a kind that is not served only without another error.
 func (e *engagement) index(ctx context.Context, objects client.FieldIndexer) error {
 	var unserved error
 	for _, one := range e.provider.allIndexes() {
@@ -161,7 +154,7 @@ func (e *engagement) index(ctx context.Context, objects client.FieldIndexer) err
 	return unserved
 }
 
-// indexNow adds indexes to a remote that is already engaged. The engagement retries failures.
+// indexNow is for an engaged remote. The engagement retries failures.
 func (e *engagement) indexNow(ctx context.Context) {
 	one := e.current.Load()
 	if one == nil || e.index(ctx, one.cache) == nil {
@@ -173,11 +166,9 @@ func (e *engagement) indexNow(ctx context.Context) {
 	}
 }
 
-// panicError is a panic in code of a controller.
 type panicError struct {
 	value any
 	stack string
 }
 
-// Error returns the value of the panic.
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -11,8 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Module gives the hub parts of all modules the manager of multicluster-runtime: each hub part that asks for it has its
-// own, which runs in the hub part's manager:
+// Module gives each hub part that asks for it a manager of multicluster-runtime, which runs in the hub part's:
 //
 //	app.Main(multiclusterruntime.Module, registry.NewModule("configmaps", registry.ModuleOptions{
 //		Hub: fx.Invoke(func(mgr mcmanager.Manager) error { ... }),
@@ -22,13 +21,11 @@ var Module = registry.NewModule("multicluster-runtime", registry.ModuleOptions{
 	ForHubParts: fx.Provide(provide),
 })
 
-// params are the values of a hub part.
 type params struct {
 	fx.In
 
 	Manager ctrl.Manager
 	Remotes *registry.Registry
-	// Options are settings that only the program has.
 	Options Options `optional:"true"`
 }
 

@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// lateInformer represents an informer of a remote's app. It is available at once, keeps its handlers, and adds them to
-// the informer when the remote serves the kind. None of its methods waits for the remote.
 type lateInformer struct {
 	remote *remote
 	open   func(context.Context) (cache.Informer, error)
@@ -50,8 +48,7 @@ func (i *lateInformer) run() {
 	}
 }
 
-// openIndexed opens the informer and adds the indexes of its kind, which could not be added before the remote
-// served the kind.
+// openIndexed adds the indexes of the kind, which needed the remote to serve it.
 func (i *lateInformer) openIndexed(ctx context.Context) (cache.Informer, error) {
 	inner, err := i.open(ctx)
 	if err != nil {
@@ -63,7 +60,7 @@ func (i *lateInformer) openIndexed(ctx context.Context) (cache.Informer, error) 
 	return inner, nil
 }
 
-// pass closes to when from is done, unless ctx has ended before that.
+// pass closes to when from is done, unless ctx has ended first.
 func pass(ctx context.Context, from toolscache.DoneChecker, to chan<- struct{}) {
 	select {
 	case <-from.Done(): // at the end of the app, too
@@ -74,28 +71,24 @@ func pass(ctx context.Context, from toolscache.DoneChecker, to chan<- struct{}) 
 	}
 }
 
-// registration is a handler of a late informer.
 type registration struct {
 	ctx    context.Context //nolint:containedctx // The time for which the handler is registered.
 	cancel context.CancelFunc
 	synced chan struct{}
 }
 
-// AddEventHandler adds a handler.
 func (i *lateInformer) AddEventHandler(
 	h toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod adds a handler.
 func (i *lateInformer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions adds a handler.
 func (i *lateInformer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -105,7 +98,7 @@ func (i *lateInformer) AddEventHandlerWithOptions(
 	return r, nil
 }
 
-// serve keeps the handler registered until it is removed or the engagement of the remote ends.
+// serve keeps the handler until it is removed or the engagement ends.
 func (i *lateInformer) serve(r *registration, h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) {
 	defer r.cancel()
 	select {
@@ -123,7 +116,7 @@ func (i *lateInformer) serve(r *registration, h toolscache.ResourceEventHandler,
 	_ = i.inner.RemoveEventHandler(handle) // It fails when the informer has ended, which is as good.
 }
 
-// RemoveEventHandler removes a handler. It does not wait until that is done.
+// RemoveEventHandler does not wait until that is done.
 func (i *lateInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	if r, ok := handle.(*registration); ok {
 		r.cancel()
@@ -133,38 +126,29 @@ func (i *lateInformer) RemoveEventHandler(handle toolscache.ResourceEventHandler
 
 var errLateIndex = errors.New("add indexes with the manager's GetFieldIndexer, so that every remote gets them")
 
-// AddIndexers fails: there are better ways.
 func (i *lateInformer) AddIndexers(toolscache.Indexers) error { return errLateIndex }
 
-// HasSynced reports whether the informer has its initial objects.
 func (i *lateInformer) HasSynced() bool { return isClosed(i.synced) }
 
-// HasSyncedChecker reports when the informer has its initial objects.
 func (i *lateInformer) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"late informer", i.synced}
 }
 
-// IsStopped reports whether the epoch has ended.
 func (i *lateInformer) IsStopped() bool { return i.remote.ctx.Err() != nil }
 
-// HasSynced reports whether the handler has received the initial objects.
 func (r *registration) HasSynced() bool { return isClosed(r.synced) }
 
-// HasSyncedChecker reports when the handler has received the initial objects.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"handler of a late informer", r.synced}
 }
 
-// checker is done when its channel is closed.
 type checker struct {
 	name string
 	done <-chan struct{}
 }
 
-// Name returns the name of the awaited informer.
 func (c checker) Name() string { return c.name }
 
-// Done returns the channel.
 func (c checker) Done() <-chan struct{} { return c.done }
 
 func isClosed(c <-chan struct{}) bool {

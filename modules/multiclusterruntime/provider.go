@@ -21,22 +21,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Options say which remotes a Provider gives to controllers. The zero value gives all of them.
+// Options say which remotes a Provider gives to controllers. The zero value gives all.
 type Options struct {
-	// Select picks remotes. It is called again when a remote changes, must return at once, and must not call the
-	// Provider. Nil means all. See state.MatchLabels.
+	// Select is called again when a remote changes. It must return at once and must not call the Provider. Nil means
+	// all. See state.MatchLabels.
 	Select func(registry.Status) bool
-	// Log receives the errors of single remotes. Default: the manager's logger with New, and no logger with
-	// NewProvider.
+	// Log receives errors of single remotes. Default: the manager's with New, none with NewProvider.
 	Log logr.Logger
 }
 
-// New returns a multicluster manager in front of the hub's manager, with the registry's remotes as its clusters. The
-// hub's manager runs the controllers that are added to this manager; calling its Start is unnecessary and harmless. Add
-// controllers before the hub's manager starts: multicluster-runtime notifies later controllers only of remotes that
-// become Ready after that.
-//
-// It fails if the hub's manager accepts no more runnables. It makes no requests and does not block.
+// New returns a multicluster manager in front of the hub's, with the registry's remotes as clusters. The hub's
+// manager runs its controllers; calling Start is unnecessary and harmless. Add controllers before the hub's manager
+// starts: later ones hear only of remotes that become Ready after that. It fails if the hub's manager accepts no more
+// runnables. It makes no requests and does not block.
 func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, error) {
 	if o.Log.IsZero() {
 		o.Log = mgr.GetLogger().WithName("multiclusterruntime")
@@ -53,14 +50,14 @@ func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, 
 	return m, nil
 }
 
-// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from New; a
-// program that makes its own multicluster manager makes the provider with NewProvider, and the manager starts it.
+// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from New; with a
+// manager of your own use NewProvider.
 type Provider struct {
 	registry *registry.Registry
 	options  Options
 	running  sync.WaitGroup // the engagements; added to while not ended
 
-	mu      sync.RWMutex // protects the fields below; held for a few instructions and for Options.Select
+	mu      sync.RWMutex // held for a few instructions and Options.Select
 	aware   multicluster.Aware
 	ended   bool
 	engaged map[registry.ClusterName]*engagement
@@ -72,27 +69,26 @@ var (
 	_ multicluster.ProviderRunnable = (*Provider)(nil)
 )
 
-// index is an index that all remotes get.
 type index struct {
 	obj     client.Object
 	field   string
 	extract client.IndexerFunc
 }
 
-// NewProvider returns a provider of the remotes of a registry, which the caller runs. It has no remotes before Start.
+// NewProvider returns a provider that the caller runs. It has no remotes before Start.
 func NewProvider(r *registry.Registry, o Options) *Provider {
 	return &Provider{registry: r, options: o, engaged: map[registry.ClusterName]*engagement{}}
 }
 
-// errOther means that Start was called for two managers.
+// errOther: Start was called for two managers.
 var errOther = errors.New("the provider already runs for another manager: make a provider for each manager")
 
-// Start engages every Ready remote with aware, each in a separate goroutine, until ctx ends; then it waits until the
-// last call of Engage has returned. A second Start for the same aware only waits for ctx.
+// Start engages every Ready remote with aware, each in a goroutine, until ctx ends and the last Engage has returned.
+// A second Start for the same aware only waits for ctx.
 //
-// Engage is called once for each epoch of a remote, after the call for the previous epoch has ended, and again with
-// backoff of up to half a minute when it fails. Its context ends when the remote is no longer Ready or selected,
-// leaves, or gets another epoch.
+// Engage is called once for each epoch, after the call for the previous one has ended, and again with backoff of up
+// to half a minute when it fails. Its context ends when the remote is no longer Ready or selected, leaves, or gets
+// another epoch.
 func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	first, err := p.begin(aware)
 	if err != nil {
@@ -108,7 +104,6 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// begin notes for whom the provider runs, and reports whether it does so for the first time.
 func (p *Provider) begin(aware multicluster.Aware) (first bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +117,6 @@ func (p *Provider) begin(aware multicluster.Aware) (first bool, err error) {
 	return true, nil
 }
 
-// end waits until all goroutines of the provider have ended.
 func (p *Provider) end() {
 	p.mu.Lock()
 	p.ended = true
@@ -130,7 +124,7 @@ func (p *Provider) end() {
 	p.running.Wait()
 }
 
-// take compares a remote with its engagement. It is called in one goroutine, one event at a time, after begin.
+// take compares a remote with its engagement, one event at a time, after begin.
 func (p *Provider) take(ctx context.Context, e registry.Event) {
 	info, known := p.registry.Status(e.Name)
 	wanted := known && info.State != state.StateStopped && (p.options.Select == nil || p.options.Select(info))
@@ -152,7 +146,7 @@ func (p *Provider) take(ctx context.Context, e registry.Event) {
 	}
 }
 
-// forget removes an engagement that has ended, unless another engagement has replaced it.
+// forget spares a successor.
 func (p *Provider) forget(e *engagement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,12 +155,10 @@ func (p *Provider) forget(e *engagement) {
 	}
 }
 
-// Get returns the remote of that name if it is engaged. It never waits. For every other name it returns an error that
-// matches multicluster.ErrClusterNotFound, on which the builder's controllers drop a request: when the remote is Ready,
-// all of its objects make requests again. The error also matches registry.ErrNotReady for a known remote, and
-// registry.ErrNotFound for an unknown remote.
-//
-// The result is valid for one epoch: later its requests fail with registry.ErrStopped.
+// Get returns an engaged remote, and never waits. Otherwise the error matches multicluster.ErrClusterNotFound, on
+// which the builder's controllers drop a request: a remote that becomes Ready requests all of its objects. It also
+// matches registry.ErrNotReady or registry.ErrNotFound. The result is valid for one epoch: later requests fail with
+// registry.ErrStopped.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
 	p.mu.RLock()
 	one := p.engaged[registry.ClusterName(name)]
@@ -191,11 +183,9 @@ func (p *Provider) notEngaged(name registry.ClusterName) error {
 	return fmt.Errorf("%w: %w", multicluster.ErrClusterNotFound, why)
 }
 
-// IndexField makes objects of the kind findable by a field with client.MatchingFields in all remotes, present and
-// future ones. A remote gets its indexes before controllers are notified of it, or, if it does not serve the kind yet,
-// before they receive the first object of the kind. Present remotes get the index concurrently; IndexField returns when
-// each remote has it or has failed, or when ctx ends. It returns no error: a failure is logged and retried.
-//
+// IndexField makes a field usable with client.MatchingFields in all remotes, present and future. A remote gets its
+// indexes before controllers hear of it, or of the first object if it does not serve the kind yet. It returns when
+// each present remote has the index or has failed, or ctx ends. It returns no error: failures are logged and retried.
 // The first index of a name and kind holds for the whole hub.
 func (p *Provider) IndexField(
 	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc,
@@ -215,7 +205,6 @@ func (p *Provider) IndexField(
 	return nil
 }
 
-// allIndexes returns the indexes that a remote must have.
 func (p *Provider) allIndexes() []index {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// remote is a remote as controllers see it, in one epoch.
+// remote is one epoch as controllers see it.
 type remote struct {
 	cluster.Cluster
 	engagement *engagement
 	ctx        context.Context //nolint:containedctx // The time for which it is lent.
 	cache      *lateCache
 
-	mu      sync.Mutex // protects ended
+	mu      sync.Mutex
 	ended   bool
-	running sync.WaitGroup // the goroutines that open informers and add handlers; added to while not ended
+	running sync.WaitGroup // goroutines that open informers and add handlers; added to while not ended
 }
 
 func newRemote(ctx context.Context, e *engagement, c cluster.Cluster) *remote {
@@ -32,10 +32,8 @@ func newRemote(ctx context.Context, e *engagement, c cluster.Cluster) *remote {
 	return r
 }
 
-// engaging is the key under which the context of an Engage has its remote.
 type engaging struct{}
 
-// start runs f in a goroutine, unless the engagement has ended. f ends when r.ctx does.
 func (r *remote) start(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +42,6 @@ func (r *remote) start(f func()) {
 	}
 }
 
-// end waits until all goroutines of the remote have ended. Its context has ended.
 func (r *remote) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -52,10 +49,8 @@ func (r *remote) end() {
 	r.running.Wait()
 }
 
-// GetCache returns the cache of the remote's app.
 func (r *remote) GetCache() cache.Cache { return r.cache }
 
-// GetFieldIndexer returns the cache of the remote's app.
 func (r *remote) GetFieldIndexer() client.FieldIndexer { return r.cache }
 
 var errNotYours = errors.New("the registry runs the remote, do not start it")
@@ -63,18 +58,17 @@ var errNotYours = errors.New("the registry runs the remote, do not start it")
 // Start fails: the remote runs already.
 func (r *remote) Start(context.Context) error { return errNotYours }
 
-// lateCache is the cache of an app. Within an Engage nothing waits for the remote: informers come at once and
-// find their objects later. multicluster-runtime holds locks there that all remotes have to pass, and a source
-// that fails when a controller starts ends the process.
+// lateCache is an app's cache. Within an Engage nothing waits for the remote: informers come at once and find their
+// objects later. multicluster-runtime holds locks there that all remotes pass, and a source that fails at the start
+// of a controller ends the process.
 type lateCache struct {
 	cache.Cache
 	remote *remote
 }
 
-// isEngaging reports whether a call comes from an Engage of the remote.
+// isEngaging reports a call from an Engage of the remote.
 func (c *lateCache) isEngaging(ctx context.Context) bool { return ctx.Value(engaging{}) == c.remote }
 
-// GetInformer returns the informer for the object's kind.
 func (c *lateCache) GetInformer(
 	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -86,7 +80,6 @@ func (c *lateCache) GetInformer(
 	}), nil
 }
 
-// GetInformerForKind returns the informer for the kind.
 func (c *lateCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -98,7 +91,7 @@ func (c *lateCache) GetInformerForKind(
 	}), nil
 }
 
-// WaitForCacheSync waits until the cache runs. Within an Engage the cache runs, or its context has ended.
+// WaitForCacheSync: within an Engage the cache runs, or its context has ended.
 func (c *lateCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.isEngaging(ctx) || c.Cache.WaitForCacheSync(ctx)
 }

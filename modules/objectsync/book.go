@@ -14,16 +14,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// Name is the name of the module.
+// Name of the module.
 const Name = "sync"
 
-// book has the rules of all Clusters, and says which of them run the module.
+// book has the rules of all Clusters, and which of them run the module.
 type book struct {
 	rules.Book
-	clusters labels.Selector // of the Clusters that run the module, unless their spec.modules is set
+	clusters labels.Selector // that run the module, unless spec.modules is set
 }
 
-// newBook returns the rules of a configuration and its overrides, which the hub has checked.
 func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 	var own moduleconfig.Config
 	if i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name }); i >= 0 {
@@ -40,7 +39,6 @@ func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
 	return book{Book: all, clusters: clusters}, nil
 }
 
-// runs reports whether a Cluster runs the module.
 func (b book) runs(c *hubv1.Cluster) bool {
 	if c.Spec.Modules != nil {
 		return slices.Contains(c.Spec.Modules, Name)
@@ -48,12 +46,11 @@ func (b book) runs(c *hubv1.Cluster) bool {
 	return b.clusters.Matches(labels.Set(c.Labels))
 }
 
-// holding returns the rules of all Clusters whose originals in the hub have a finalizer.
+// holding returns the rules whose originals in the hub have a finalizer.
 func (b book) holding() []rules.Rule {
 	return slices.DeleteFunc(b.All(), func(r rules.Rule) bool { return !holds(r) })
 }
 
-// holds reports whether the originals of a rule in the hub have a finalizer.
 func holds(r rules.Rule) bool {
 	return r.From == rules.FromHub && r.IsOneToOne() && r.Mode == rules.Enforce
 }

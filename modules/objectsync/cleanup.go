@@ -22,11 +22,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// pageSize is the number of objects in one page of a list.
 const pageSize = 500
 
-// cleanup returns the step for a remote whose Cluster is deleted: it deletes the copies of rules with onDeregister: Delete, and
-// removes the finalizers from the originals in the remote, since no pair would do that later.
+// cleanup deletes the copies of rules with onDeregister: Delete, and removes finalizers in the remote, since no pair
+// would.
 func cleanup(p Params) registry.CleanupStep {
 	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
 		var all []error
@@ -40,7 +39,6 @@ func cleanup(p Params) registry.CleanupStep {
 	}}
 }
 
-// cleaner cleans up after one rule in one remote.
 type cleaner struct {
 	rule   rules.Rule
 	at     rules.Place
@@ -61,8 +59,7 @@ func (c cleaner) run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// deleteCopies deletes the copies of the rule that belong to the remote. In the hub it lists only namespaces in which the module
-// may do so.
+// deleteCopies lists in the hub only namespaces in which the module may delete.
 func (c cleaner) deleteCopies(ctx context.Context) error {
 	target, live, namespaces := c.params.Client, c.params.APIReader, []string{metav1.NamespaceAll}
 	if c.rule.From == rules.FromRemote {
@@ -86,7 +83,7 @@ func (c cleaner) deleteCopies(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// each calls f for each object of the rule's kind, in pages. An object that cannot be changed does not keep f from the others.
+// each reads pages, and continues after an object that cannot be changed.
 func (c cleaner) each(
 	ctx context.Context, reader client.Reader, o []client.ListOption, f func(*metav1.PartialObjectMetadata) error,
 ) error {
@@ -113,13 +110,12 @@ func (c cleaner) each(
 	return errors.Join(append(all, ctx.Err())...)
 }
 
-// release removes a finalizer from an object, whose kind is set.
 func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, finalizer string) error {
 	if !slices.Contains(one.Finalizers, finalizer) {
 		return nil
 	}
 	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	// The UID and the resourceVersion are preconditions: another object, or one that has changed, is not written.
+	// The UID and resourceVersion are preconditions.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
 	}})

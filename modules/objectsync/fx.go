@@ -23,7 +23,7 @@ type HubParams struct {
 	Config rules.Config
 }
 
-// Module is the module. It runs in the remotes that spec.modules of the Cluster or the configuration of the hub selects.
+// Module runs in the remotes that spec.modules or the hub's configuration selects.
 var Module = registry.NewModule(Name, registry.ModuleOptions{
 	Description: "Copies objects between the hub and remotes by rules.",
 	Select:      registry.Selector{OnRequest: true},

@@ -27,14 +27,12 @@ import (
 )
 
 const (
-	// lookAgain is how often the hub part looks for the Cluster of an object that is being deleted.
-	lookAgain = 15 * time.Second
-	// unselectedAfter is how long the pair of a remote has for an object that is deleted and no longer selected.
-	unselectedAfter = time.Minute
+	lookAgain       = 15 * time.Second
+	unselectedAfter = time.Minute // what a remote's pair has for a deleted object that is no longer selected
 )
 
-// SetUpHub adds a controller for each kind with rules from the hub that are one-to-one: it releases originals that are being
-// deleted and whose copy no pair will delete.
+// SetUpHub adds a controller for each kind with one-to-one rules from the hub. It releases deleted originals whose
+// copy no pair will delete.
 func SetUpHub(p HubParams) error {
 	all, err := newBook(p.Config, p.Options.ModuleConfigs)
 	if err != nil {
@@ -58,15 +56,13 @@ func SetUpHub(p HubParams) error {
 	return nil
 }
 
-// releaser releases the originals of one kind.
 type releaser struct {
 	kind   schema.GroupVersionKind
-	rules  []rules.Rule // of all clusters
+	rules  []rules.Rule
 	book   book
 	params HubParams
 }
 
-// Start adds the controller when the hub serves the kind.
 func (r *releaser) Start(ctx context.Context) error {
 	ticker := time.NewTicker(kindAgain)
 	defer ticker.Stop()
@@ -91,7 +87,6 @@ func (r *releaser) Start(ctx context.Context) error {
 	return nil
 }
 
-// add adds the controller.
 func (r *releaser) add() error {
 	name := strings.ReplaceAll("sync-release-"+strings.ToLower(r.kind.GroupKind().String()), ".", "-")
 	return registry.ControllerManagedBy(r.params.Manager).Named(name).
@@ -104,12 +99,10 @@ func (r *releaser) empty() *metav1.PartialObjectMetadata {
 	return empty
 }
 
-// isHeld reports whether an object is being deleted and waits for the copy of a rule.
 func isHeld(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero() && len(held(obj)) > 0
 }
 
-// held returns the finalizers of rules that an object has.
 func held(obj client.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
 		_, ok := rules.RuleOfFinalizer(finalizer)
@@ -117,7 +110,6 @@ func held(obj client.Object) []string {
 	})
 }
 
-// Reconcile releases one object if no pair will.
 func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.empty()
 	if err := r.params.APIReader.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -145,7 +137,7 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
 
-// abandoned returns why the copy of an object is given up, or nothing if it is not.
+// abandoned says why the copy is given up; empty if it is not.
 func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, finalizer string) (string, error) {
 	name, _ := rules.RuleOfFinalizer(finalizer)
 	if finalizer != (rules.Rule{Name: name, From: rules.FromHub}).Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
@@ -172,8 +164,8 @@ func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetad
 	return why, nil
 }
 
-// clustersOf returns the names of the clusters to which a namespace may belong by the rules of a name, sorted: an override may
-// have another template.
+// clustersOf returns, sorted, whose namespace it may be by the rules of a name: an override may have another
+// template.
 func (r *releaser) clustersOf(rule, namespace string) []string {
 	var names []string
 	for _, one := range r.rules {
@@ -185,7 +177,7 @@ func (r *releaser) clustersOf(rule, namespace string) []string {
 	return slices.Compact(names)
 }
 
-// away returns why a Cluster that runs the module will not release an object.
+// away says why a Cluster that runs the module will not release an object.
 func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *hubv1.Cluster) string {
 	name, _ := rules.RuleOfFinalizer(finalizer)
 	all := r.book.Of(c.Labels)
@@ -208,7 +200,7 @@ func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *
 	return ""
 }
 
-// left returns the text of the event about an object that is released although its copy may still exist.
+// left is the event about an object released although its copy may exist.
 func left(rule string, obj client.Object, why string) string {
 	return fmt.Sprintf("The copy that rule %s has made of %s/%s may still exist, and is not deleted: %s.",
 		rule, obj.GetNamespace(), obj.GetName(), why)

@@ -24,19 +24,14 @@ import (
 )
 
 const (
-	// labelTimeout bounds a read of a Namespace from memory, which waits for the first list.
 	labelTimeout = 10 * time.Second
-	// countAgain is how old a count of the copies may be when a limit is exceeded, and how soon an original beyond it is tried
-	// again.
-	countAgain = time.Minute
-	// tellAgain is how often an event about the limit of a rule is recorded.
-	tellAgain = 10 * time.Minute
-	// reasonOverLimit is the reason of the event of an original that has no copy because of a limit.
+	// countAgain is the age of a count that is renewed when a limit is exceeded, and the retry of an original beyond
+	// it.
+	countAgain      = time.Minute
+	tellAgain       = 10 * time.Minute
 	reasonOverLimit = "OverLimit"
 )
 
-// limit bounds the copies of a rule that come from one remote. It counts what it admits, and counts the copies in the hub when
-// that is too much.
 type limit struct {
 	objects int
 	bytes   int64
@@ -52,7 +47,6 @@ type limit struct {
 	told    time.Time
 }
 
-// newLimit returns the limit of a rule.
 func newLimit(r *ruleInApp) (*limit, error) {
 	id := r.Identity(placeOf(r.params))
 	key := id.Keys().ManagedBy
@@ -74,13 +68,12 @@ func newLimit(r *ruleInApp) (*limit, error) {
 	}, nil
 }
 
-// check admits the copy of an original, or returns how long to wait for the next try.
 func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
 	size, err := sizeOf(up)
 	if err != nil {
 		return 0, err
 	}
-	// The copies of an earlier app are counted before the first one is admitted.
+	// The copies of an earlier app come first.
 	if err := l.countOnce(ctx); err != nil {
 		return 0, err
 	}
@@ -101,8 +94,7 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 		l.rule.Name, l.objects, l.bytes))
 }
 
-// sizeOf returns the size of what a copy has of its original: without the status, the marks and what the API server adds, so that
-// it is nearly the same for both.
+// sizeOf leaves out the status, marks and what the API server adds, so that original and copy have nearly one size.
 func sizeOf(obj object) (int64, error) {
 	content := maps.Clone(obj.Object)
 	delete(content, "status")
@@ -117,7 +109,6 @@ func copiedKeys(all map[string]string) map[string]string {
 	return all
 }
 
-// admit adds a copy if the limits allow it. A copy that exists and does not grow is always allowed.
 func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +126,7 @@ func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	return true
 }
 
-// tells reports whether an event about the limit is due: one for many originals, since a remote that has too many of them shall
-// not cost an event for each.
+// tells: one event for many originals, since too many of them must not cost an event each.
 func (l *limit) tells(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +137,7 @@ func (l *limit) tells(now time.Time) bool {
 	return true
 }
 
-// countOnce counts the copies in the hub, unless they were counted. Only one worker counts, and the others wait for it.
+// countOnce: one worker counts, the others wait.
 func (l *limit) countOnce(ctx context.Context) error {
 	l.mu.Lock()
 	known := !l.counted.IsZero()
@@ -158,7 +148,7 @@ func (l *limit) countOnce(ctx context.Context) error {
 	return l.count(ctx)
 }
 
-// count counts the copies in the hub, unless it has done so lately.
+// count does nothing if the count is recent.
 func (l *limit) count(ctx context.Context) error {
 	l.counting.Lock()
 	defer l.counting.Unlock()

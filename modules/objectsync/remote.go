@@ -30,10 +30,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// patchAgain is how soon a patch that has failed is tried again.
 const patchAgain = 5 * time.Minute
 
-// object is a copy or an original.
 type object = *unstructured.Unstructured
 
 // SetUp adds the pairs of all rules to the app of a remote.
@@ -53,20 +51,17 @@ func SetUp(p Params) error {
 	return nil
 }
 
-// placeOf returns the place of the rules in an app.
 func placeOf(p Params) rules.Place { return rules.Place{HubID: p.HubID, Cluster: string(p.Name)} }
 
-// ruleInApp is a rule in the app of one remote.
 type ruleInApp struct {
 	rules.Rule
 	params  Params
 	cluster string
 	patcher patcher
-	limit   *limit // nil for a rule from the hub
+	limit   *limit // nil for rules from the hub
 	// statuses limits the writes of status of all rules.
 	statuses *rate.Limiter
-	// namespaces are the Namespaces of the hub, for a rule from the hub that selects them, and originals its objects, for a rule from the
-	// hub whose originals are requested all together.
+	// For a rule from the hub: the Namespaces that it selects, and originals that are requested all together.
 	namespaces, originals *hubobjects.Objects
 }
 
@@ -96,7 +91,7 @@ func (r *ruleInApp) setUp() (err error) {
 	return p.Manager.Add(&waiter{Name: "kind-of-" + r.Name, pair: pair, rule: r})
 }
 
-// checkNamespaces refuses a namespace that only the name of the cluster makes known: that of the credentials in the hub, too.
+// checkNamespaces refuses what only the cluster's name makes known: the credentials namespace of the hub, too.
 func (r *ruleInApp) checkNamespaces() error {
 	if err := r.CheckNamespaces(r.cluster); err != nil {
 		return err
@@ -108,8 +103,7 @@ func (r *ruleInApp) checkNamespaces() error {
 	return nil
 }
 
-// quoteFor returns the function that makes texts of the target fit for events, or nil if events repeat none of them: the hub's
-// own, and those about Secrets, which might contain their values.
+// quoteFor is nil if events must repeat no text: the hub's own, and those about Secrets, which might contain values.
 func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
 	if r.From == rules.FromRemote || r.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		return nil
@@ -117,7 +111,6 @@ func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
 	return r.params.Quote
 }
 
-// register adds the controller of the rule.
 func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 	if err := errors.Join(r.watchNamespaces(), r.watchOriginals()); err != nil {
 		return err
@@ -140,8 +133,8 @@ func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
 	})
 }
 
-// needsNamespace returns an error for an object whose Namespace is needed to select it and cannot be read: not to know its labels
-// is no reason to delete a copy.
+// needsNamespace fails if the Namespace is needed to select an object and cannot be read: that is no reason to delete
+// a copy.
 func (r *ruleInApp) needsNamespace(_ context.Context, up object) (object, error) {
 	if up.GetNamespace() == "" || r.NamespaceLabels() == nil {
 		return up, nil
@@ -152,8 +145,7 @@ func (r *ruleInApp) needsNamespace(_ context.Context, up object) (object, error)
 	return up, nil
 }
 
-// hubSelection returns the selection of the objects in the hub: the originals, or the namespace of the copies. It is the same in
-// all apps, which share an informer.
+// hubSelection is the originals, or the namespace of the copies, and the same in all apps, which share an informer.
 func (r *ruleInApp) hubSelection() syncer.HubSelection {
 	if r.From == rules.FromRemote {
 		return syncer.HubSelection{Namespaces: r.HubNamespaces()}
@@ -165,7 +157,6 @@ func (r *ruleInApp) hubSelection() syncer.HubSelection {
 	return s
 }
 
-// watchNamespaces watches the Namespaces of the hub for a rule that selects them by labels.
 func (r *ruleInApp) watchNamespaces() (err error) {
 	if r.From != rules.FromHub || r.NamespaceLabels() == nil {
 		return nil
@@ -177,7 +168,6 @@ func (r *ruleInApp) watchNamespaces() (err error) {
 	return nil
 }
 
-// watchOriginals watches the originals in the hub, for a rule that requests all of them.
 func (r *ruleInApp) watchOriginals() (err error) {
 	if r.From != rules.FromHub || len(r.Patches) == 0 && r.NamespaceLabels() == nil {
 		return nil
@@ -194,13 +184,11 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }
 
-// labelsOf returns the labels of a namespace of the source, from memory.
 func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
 	found, err := r.namespace(namespace)
 	return found.GetLabels(), err == nil
 }
 
-// namespace returns the metadata of a namespace of the source, from memory.
 func (r *ruleInApp) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	found := namespaceMetadata()
 	ctx, cancel := context.WithTimeout(context.Background(), labelTimeout) //nolint:forbidigo // A read from memory has no caller's context.
@@ -212,7 +200,6 @@ func (r *ruleInApp) namespace(name string) (*metav1.PartialObjectMetadata, error
 	return found, reader.Get(ctx, types.NamespacedName{Name: name}, found)
 }
 
-// mutate changes a copy as the patches of the rule say.
 func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
 	p, err := r.patcher.of(r)
 	if err != nil {
@@ -221,7 +208,6 @@ func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
 	return p.Apply(ctx, copied)
 }
 
-// patcher has the patches of a rule for the labels that the Cluster has now.
 type patcher struct {
 	mu     sync.Mutex // protects the fields
 	labels map[string]string
@@ -242,7 +228,6 @@ func (p *patcher) of(r *ruleInApp) (*rules.Patcher, error) {
 	return made, err
 }
 
-// adopts reports whether an object that has the name of the copy becomes the copy.
 func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
 	t, err := translate.Bind(r.Translator(placeOf(r.params)), r.Identity(placeOf(r.params)), r.GVK())
 	if err != nil {
@@ -252,7 +237,6 @@ func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
 	return err == nil && r.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
-// copier is the syncer of a rule.
 type copier struct {
 	syncer.Copy[object]
 	rule *ruleInApp
@@ -260,7 +244,6 @@ type copier struct {
 
 var _ syncer.ControllerModifier = (*copier)(nil)
 
-// SyncDown makes the copy, unless the remote has brought too many.
 func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
 	if c.rule.limit != nil {
 		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
@@ -271,7 +254,6 @@ func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile
 	return c.explained(ctx, e.Session, result, err)
 }
 
-// Sync keeps the copy in step, unless it grows beyond the limit.
 func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
 	if c.rule.limit != nil {
 		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
@@ -289,8 +271,8 @@ func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Res
 	return reconcile.Result{}, syncer.BothDirections(up, down)
 }
 
-// explained reports a patch that does not fit an original as an event about it. The patch is tried again when the original
-// changes, and from time to time.
+// explained reports a patch that does not fit as an event of the original. It is tried again when that changes, and
+// from time to time.
 func (c *copier) explained(
 	ctx context.Context, s *syncer.Session[object], result reconcile.Result, err error,
 ) (reconcile.Result, error) {
@@ -301,7 +283,6 @@ func (c *copier) explained(
 	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 
-// ModifyController requests the originals in a namespace when the labels of the namespace change.
 func (c *copier) ModifyController(
 	_ *syncer.Pair, b *registry.ControllerBuilder[reconcile.Request],
 ) (*registry.ControllerBuilder[reconcile.Request], error) {
@@ -321,7 +302,6 @@ func (c *copier) ModifyController(
 		handler.TypedEnqueueRequestsFromMapFunc(r.requestsIn(r.params.Cache)))), nil
 }
 
-// reader reads the originals from memory.
 func (r *ruleInApp) reader() client.Reader {
 	if r.From == rules.FromHub {
 		return r.originals
@@ -329,7 +309,7 @@ func (r *ruleInApp) reader() client.Reader {
 	return r.params.Cache
 }
 
-// requestsIn returns a function that requests the originals in a namespace, or all of them if it has no name.
+// requestsIn requests the originals in a namespace, or all if it has no name.
 func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
 		all := &unstructured.UnstructuredList{}

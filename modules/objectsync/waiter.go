@@ -21,36 +21,31 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// kindAgain is how often a rule looks for a kind that one of its clusters does not serve.
 const kindAgain = 10 * time.Second
 
-// crdTimeout is how long a rule waits for a definition that it brings, or for a cluster that does not respond, until the log says
-// so.
+// crdTimeout is how long a definition, or a cluster, may take until the log says so.
 const crdTimeout = 30 * time.Second
 
-// refusals is how many refusals of an API server in a row are told to people.
 const refusals = 5
 
-// firstTry is for how long the start of an app waits for the first try of a waiter.
+// firstTry bounds what the start of an app waits for a waiter.
 const firstTry = 10 * time.Second
 
-// waiter adds the controller of a rule for a kind with a CustomResourceDefinition when both clusters serve the kind. Until then
-// the other rules work.
+// waiter adds the controller of a rule when both clusters serve its kind. Until then the other rules work.
 //
-// Its first try is a part of the start of the app: an app that is Ready has the controllers of all rules whose kinds are served,
-// and their objects. In a handover the try may create the definition in the remote while the app before still works. For all
-// that the waiter has a Warmup like a controller, and counts as one of the module, with its Name.
+// Its first try belongs to the start of the app, so that a Ready app has the controllers of all served kinds. In a
+// handover it may create the definition while the app before still works. So it has a Warmup and a Name like a
+// controller.
 type waiter struct {
 	Name  string
 	pair  *syncer.Pair
 	rule  *ruleInApp
 	told  bool // what the rule waits for is logged
-	tries int  // that an API server has refused in a row
+	tries int  // refused in a row
 	first sync.Once
-	added bool // the controller is added; set by the first try, and by Start after it
+	added bool // set by the first try, and by Start after it
 }
 
-// Warmup returns after the first try.
 func (w *waiter) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, firstTry)
 	defer cancel()
@@ -60,7 +55,6 @@ func (w *waiter) Warmup(ctx context.Context) error {
 
 func (w *waiter) tryFirst(ctx context.Context) { w.first.Do(func() { w.added = w.tried(ctx) }) }
 
-// Start waits until the remote and the hub serve the kind.
 func (w *waiter) Start(ctx context.Context) error {
 	ticker := time.NewTicker(kindAgain)
 	defer ticker.Stop()
@@ -75,7 +69,6 @@ func (w *waiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// tried adds the controller, and reports whether it is done.
 func (w *waiter) tried(ctx context.Context) bool {
 	err := w.try(ctx)
 	switch {
@@ -94,7 +87,7 @@ func (w *waiter) tried(ctx context.Context) bool {
 	return false
 }
 
-// refused counts how often an API server has refused what the rule needs, and records an event about the Cluster after some times.
+// refused records an event about the Cluster after some refusals.
 func (w *waiter) refused(ctx context.Context, class metav1.StatusReason) {
 	r := w.rule
 	if w.tries++; w.tries != refusals || !r.BringCRD {

@@ -17,20 +17,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// Bucket is the name of the bucket with the tenants.
+// Bucket has the tenants.
 const Bucket = "tenants"
 
-// The reasons of the status of a tenant in a remote.
+// Reasons of a tenant's status in a remote.
 const (
-	// ReasonMade is the reason when everything is there.
-	ReasonMade = "Made"
-	// ReasonSuspended is the reason when everything is there and the quota admits no Pods.
-	ReasonSuspended = "Suspended"
-	// ReasonInvalidKey is the reason while the key cannot be a part of the name of a namespace.
-	ReasonInvalidKey = "InvalidKey"
+	ReasonMade       = "Made"       // everything is there
+	ReasonSuspended  = "Suspended"  // everything is there, and the quota admits no Pods
+	ReasonInvalidKey = "InvalidKey" // the key cannot be a part of the name of a namespace
 )
 
-// Params are the dependencies of the remote part.
+// Params are what SetUp takes.
 type Params struct {
 	registry.Remote
 
@@ -61,7 +58,6 @@ func SetUp(p Params) error {
 	return err
 }
 
-// cleanup returns the step that removes a deleted Cluster from the status of all tenants.
 func cleanup(p Params) (registry.CleanupStep, error) {
 	status, err := p.NATS.Status(Bucket)
 	return registry.CleanupStep{Name: "tenants/status", Run: func(ctx context.Context) error {
@@ -69,14 +65,12 @@ func cleanup(p Params) (registry.CleanupStep, error) {
 	}}, err
 }
 
-// reconciler makes tenants in one remote.
 type reconciler struct {
-	labels func() map[string]string // those that the Cluster has now
+	labels func() map[string]string // the Cluster's now
 }
 
 var _ entity.Reconciler[Tenant] = (*reconciler)(nil)
 
-// Reconcile makes the objects of a tenant, or deletes them if the remote is not meant for it.
 func (r *reconciler) Reconcile(ctx context.Context, t *entity.Entity[Tenant], s *entity.Secondaries) (entity.Report, error) {
 	if problems := validation.IsDNS1123Label(namespaceOf(t.Key)); len(problems) > 0 {
 		return entity.Report{Reason: ReasonInvalidKey, Message: "The key of a tenant is a DNS label of at most 56 bytes."}, nil

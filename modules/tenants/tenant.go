@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The states of a tenant.
+// States of a tenant.
 const (
 	Active    = "Active"
 	Suspended = "Suspended"
@@ -25,11 +25,11 @@ const (
 
 // Tenant is the value of a tenant.
 type Tenant struct {
-	// Clusters selects the Clusters by their labels. Default: none. {} selects all.
+	// Clusters selects Clusters by labels. Default: none. {} selects all.
 	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
-	// Quota limits what the namespace of the tenant uses in each remote. Default: no limits.
+	// Quota limits the tenant's namespace in each remote. Default: no limits.
 	Quota corev1.ResourceList `json:"quota,omitempty"`
-	// Admins are users, as the remotes authenticate them, with the ClusterRole admin in the namespace.
+	// Admins are users of the remotes with the ClusterRole admin in the namespace.
 	Admins []string `json:"admins,omitempty"`
 	// State is Active or Suspended. Default: Active.
 	State string `json:"state,omitempty"`
@@ -57,20 +57,16 @@ func Validate(t Tenant) error {
 	return errors.Join(all...)
 }
 
-// namespaceOf returns the name of the namespace of a tenant.
 func namespaceOf(key string) string { return "tenant-" + key }
 
-// objectName is the name of the objects in the namespace.
 const objectName = "tenant"
 
-// kinds are the kinds of the objects of a tenant, in the order in which they are made.
 func kinds() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{},
 	}
 }
 
-// objects returns the objects of a tenant, in the order in which they are made.
 func (t Tenant) objects(key string) []client.Object {
 	in := metav1.ObjectMeta{Namespace: namespaceOf(key), Name: objectName}
 	return []client.Object{
@@ -84,8 +80,8 @@ func (t Tenant) objects(key string) []client.Object {
 	}
 }
 
-// binding returns the RoleBinding of the admins. It is there without any, too: to revoke the last one is a write, which waits for no limit
-// of deletes. A RoleBinding of Go would leave an empty list out, and an apply then keeps what another client has applied.
+// binding is there without admins, too: to revoke the last one is a write, which no limit of deletes delays. A typed
+// RoleBinding would leave an empty list out, and an apply then keeps what another client has applied.
 func (t Tenant) binding(key string) client.Object {
 	subjects := []any{}
 	for _, admin := range t.Admins {
@@ -99,7 +95,6 @@ func (t Tenant) binding(key string) client.Object {
 	}}
 }
 
-// hard returns the limits of the quota.
 func (t Tenant) hard() corev1.ResourceList {
 	hard := maps.Clone(t.Quota)
 	if hard == nil {

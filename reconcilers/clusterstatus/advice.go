@@ -10,11 +10,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The registry reports facts. This file has the advice of the hub about them, which names annotations and fields of the
-// Cluster, and flags and commands of the hub.
+// The registry reports facts; here is the hub's advice, which names annotations, fields, flags and commands.
 
-// WithAdvice returns a message of the registry, followed by what the operator or the user of the Cluster can do about its
-// problem.
+// WithAdvice adds what the operator or user can do about a problem to the registry's message.
 func WithAdvice(message string, problem state.Problem) string {
 	advice := adviceOn(problem)
 	switch {
@@ -39,7 +37,6 @@ const (
 	adviceUndeclaredHubRule = "add it there and run hub install again"
 )
 
-// adviceOn returns the advice on a problem; empty for none.
 func adviceOn(problem state.Problem) string {
 	switch problem.Kind {
 	case state.ProblemIdentityChanged:

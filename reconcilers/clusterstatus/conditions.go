@@ -13,21 +13,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// steps are the conditions on the way to Ready, in the order in which they are reached.
+// steps are conditions on the way to Ready, in order.
 type steps struct {
 	credentials, reachable, identity, modules state.Condition
-	// authorized is not on the way to Ready: it blocks single modules only. Zero if no module declares
-	// permissions.
+	// authorized blocks single modules only. Zero if no module declares permissions.
 	authorized state.Condition
-	// deletesHeld is not on the way to Ready either. Zero if no deletes are held, Unknown while that is not known.
+	// deletesHeld blocks nothing. Zero without holds, Unknown while that is not known.
 	deletesHeld state.Condition
-	// lastGood means that the last good credentials are in use, and not those in the Secret.
+	// lastGood: other credentials than the Secret's are in use.
 	lastGood bool
-	// hopeless means that the modules have failed so often that the next retry will probably fail, too.
+	// hopeless: so many failures that the next retry will fail, too.
 	hopeless bool
 }
 
-// Messages of conditions that the registry does not have.
 const (
 	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
 	messageStopping = "The app is being stopped"
@@ -38,8 +36,7 @@ const (
 	messageObserved = "; their writes are dry runs, because of the annotation " + hubv1.AnnotationObserve
 )
 
-// stepsOf combines the credentials and the snapshot of the remote. The zero Status means that the registry does not know
-// the remote.
+// stepsOf: the zero Status means that the registry does not know the remote.
 func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) steps {
 	s := steps{
 		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
@@ -74,8 +71,7 @@ func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) st
 	return s.agreed(info)
 }
 
-// keepsLastGood reports whether other credentials than those in the Secret are in use, because the remote refuses the
-// new credentials, or because they had already expired when they were stored.
+// keepsLastGood: the remote refuses the new credentials, or they had expired when they were stored.
 func keepsLastGood(reason, fingerprint string, info registry.Status) bool {
 	switch reason {
 	case hubv1.ReasonNotInUse:
@@ -87,9 +83,8 @@ func keepsLastGood(reason, fingerprint string, info registry.Status) bool {
 	return false
 }
 
-// agreed returns the steps without contradictions. While the remote is unreachable, its identity and the permissions of
-// the credentials are unknown, and no module runs there, unless only a new server is unreachable and the previous server
-// stays in use.
+// agreed removes contradictions: while a remote is unreachable, identity and permissions are unknown and no module
+// runs, unless only a new server is unreachable and the previous one stays in use.
 func (s steps) agreed(info registry.Status) steps {
 	if s.reachable.Status != metav1.ConditionTrue {
 		if s.identity.Status == metav1.ConditionTrue {
@@ -106,8 +101,7 @@ func (s steps) agreed(info registry.Status) steps {
 	return s
 }
 
-// refusedAtDial reports whether the hub refused to connect for a reason that it found at the time of the connection, such
-// as the address of a name. That is a problem of the credentials.
+// refusedAtDial: the hub refused to connect, as for the address of a name. The credentials are the problem.
 func refusedAtDial(reachable state.Condition) bool {
 	if reachable.Status != metav1.ConditionFalse {
 		return false
@@ -121,7 +115,7 @@ func refusedAtDial(reachable state.Condition) bool {
 	return true
 }
 
-// ready sums up the steps: the first step that is not True is the reason of all later ones.
+// ready: the first step that is not True is the reason of all later ones.
 func (s steps) ready() state.Condition {
 	if s.identity.Reason == hubv1.ReasonForbidden {
 		s.identity.Status = metav1.ConditionTrue // An identity that the hub may not read blocks nothing.
@@ -137,11 +131,9 @@ func (s steps) ready() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
-// crashLoop is the number of failures in a row after which an app is assumed to need a change before it runs. The hub
-// continues to retry it.
+// crashLoop failures in a row are assumed to need a change. The hub continues to retry.
 const crashLoop = 5
 
-// isHopeless reports whether an app has failed that often, or is quarantined.
 func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {
 		return false
@@ -149,8 +141,8 @@ func isHopeless(info registry.Status) bool {
 	return info.Restarts >= crashLoop || info.App.Reason == hubv1.ReasonQuarantined
 }
 
-// stalled reports whether the state will probably not change without a change by a user. A failure that the hub retries
-// is not stalled until it has retried often; neither is a Secret that may still be created or filled.
+// stalled: probably only a user's change helps. A failure is not until it was retried often; nor is a Secret that may
+// still be created.
 func (s steps) stalled() bool {
 	if s.credentials.Status == metav1.ConditionFalse && !s.lastGood {
 		reason := s.credentials.Reason
@@ -159,7 +151,6 @@ func (s steps) stalled() bool {
 	return s.reachable.Status == metav1.ConditionTrue && (s.identity.Status == metav1.ConditionFalse || s.hopeless)
 }
 
-// running returns the message about the number of modules that run.
 func running(modules []state.ModuleStatus) string {
 	n := countRunning(modules)
 	switch {

@@ -10,8 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// conditionsOf returns the conditions that this package is responsible for, always in the same
-// order. A condition whose status has not changed keeps the time of its last transition.
+// conditionsOf has one order. A condition of the same status keeps its transition time.
 func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	ready := summaryOf(cluster, s)
 	var after []metav1.Condition
@@ -46,7 +45,6 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	return after
 }
 
-// summaryOf returns the condition Ready.
 func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
@@ -57,8 +55,7 @@ func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 	return s.ready()
 }
 
-// progressOf returns the condition by which tools decide whether to wait or to give up: Reconciling,
-// Stalled, or, with an empty type, neither.
+// progressOf returns Reconciling, Stalled, or an empty type: tools wait or give up by it.
 func progressOf(ready state.Condition, s steps) (string, state.Condition) {
 	doing := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message, Problem: ready.Problem}
 	switch {
@@ -74,8 +71,7 @@ func progressOf(ready state.Condition, s steps) (string, state.Condition) {
 	return hubv1.ConditionReconciling, doing
 }
 
-// ourTypes are the types of the conditions that conditionsOf returns, in its order. Conditions of other types in the
-// status belong to other writers.
+// ourTypes are those of conditionsOf, in its order. Others belong to other writers.
 func ourTypes() []string {
 	return []string{
 		hubv1.ConditionReady, hubv1.ConditionCredentialsValid, hubv1.ConditionReachable,

@@ -16,18 +16,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Credentials describe the credentials in a Cluster's Secret.
+// Credentials describe those in a Cluster's Secret.
 type Credentials struct {
-	// Valid is the condition CredentialsValid.
-	Valid state.Condition
-	// Reported is status.credentials. It is set only if the Secret was parsed.
-	Reported hubv1.CredentialsStatus
+	Valid    state.Condition         // the condition CredentialsValid
+	Reported hubv1.CredentialsStatus // status.credentials, only if the Secret was parsed
 }
 
 // Usable reports whether the credentials can be used.
 func (c Credentials) Usable() bool { return c.Valid.Status == metav1.ConditionTrue }
 
-// Of returns the part of the status that the hub is responsible for.
+// Of returns the hub's part of the status.
 func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.ClusterStatus {
 	before := &cluster.Status
 	status := hubv1.ClusterStatus{
@@ -48,7 +46,7 @@ func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.C
 	return status
 }
 
-// LastReported returns the credentials from the status, for a report that does not read the Secret.
+// LastReported is for a report that does not read the Secret.
 func LastReported(cluster *hubv1.Cluster) Credentials {
 	found := Credentials{Valid: unknown(hubv1.ReasonPending, messageWaiting), Reported: cluster.Status.Credentials}
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionCredentialsValid); c != nil {
@@ -72,7 +70,7 @@ func modulesOf(infos []state.ModuleStatus) []hubv1.ModuleStatus {
 	return modules
 }
 
-// controllersOf returns the controllers of a module. If there are too many, controllers that run are omitted first.
+// controllersOf omits, if there are too many, first those that run.
 func controllersOf(infos []state.ControllerStatus) []hubv1.ControllerStatus {
 	if len(infos) > hubv1.MaxControllers {
 		infos = slices.Clone(infos)
@@ -91,7 +89,6 @@ func controllersOf(infos []state.ControllerStatus) []hubv1.ControllerStatus {
 	return controllers
 }
 
-// runs returns 1 for a controller that runs, and 0 for others.
 func runs(c state.ControllerStatus) int {
 	if c.State == state.ModuleRunning {
 		return 1
@@ -99,7 +96,7 @@ func runs(c state.ControllerStatus) int {
 	return 0
 }
 
-// Ours returns the part of a status for which Of is responsible, in the same form.
+// Ours returns the part that Of returns, in the same form.
 func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	all := status.Conditions
 	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil
@@ -119,7 +116,6 @@ func Merged(all, ours hubv1.ClusterStatus) hubv1.ClusterStatus {
 	return ours
 }
 
-// cut shortens a text to a number of characters, as the API server counts them.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

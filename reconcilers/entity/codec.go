@@ -12,25 +12,25 @@ import (
 
 // Codec converts between values and the bytes in a bucket.
 type Codec[T any] interface {
-	// Decode returns the value. Its error names the wrong field, and repeats nothing of the bytes.
+	// Decode's error names the wrong field, and must repeat nothing of the bytes.
 	Decode(data []byte) (T, error)
-	// Encode returns the bytes of a value that replaces previous, which is nil for a new key. Fields of previous that T does not
-	// have stay: they belong to a later version of the program.
+	// Encode must keep fields of previous (nil for a new key) that T lacks: they belong to a later version of the
+	// program.
 	Encode(value T, previous []byte) ([]byte, error)
 }
 
 var (
 	// errValue replaces the error of a type that decodes itself, which may repeat the value.
 	errValue = errors.New("a field has a value that its type does not accept")
-	// errNull is the error of null, which encoding/json takes for the zero value of each type.
+	// errNull: encoding/json takes null for the zero value of each type.
 	errNull = errors.New("the value is null; delete the key in its place")
 )
 
 // JSON returns a codec for JSON objects. validate may be nil; Decode and Encode return its error.
 func JSON[T any](validate func(T) error) Codec[T] { return jsonCodec[T]{validate: validate} }
 
-// CheckJSON returns a check of the JSON of a T for registry.Input. It refuses fields that T does not have, unlike a codec: the user who
-// writes a value is at hand, and may have mistyped a field. validate may be nil.
+// CheckJSON returns a check for registry.Input. Unlike a codec it refuses fields that T lacks: the user may have
+// mistyped one. validate may be nil.
 func CheckJSON[T any](validate func(T) error) func(data []byte) error {
 	codec := jsonCodec[T]{validate: validate}
 	return func(data []byte) error {
@@ -77,8 +77,7 @@ func (c jsonCodec[T]) Encode(value T, previous []byte) ([]byte, error) {
 	return keepUnknown[T](data, previous)
 }
 
-// keepUnknown returns the bytes of a value with the fields of previous that T does not have. Nothing is kept of a previous value that
-// is no T.
+// keepUnknown keeps nothing of a previous value that is no T.
 func keepUnknown[T any](data, previous []byte) ([]byte, error) {
 	var known T
 	var before, part, now any
@@ -95,7 +94,7 @@ func keepUnknown[T any](data, previous []byte) ([]byte, error) {
 	return json.Marshal(keep(before, part, now))
 }
 
-// SameJSON reports whether two texts are the same JSON: the order of fields and white space do not count.
+// SameJSON ignores the order of fields and white space.
 func SameJSON(a, b []byte) bool {
 	var one, two any
 	return isJSON(a, &one) && isJSON(b, &two) && reflect.DeepEqual(one, two)
@@ -103,8 +102,7 @@ func SameJSON(a, b []byte) bool {
 
 func isJSON(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
 
-// keep returns now with the fields of before that are not understood. In lists it keeps them by index, if no element was added or
-// removed.
+// keep returns now with the fields of before that are not understood; in lists by index, if their lengths are equal.
 func keep(before, understood, now any) any {
 	switch b := before.(type) {
 	case map[string]any:
@@ -124,7 +122,6 @@ func keep(before, understood, now any) any {
 	return now
 }
 
-// keepFields adds the fields of before that are not understood to now.
 func keepFields(before, understood, now map[string]any) {
 	for key, value := range before {
 		part, isUnderstood := understood[key]
@@ -138,7 +135,6 @@ func keepFields(before, understood, now map[string]any) {
 	}
 }
 
-// withoutText returns an error of encoding/json without the value in it, which another party wrote.
 func withoutText(err error) error {
 	switch e := err.(type) { //nolint:errorlint // encoding/json wraps none of these.
 	case *json.UnmarshalTypeError:

@@ -28,73 +28,67 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// Reconciler makes the secondaries of a primary in one cluster as its value says.
+// Reconciler makes the secondaries of a primary in one cluster.
 type Reconciler[T any] interface {
-	// Reconcile is called for an entity that exists and can be decoded. It calls s.Apply for each secondary that shall exist, and
-	// s.Delete, or s.DeleteOthers, for each that shall not. The Report becomes the status of the entity in this cluster; an error
-	// does so, too, and is tried again.
+	// Reconcile is called for an entity that can be decoded. It calls s.Apply for each secondary that shall exist,
+	// s.Delete or s.DeleteOthers for each that shall not. The Report, or the error, which is tried again, becomes its
+	// status in this cluster.
 	Reconcile(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error)
 }
 
 // Func is a Reconciler of a function.
 type Func[T any] func(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error)
 
-// Reconcile calls the function.
+// Reconcile calls f.
 func (f Func[T]) Reconcile(ctx context.Context, e *Entity[T], s *Secondaries) (Report, error) {
 	return f(ctx, e, s)
 }
 
-// Gone is implemented by a Reconciler that keeps more for an entity than secondaries.
+// Gone is a Reconciler that keeps more for an entity than secondaries.
 type Gone interface {
-	// Gone is called when an entity has gone and its secondaries, too. It may be called again, and for keys that never had a
-	// secondary. An error is tried again.
+	// Gone is called when an entity and its secondaries have gone, perhaps again, and for keys that never had any. An
+	// error is tried again.
 	Gone(ctx context.Context, key string) error
 }
 
 // Report is the result of a reconcile.
 type Report struct {
-	// Ready says whether the entity is there as wanted.
-	Ready bool
-	// Reason is a word in CamelCase, and Message a sentence for people. They may be empty.
-	Reason, Message string
-	// Omit says that the entity is not for this cluster: it has no part in the status.
-	Omit bool
-	// Again repeats the reconcile after a time. Default: it is repeated when something changes.
-	Again time.Duration
+	Ready           bool
+	Reason, Message string        // a word in CamelCase, Message a sentence for people. Both may be empty.
+	Omit            bool          // the entity is not for this cluster, and has no part in the status
+	Again           time.Duration // Again repeats the reconcile. Default: only when something changes.
 }
 
-// Options describe a controller of entities. Name, Marks, Manager and Cluster are required.
+// Options of a controller. Name, Marks, Manager and Cluster are required.
 type Options struct {
-	// Name names the controller in metrics and logs, and as a field manager: a DNS label.
-	Name string
-	// Marks mark the secondaries.
+	// Name is a DNS label for metrics, logs and the field manager.
+	Name  string
 	Marks Marks
-	// Manager runs the controller: that of the app of a remote, or of a hub part.
+	// Manager of the app of a remote, or of a hub part.
 	Manager ctrl.Manager
-	// Cluster is the name of the cluster of the Manager, under which its part of the status is written.
+	// Cluster is the Manager's cluster, for its part of the status.
 	Cluster string
 	// Owns are empty objects of the kinds of secondaries, which the Manager's cache watches. Default: none.
 	Owns []client.Object
-	// OwnsEntities are the buckets with secondaries that PutEntity writes. Default: none.
+	// OwnsEntities are buckets with secondaries that PutEntity writes. Default: none.
 	OwnsEntities []Owned
 	// Hub has the kinds of secondaries in the hub, see Secondaries.Hub. Default: none.
 	Hub *HubOptions
-	// Reads are sources of further requests, as of objects that the Reconciler reads; see ReadsObjects, ReadsEntities and
+	// Reads are sources of further requests, as of what the Reconciler reads; see ReadsObjects, ReadsEntities and
 	// hubobjects.Map. Default: none.
 	Reads []source.TypedSource[Request]
-	// Status receives the parts of the status. Default: none, no status is written.
+	// Status receives the parts of the status. Default: none.
 	Status *StatusStore
-	// Resync repeats the reconcile of each entity, for external systems that report no changes, with a jitter of a tenth; a
-	// Reconciler that is an Observer is asked in its place. Default: never.
+	// Resync repeats each reconcile, for external systems that report no changes, or asks the Observer, with a jitter
+	// of a tenth. Default: never.
 	Resync time.Duration
-	// EventsAbout is an object of the cluster on which the events about all primaries are recorded, in addition to the secondaries, such as
-	// a Namespace. Default: none.
+	// EventsAbout also gets the events of all primaries, such as a Namespace of the cluster. Default: none.
 	EventsAbout client.Object
-	// EventSubject is the subject of NATS on which events are published as JSON of Event: <EventSubject>.<key>. Default: none.
+	// EventSubject is where events are published as JSON of Event: <EventSubject>.<key>. Default: none.
 	EventSubject string
-	// ObserveWithin is how long one call of Observer.Observe may take. Default: ten seconds.
+	// ObserveWithin bounds Observer.Observe. Default: ten seconds.
 	ObserveWithin time.Duration
-	// CleanWithin is how long Cleaner.Clean may take. Default: five seconds.
+	// CleanWithin bounds Cleaner.Clean. Default: five seconds.
 	CleanWithin time.Duration
 	// Concurrency is how many entities are reconciled at once. Default: 10.
 	Concurrency int
@@ -109,27 +103,25 @@ type Controller[T any] struct {
 	objects    []*objects
 	entities   []*entities
 	inHub      []*objects
-	reads      []func(key string) []string // of the sources of ReadsEntities
+	reads      []func(key string) []string // of ReadsEntities
 	log        logr.Logger
 
-	running sync.WaitGroup // the reconciles; mu is held while one is added
-	mu      sync.Mutex     // protects closed
-	closed  bool           // no reconcile begins any longer
+	running sync.WaitGroup // mu is held while one is added
+	mu      sync.Mutex
+	closed  bool // no reconcile begins any longer
 }
 
-// ErrInvalidOptions is the error of Options that cannot be used.
+// ErrInvalidOptions means that Options cannot be used.
 var ErrInvalidOptions = errors.New("invalid options of an entity controller")
 
 const (
-	defaultConcurrency = 10
-	defaultCleanWithin = 5 * time.Second
-	// defaultObserveWithin is the default of Options.ObserveWithin.
+	defaultConcurrency   = 10
+	defaultCleanWithin   = 5 * time.Second
 	defaultObserveWithin = 10 * time.Second
-	// unready is how soon a key is looked at again whose bucket is not complete; the end of that requests it, too.
+	// unready is the retry of a key while the bucket is not complete; the end of that requests it, too.
 	unready = 10 * time.Second
-	// going is how soon a key is reconciled again whose secondaries are being deleted; their events request it, too.
-	going = 2 * time.Second
-	// sweepEvery is how often the controller looks whether the bucket has become complete.
+	// going is the retry while secondaries are being deleted; their events request it, too.
+	going      = 2 * time.Second
 	sweepEvery = time.Second
 )
 
@@ -197,7 +189,7 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 // EnqueueKey requests the reconcile of a key.
 func (c *Controller[T]) EnqueueKey(key string, op Operation) { c.queue.add(key, op, 0) }
 
-// EnqueueKeyAfter requests the reconcile of a key after a time. Of several requests for a key the earliest counts.
+// EnqueueKeyAfter requests a key after a time. Of several requests the earliest counts.
 func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Duration) {
 	c.queue.add(key, op, after)
 }
@@ -245,8 +237,8 @@ func (c *Controller[T]) reconcile(ctx context.Context, r Request) (reconcile.Res
 	return reconcile.Result{RequeueAfter: again}, c.report(ctx, e, report)
 }
 
-// failed reports an error of a reconcile, or that the secondaries of an earlier entity are being deleted, and returns the error with
-// that of the report.
+// failed reports an error, or that an earlier entity's secondaries are being deleted, and joins the report's own
+// error.
 func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) error {
 	reported := c.report(ctx, e, reportOf(err))
 	if reported == nil {
@@ -255,7 +247,6 @@ func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) err
 	return errors.Join(err, reported)
 }
 
-// deleteEarlier deletes the secondaries of an earlier entity under the same key, and reports whether any are left.
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Life) bool { return !entry.Includes(life) }) {
 		return false, nil // Most entities have no earlier one, and NATS may be away.
@@ -267,7 +258,7 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 	return c.collect(ctx, s, isProven, func(life bucket.Life) bool { return !entry.Includes(life) })
 }
 
-// declare returns a context with the evidence of a marker, and true, if somebody has written it; otherwise ctx, whose deletes count.
+// declare adds the evidence of a marker that somebody has written; otherwise deletes count.
 func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker) (context.Context, bool, error) {
 	isProven, err := c.store.bucket.Proves(ctx, m)
 	if err != nil || !isProven {
@@ -276,8 +267,7 @@ func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker
 	return deletes.OnPurpose(ctx, deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), m.String())), true, nil
 }
 
-// collect deletes the secondaries whose lives f selects, and reports whether any objects are left. hasEvidence says that there is a
-// marker for each of them.
+// collect deletes what f selects, and reports whether any is left. hasEvidence: a marker covers each.
 func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence bool, f func(bucket.Life) bool) (left bool, err error) {
 	left, err = s.deleteWhere(ctx, f)
 	if s.hub != nil {
@@ -290,9 +280,9 @@ func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence
 	return false, s.deleteAllEntities(ctx, hasEvidence, func(_ string, o Owner) bool { return f(o.Life) })
 }
 
-// gone deletes the secondaries of a key that has no entity: those that were there before a marker because of the marker, and all
-// others because the complete bucket lacks the key, and their marks do not contradict that. A bucket that was restored may have a marker
-// that is older than a secondary.
+// gone deletes the secondaries of a key without an entity: those before a marker because of it, all others because
+// the complete bucket lacks the key and no mark contradicts. A restored bucket may have a marker older than a
+// secondary.
 func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result, error) {
 	s := c.secondaries(Owner{Kind: c.options.Marks.Kind, Key: key}, 0)
 	isMarked, left, err := c.goneByMarker(ctx, s, key)
@@ -323,8 +313,7 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 	return reconcile.Result{}, c.options.Status.remove(ctx, key, c.options.Cluster)
 }
 
-// goneByMarker deletes the secondaries that were there before the marker of a key, and reports whether there is one, and whether any are
-// left.
+// goneByMarker reports whether there is a marker, and whether any secondaries before it are left.
 func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key string) (isMarked, left bool, err error) {
 	marker, isMarked := c.store.bucket.Marker(key)
 	if !isMarked {
@@ -338,7 +327,6 @@ func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key st
 	return true, left, err
 }
 
-// secondaries returns the secondaries of an entity, whose value has a revision.
 func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 	isBefore := func(life bucket.Life) bool { return c.store.bucket.IsOfBefore(life, at) }
 	s := &Secondaries{
@@ -357,8 +345,8 @@ func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 	return s
 }
 
-// sweep requests the owners of all secondaries and the keys with a status each time when the bucket has become complete, or accepted,
-// or the status complete: an owner that is not in the bucket makes no request of its own.
+// sweep requests all owners and all keys with a status when the bucket has become complete or accepted, or the status
+// complete: an owner that is not in the bucket makes no request.
 func (c *Controller[T]) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -376,8 +364,7 @@ func (c *Controller[T]) sweep(ctx context.Context) error {
 	}
 }
 
-// completeSince returns since when the bucket is complete and accepted, and the status is complete if it is, and false if the bucket
-// is not.
+// completeSince is false if the bucket is not complete and accepted.
 func (c *Controller[T]) completeSince() (time.Time, bool) {
 	h := c.store.bucket.Health()
 	if s := c.options.Status; s != nil {
@@ -388,7 +375,6 @@ func (c *Controller[T]) completeSince() (time.Time, bool) {
 	return h.Since, h.Complete && !h.Changed
 }
 
-// requestOwners requests the owners of all secondaries.
 func (c *Controller[T]) requestOwners() {
 	var all []string
 	for _, x := range slices.Concat(c.objects, c.inHub) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package entity reconciles target state that does not live in Kubernetes: the orders of a customer portal, a fleet of devices, the
-catalogue of a platform.
+Package entity reconciles target state that does not live in Kubernetes: the orders of a customer portal, a fleet of devices.
 
-An entity is a value under a key of a NATS JetStream key-value bucket. It is a primary: a controller makes secondaries of it, which
-are objects in a cluster, and repairs them when they change. Each remote has a controller of its own, in its app, so an entity that
-concerns ten remotes is reconciled ten times, by itself in each of them: a remote that is away delays no other one.
+An entity is a value under a key of a NATS JetStream key-value bucket. It is a primary: a controller makes secondaries of it,
+objects in a cluster, and repairs them. Each remote's app has a controller, so a remote that is away delays no other.
 
 	store := entity.NewStore(tenants, entity.JSON(validate)) // tenants is a *bucket.Bucket
 	_, err := entity.Add(store, entity.Func[Tenant](reconcile), entity.Options{
@@ -18,10 +16,7 @@ concerns ten remotes is reconciled ten times, by itself in each of them: a remot
 		return entity.Report{Ready: true}, s.Apply(ctx, namespaceOf(t))
 	}
 
-# The life of a reconcile
-
-A request is a key. It is made by a change of the entity, by an event of a secondary, after Options.Resync, and by the author. Each
-reconcile compares the bucket with the cluster:
+A request is a key, made by a change of the entity, an event of a secondary, Options.Resync or the author:
 
 	the bucket has             the secondaries
 	a value                    of an earlier life are deleted; Reconciler.Reconcile makes the others
@@ -31,35 +26,17 @@ reconcile compares the bucket with the cluster:
 	nothing, and is lost       stay
 	nothing, and is Changed    stay, until an operator accepts the bucket
 
-See package bucket for the words of the left column. A bucket has no finalizers, so the secondaries themselves are the record: each of them requests its owner when a process starts, and when the bucket has become complete.
+Package bucket explains the left column. A bucket has no finalizers: the secondaries are the record, and request their owner
+when a process starts and when the bucket has become complete.
 
-# Other clusters, other buckets
+Options.OwnsEntities adds secondaries in other buckets, Options.Hub objects in the hub, and Options.Reads what a reconciler
+only reads.
 
-The secondaries of a controller are in its cluster. Options.OwnsEntities adds secondaries that are entities of other buckets, which
-PutEntity writes, and Options.Hub objects in the hub, which Secondaries.Hub writes: their marks name the cluster as well, since the
-controllers of all remotes write there. Options.Reads adds what a reconciler only reads.
+Secondaries have marks: a label of the kind, and annotations with the key, the life, and a hash that needs the id of the hub.
+An object without them, or with changed or copied marks, is foreign: it is never written or deleted. A write carries the UID and
+resourceVersion whose marks were read. What a Reconciler deletes has the entity as its cause (deletes.CausedBy).
 
-# Marks
-
-An entity is no owner that Kubernetes knows. Secondaries have marks instead: a label of the kind, and annotations with the key, the
-life of the entity, and a hash of both and of the name of the object that needs the id of the hub. An object without them, or with
-marks that were changed or copied from another object, is foreign: it is never written or deleted, and an Apply of its name returns
-ErrResourceExists. A write carries the UID and the resourceVersion of the object whose marks were read. Two controllers with the same
-marks in one app would delete each other's secondaries, so Add refuses the second one.
-
-# Causes
-
-What a Reconciler deletes has the entity as its cause (deletes.CausedBy); what is collected because the bucket lacks an entity has none.
-
-# Status
-
-The status of an entity is a value under the same key of another bucket, StatusBucket, with a part for each cluster. Writers merge
-their part by compare-and-swap. So writers of values and of the status never conflict, do not wake each other, and need different
-permissions. A part has a digest of its hub, which removes those of Clusters that it no longer has.
-
-# Versions
-
-JSON keeps fields that the type does not have when a value is updated, since they belong to a later version of the program that
-shares the bucket.
+The status is a value under the same key of StatusBucket, with a part for each cluster, merged by compare-and-swap: writers of
+values and of the status never conflict, and need different permissions.
 */
 package entity

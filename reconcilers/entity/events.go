@@ -12,35 +12,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Event is an event about a primary, as it is published on Options.EventSubject. A primary is no object of Kubernetes, so events are
-// recorded on its secondaries and on Options.EventsAbout, too.
+// Event is published on Options.EventSubject. It is also recorded on secondaries and Options.EventsAbout, since a
+// primary is no object of Kubernetes.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Cluster string    `json:"cluster"`
 	Kind    string    `json:"kind"`
 	Key     string    `json:"key"`
-	// Type is Normal or Warning.
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Type    string    `json:"type"` // Normal or Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
 }
 
-// event is an event about a secondary.
 type event struct{ kind, action, reason, message string }
 
 func synced(action, message, name string) event {
 	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
 }
 
-// Event records an event about the primary with the key of e: on an object of the cluster, such as a secondary, on
-// Options.EventsAbout, and on Options.EventSubject. obj may be nil, and the controller sets Time, Cluster and Kind of e. Type is Normal
-// by default. Several events of one reason about one version of an object count as one, with the first message. The call does not
-// block, and an event may be lost.
+// Event records an event of the primary e.Key on obj, which may be nil, on Options.EventsAbout and on
+// Options.EventSubject. Time, Cluster and Kind are set; Type defaults to Normal. Events of one reason about one
+// version of an object count as one, with the first message. It does not block, and may lose an event.
 func (c *Controller[T]) Event(obj client.Object, e Event) {
 	c.tell(e.Key, obj, event{kind: cmp.Or(e.Type, corev1.EventTypeNormal), action: "Reconcile", reason: e.Reason, message: e.Message})
 }
 
-// tell records an event wherever it is wanted.
 func (c *Controller[T]) tell(key string, obj client.Object, e event) {
 	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
 	kind := c.options.Marks.Kind

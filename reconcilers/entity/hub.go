@@ -14,25 +14,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
-// HubOptions describe the secondaries that the controller of a remote makes in the hub. Their names differ from those that other
-// remotes make, as <key>-<cluster>: the marks tell them apart, and one name can have one owner only. They stay when the Cluster is
-// deleted, unless a cleanup step of the module deletes them.
+// HubOptions describe secondaries in the hub. Their names must differ between remotes, as <key>-<cluster>. They stay
+// when the Cluster is deleted, unless a cleanup step deletes them.
 type HubOptions struct {
-	// Client and Objects are registry.Remote.HubClient and HubObjects.
-	Client  client.Client
+	Client  client.Client // Client and Objects are registry.Remote.HubClient and HubObjects
 	Objects *hubobjects.Source
-	// Owns are empty objects of the kinds. The module has get, list, watch, patch and delete for them in its HubRules.
-	Owns []client.Object
+	Owns    []client.Object // empty objects of the kinds. HubRules must allow get, list, watch, patch and delete.
 }
 
-// hubMarks are the marks of secondaries in the hub.
 func (c *Controller[T]) hubMarks() Marks {
 	m := c.options.Marks
 	m.cluster = c.options.Cluster
 	return m
 }
 
-// watchHub watches the secondaries in the hub. All apps share the informers, whose selector is that of the kind of the primaries.
+// watchHub: all apps share the informers, whose selector is the primaries' kind.
 func (c *Controller[T]) watchHub(b *registry.ControllerBuilder[Request]) error {
 	hub := c.options.Hub
 	if hub == nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
-// index has the secondaries of each primary, by their ids, with the lives of the primary that made them: to find those of one primary
-// takes no longer if there are many others.
+// index finds the secondaries of one primary, with the lives that made them, in a time that does not grow with the
+// others.
 type index[id comparable] struct {
-	mu     sync.Mutex // protects the fields
+	mu     sync.Mutex
 	owners map[id]string
 	ids    map[string]map[id]bucket.Life
 }
@@ -35,7 +35,6 @@ func newIndex[id comparable]() *index[id] {
 	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bucket.Life{}}
 }
 
-// set records the primary of a secondary, without a key for none, and returns the primaries that the change concerns.
 func (x *index[id]) set(one id, of Owner) []string {
 	owner := of.Key
 	x.mu.Lock()
@@ -69,7 +68,6 @@ func (x *index[id]) remove(one id, owner string) {
 	}
 }
 
-// of returns the secondaries of a primary whose lives f selects.
 func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,10 +80,8 @@ func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	return all
 }
 
-// anyLife selects all secondaries.
 func anyLife(bucket.Life) bool { return true }
 
-// lives adds the lives of a primary that have made secondaries.
 func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -94,37 +90,31 @@ func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
 	}
 }
 
-// primaries returns all primaries that have secondaries.
 func (x *index[id]) primaries() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Collect(maps.Keys(x.ids))
 }
 
-// size returns how many secondaries there are.
 func (x *index[id]) size() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.owners)
 }
 
-// objects are the secondaries of one kind.
 type objects struct {
 	*index[types.NamespacedName]
-	empty client.Object
-	kind  schema.GroupVersionKind
-	marks Marks
-	// reader reads from a cache.
+	empty  client.Object
+	kind   schema.GroupVersionKind
+	marks  Marks
 	reader reader
 	left   leftovers
 }
 
-// reader is the part of client.Reader that objects of the hub have.
 type reader interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error
 }
 
-// source returns the source that fills the index, and requests the primaries of objects that change.
 func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 	type queue = workqueue.TypedRateLimitingInterface[Request]
 	return source.TypedKind[client.Object, Request](c, o.empty, handler.TypedFuncs[client.Object, Request]{
@@ -144,14 +134,12 @@ func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 	})
 }
 
-// see takes an object that was created or changed.
 func (o *objects) see(obj client.Object, q workqueue.TypedRateLimitingInterface[Request], op Operation) {
 	owner, _ := o.marks.OwnerOf(obj)
 	o.request(q, op, o.set(client.ObjectKeyFromObject(obj), owner))
 }
 
-// hubSource returns the source of objects of the hub. An event may be that of an object that has gone, so the index follows what the
-// hub has now.
+// hubSource: an event may be of an object that has gone, so the index follows what the hub has now.
 func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request] {
 	return hubobjects.Map(from, func(ctx context.Context, obj client.Object) []Request {
 		key, owner := client.ObjectKeyFromObject(obj), Owner{}
@@ -170,7 +158,6 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 	})
 }
 
-// ofPrimary reads the secondaries of a primary whose lives f selects.
 func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, key := range o.of(primary, f) {

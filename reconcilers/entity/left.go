@@ -10,23 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxLeft bounds the secondaries that a leftovers knows. One that is dropped costs one request that changes nothing.
+// maxLeft bounds memory. A dropped one costs a request that changes nothing.
 const maxLeft = 10_000
 
-// leftovers are the parts of secondaries that the API server has left beside what was applied last; see fieldset.More. The zero value
-// has none.
+// leftovers are what the API server left beside the last apply; see fieldset.More.
 type leftovers struct {
-	mu   sync.Mutex // protects all
+	mu   sync.Mutex
 	all  map[types.NamespacedName]leftover
 	seed maphash.Seed
 }
 
 type leftover struct {
 	sent, more uint64 // digests
-	made       string // the resourceVersion that the apply has made
+	made       string // resourceVersion of the apply
 }
 
-// has reports whether the API server has left this in a secondary with this resourceVersion when these fields were sent.
+// has reports whether the API server left this, at this resourceVersion, when these fields were sent.
 func (l *leftovers) has(key types.NamespacedName, sent, more map[string]any, revision string) bool {
 	if more == nil {
 		return true
@@ -44,7 +43,6 @@ func (l *leftovers) has(key types.NamespacedName, sent, more map[string]any, rev
 	return last.more == l.digest(more)
 }
 
-// sent notes that an apply of these fields has made a resourceVersion.
 func (l *leftovers) sent(key types.NamespacedName, fields map[string]any, made string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,36 +24,33 @@ const DefaultPrefix = "entity.clusterfx.dev"
 // Owner is the primary of a secondary.
 type Owner struct {
 	Kind, Key string
-	// Life is that of the primary when the secondary was written first.
+	// Life is the primary's when the secondary was written first.
 	Life bucket.Life
 }
 
-// Marks are the labels and annotations of secondaries. An entity is no object of Kubernetes, so they replace ownerReferences.
-//
-// A label has a hash of the kind, by which secondaries are selected, and annotations have the key, which may have a slash and any length,
-// and the life. Whoever may write in a namespace of the cluster may write marks there. So an annotation has a hash of all that and of the
-// name of the object, which needs the id of the hub: marks that are changed, or copied to another object, are foreign.
+// Marks are the labels and annotations of secondaries, in place of ownerReferences. A label has a hash of the kind,
+// annotations have the key and the life. Whoever may write in the namespace may write marks, so an annotation has a
+// hash of all that and the object's name, which needs the id of the hub: changed or copied marks are foreign.
 type Marks struct {
 	// Prefix begins the keys. Default: DefaultPrefix.
 	Prefix string
-	// Hub identifies the hub, so that two hubs with one remote leave the secondaries of the other one alone. Required.
+	// Hub keeps two hubs with one remote apart. Required.
 	Hub string
-	// Kind is the kind of the primaries: a DNS label. Required.
+	// Kind of the primaries is a DNS label. Required.
 	Kind string
-	// Bucket is the bucket of the primaries, so that two buckets with one Kind leave each other's secondaries alone. Add sets it.
+	// Bucket keeps two buckets with one Kind apart. Add sets it.
 	Bucket string
 
-	// cluster is set in the marks of secondaries in the hub, where those of all clusters are together.
+	// set for secondaries in the hub, where those of all clusters are
 	cluster string
 }
 
 var (
-	// ErrInvalidMarks is the error of Marks that cannot be used.
+	// ErrInvalidMarks means that Marks cannot be used.
 	ErrInvalidMarks = errors.New("invalid marks")
 	errTombstone    = errors.New("the object of an event is no object of Kubernetes")
 )
 
-// check returns the marks with their defaults.
 func (m Marks) check() (Marks, error) {
 	if m.Prefix == "" {
 		m.Prefix = DefaultPrefix
@@ -69,7 +66,7 @@ func (m Marks) check() (Marks, error) {
 	return m, nil
 }
 
-// claim returns an error if another controller of the app has the same marks. The registry of converters is the list of names that all
+// claim fails if another controller of the app has the same marks. The registry of converters is a list that all
 // modules of an app share, and that ends with the app.
 func claim(o Options) error {
 	label, value := o.Marks.KindLabel()
@@ -81,19 +78,18 @@ func claim(o Options) error {
 		"give %s another Marks.Kind or Marks.Prefix", ErrInvalidOptions, o.Marks.Kind, o.Marks.Bucket, o.Name)
 }
 
-// KindLabel returns the label that all secondaries of the kind have, with its value.
+// KindLabel returns the label of all secondaries of the kind.
 func (m Marks) KindLabel() (key, value string) { return m.Prefix + "/kind", m.hash("kind", m.Kind) }
 
-// proof returns a hash of the primary and the name of a secondary, which only the hub makes.
+// proof is a hash that only the hub makes.
 func (m Marks) proof(o Owner, name ...string) string {
 	return m.hash(append([]string{"owner", o.Kind, o.Key, o.Life.String(), m.cluster}, name...)...)
 }
 
-// clusterLabel is the label of secondaries in the hub whose value tells which cluster's controller has made them.
+// clusterLabel says in the hub which cluster's controller made a secondary.
 func (m Marks) clusterLabel() string { return m.Prefix + "/cluster" }
 
-// clusterValue is the value of the label: a hash, since the name of a cluster may be too long for a label. It is empty for secondaries
-// in remotes.
+// clusterValue is a hash, since names of clusters may be too long; empty in remotes.
 func (m Marks) clusterValue() string {
 	if m.cluster == "" {
 		return ""
@@ -101,7 +97,7 @@ func (m Marks) clusterValue() string {
 	return m.hash("cluster", m.cluster)
 }
 
-// hash returns 40 hex digits of a hash of the hub, the bucket and some texts, whose ends it knows.
+// hash keeps the texts apart, and has 40 hex digits.
 func (m Marks) hash(texts ...string) string {
 	const usual = 256
 	text := make([]byte, 0, usual)
@@ -113,7 +109,7 @@ func (m Marks) hash(texts ...string) string {
 	return hex.EncodeToString(h[:20])
 }
 
-// SetOwner marks an object, which has its name, as a secondary.
+// SetOwner marks an object that has its name.
 func (m Marks) SetOwner(obj metav1.Object, o Owner) {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
 	if labels == nil {
@@ -133,7 +129,7 @@ func (m Marks) SetOwner(obj metav1.Object, o Owner) {
 	obj.SetAnnotations(notes)
 }
 
-// OwnerOf returns the primary of a secondary, and false for an object that is none, or whose marks the hub has not made for it.
+// OwnerOf returns the primary, and false if the hub has not made the marks for this object.
 func (m Marks) OwnerOf(obj metav1.Object) (Owner, bool) {
 	notes, labels := obj.GetAnnotations(), obj.GetLabels()
 	life, ok := bucket.ParseLife(notes[m.Prefix+"/owner-life"])
@@ -146,8 +142,8 @@ func (m Marks) OwnerOf(obj metav1.Object) (Owner, bool) {
 	return o, true
 }
 
-// DecomposeKubeSecondaryResource returns the object of an event, also of one that reports a deletion late
-// (cache.DeletedFinalStateUnknown), and the key of its primary, which is empty if the object is no secondary.
+// DecomposeKubeSecondaryResource returns the object of an event, a late deletion (cache.DeletedFinalStateUnknown)
+// too, and its primary's key, empty if it is no secondary.
 func (m Marks) DecomposeKubeSecondaryResource(obj any) (object metav1.Object, primaryKey string, err error) {
 	if late, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = late.Obj

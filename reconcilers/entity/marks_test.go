@@ -22,6 +22,7 @@ func marks(hub, kind, prefix string) entity.Marks {
 }
 
 // D6: the prefix is an option, and marks that contradict each other, or are those of another hub, kind or prefix, are foreign.
+// Promise: marks that are changed or copied are foreign.
 func TestD6_MarksThatContradictEachOther(t *testing.T) {
 	t.Parallel()
 	ours := marks("hub", "Order", entity.DefaultPrefix)

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Observer is implemented by a Reconciler whose entities are also in an external system that reports no changes.
+// Observer is a Reconciler whose entities are also in an external system that reports no changes.
 type Observer[T any] interface {
-	// Observe compares an entity with the external system, and reports whether it has to be reconciled. It is called for each entity
-	// once in Options.Resync, in place of a reconcile, by the workers of the controller, also while the entity is reconciled. ctx
-	// ends after Options.ObserveWithin. An error is logged, and the entity is reconciled.
+	// Observe reports whether an entity has to be reconciled. Workers call it once in Options.Resync in place of a
+	// reconcile, also while the entity is reconciled. ctx ends after Options.ObserveWithin. An error is logged, and
+	// the entity is reconciled.
 	Observe(ctx context.Context, e *Entity[T]) (differs bool, err error)
 }
 
-// Cleaner is implemented by a Reconciler that holds something for the life of its controller.
+// Cleaner is a Reconciler that has something for the life of its controller.
 type Cleaner interface {
-	// Clean is called once, when the controller has ended and no reconcile runs any longer. ctx ends after Options.CleanWithin.
+	// Clean is called once, when the controller has ended and no reconcile runs. ctx ends after Options.CleanWithin.
 	Clean(ctx context.Context) error
 }
 
-// phases is in how many parts the entities are divided, so that they are observed one after another and not all at once.
+// phases divide the entities, so that they are not all observed at once.
 const phases = 100
 
-// observe requests a call of the Observer for each entity once in an interval, until ctx ends. The phase of an entity follows from its key and the
-// cluster, so the controllers of several clusters observe it at different times.
+// observe requests the Observer for each entity once in an interval. The phase follows from key and cluster, so the
+// controllers of several clusters observe an entity at different times.
 func (c *Controller[T]) observe(ctx context.Context) error {
 	tick := time.NewTicker(max(c.options.Resync/phases, time.Millisecond))
 	defer tick.Stop()
@@ -44,14 +44,12 @@ func (c *Controller[T]) observe(ctx context.Context) error {
 	}
 }
 
-// phaseOf returns the phase of a key.
 func (c *Controller[T]) phaseOf(key string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.options.Cluster + " " + key)) // A hash returns no error.
 	return int(h.Sum32() % phases)
 }
 
-// observeOne observes one entity.
 func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key string) {
 	e, err := c.store.Get(key)
 	if err != nil || e.Err != nil {
@@ -68,7 +66,6 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	}
 }
 
-// begin adds a reconcile, or a call of the Observer, to those that run, and reports false if the controller has ended.
 func (c *Controller[T]) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +76,6 @@ func (c *Controller[T]) begin() bool {
 	return true
 }
 
-// clean waits until ctx has ended and no reconcile runs, and calls the Cleaner.
 func (c *Controller[T]) clean(ctx context.Context, cleaner Cleaner) error {
 	<-ctx.Done()
 	c.mu.Lock()

@@ -13,18 +13,16 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// queue is a source that remembers the queue of its controller, so that others can add requests. A request before the controller
-// starts is dropped: the source starts with all keys that have a value or a marker.
+// queue is a source that lets others add requests. One before the start is dropped: the start requests all keys with
+// a value or marker.
 type queue struct {
 	bucket *bucket.Bucket
-	owned  []*entities // secondaries in other buckets
+	owned  []*entities
 
-	mu    sync.Mutex // protects inner
+	mu    sync.Mutex
 	inner workqueue.TypedRateLimitingInterface[Request]
 }
 
-// Start requests all entities, and each one that changes, until ctx ends. It does not wait for the bucket: a module runs while
-// NATS is away.
 func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInterface[Request]) error {
 	q.mu.Lock()
 	q.inner = inner
@@ -42,7 +40,7 @@ func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// add adds a request. If one is waiting already, the earlier time and the higher priority count.
+// add keeps the earlier time and the higher priority of a waiting request.
 func (q *queue) add(key string, op Operation, after time.Duration) {
 	q.request(Request{Key: key}, op, after)
 }
@@ -56,7 +54,6 @@ func (q *queue) request(r Request, op Operation, after time.Duration) {
 	}
 }
 
-// enqueue adds a request to the queue of a controller.
 func enqueue(q workqueue.TypedRateLimitingInterface[Request], r Request, op Operation, after time.Duration) {
 	if p, ok := q.(priorityqueue.PriorityQueue[Request]); ok {
 		p.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(op.priority())}, r)

@@ -14,36 +14,34 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// ReadsObjects returns a source for Options.Reads: a change of an object that the Reconciler reads requests the primaries that keys
-// returns. For objects of the hub use registry.Remote.HubObjects.
+// ReadsObjects is a source for Options.Reads: a change of an object requests the primaries that keys returns. For
+// objects of the hub use registry.Remote.HubObjects.
 func ReadsObjects(c cache.Cache, obj client.Object, keys func(client.Object) []string) source.TypedSource[Request] {
 	return source.TypedKind(c, obj, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
 		return requests(keys(obj))
 	}))
 }
 
-// ReadsEntities returns a source for Options.Reads: a change of an entity of another bucket requests the primaries that keys returns
-// for its key. keys is called by a worker of the controller, and may be called again for one change.
+// ReadsEntities is a source for Options.Reads: a change in another bucket requests the primaries that keys returns. A
+// worker calls keys, perhaps again for one change.
 func ReadsEntities[S any](s *Store[S], keys func(key string) []string) source.TypedSource[Request] {
 	return &readEntities{bucket: s.bucket, keys: keys}
 }
 
-// readEntities is a source of requests for the keys of another bucket. The author's function would end the process with a panic, and
-// keep all remotes waiting, if it was called by the goroutine of the bucket.
+// readEntities keeps the author's function away from the bucket's goroutine, where a panic would end the process and
+// a wait stop all remotes.
 type readEntities struct {
 	bucket *bucket.Bucket
 	keys   func(key string) []string
-	number int // of the source in its controller, from 1
+	number int // in its controller, from 1
 }
 
-// Start adds a request for each key, and for each that changes, until ctx ends.
 func (r *readEntities) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
 	unsubscribe := r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r.number}) })
 	context.AfterFunc(ctx, unsubscribe)
 	return nil
 }
 
-// addReads adds the sources of Options.Reads.
 func (c *Controller[T]) addReads(add func(source.TypedSource[Request])) {
 	for _, one := range c.options.Reads {
 		if r, ok := one.(*readEntities); ok {
@@ -56,7 +54,6 @@ func (c *Controller[T]) addReads(add func(source.TypedSource[Request])) {
 	}
 }
 
-// readChanged requests the primaries that read a key of another bucket.
 func (c *Controller[T]) readChanged(r Request) {
 	for _, key := range c.reads[r.read-1](r.Key) {
 		c.queue.add(key, OperationSecondary, 0)

@@ -6,21 +6,18 @@ import "github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 
 // Request asks for the reconcile of one primary.
 type Request struct {
-	Key string
-	// read is the number of a source of Options.Reads whose function returns the keys of primaries for Key; 0 for none.
-	read int
-	// observe asks for a call of Observer.Observe in place of a reconcile.
+	Key     string
+	read    int
 	observe bool
 }
 
 // String returns the key.
 func (r Request) String() string { return r.Key }
 
-// Operation is the reason of a request. It decides about the order of requests, and about nothing else: a reconcile compares the
-// secondaries with the entity.
+// Operation is the reason of a request. It decides about the order only.
 type Operation uint8
 
-// The operations. The first three have the numbers of jetstream.KeyValueOp.
+// The first three have the numbers of jetstream.KeyValueOp.
 const (
 	OperationPut Operation = iota
 	OperationDelete
@@ -29,7 +26,6 @@ const (
 	OperationResync
 )
 
-// The priorities of requests: a user waits for the first.
 const (
 	priorityPrimary   = 10
 	prioritySecondary = 0
@@ -47,7 +43,6 @@ func (o Operation) priority() int {
 	return priorityResync
 }
 
-// operationOf returns the operation of a change of a bucket.
 func operationOf(c bucket.Change) Operation {
 	switch {
 	case c.Listed, c.Operation == bucket.Missing:

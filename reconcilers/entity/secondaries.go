@@ -22,14 +22,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// The reasons and messages of events, as Kumori's runtime has them.
+// Reasons and messages of events, as Kumori's runtime has them.
 const (
-	// ReasonSynced is the reason when a secondary was created, updated or deleted.
+	// ReasonSynced: a secondary was created, updated or deleted.
 	ReasonSynced = "Synced"
-	// ReasonResourceExists is the reason when an object of another owner has the name of a secondary, also in the status.
+	// ReasonResourceExists: an object of another owner has the name of a secondary; also in the status.
 	ReasonResourceExists = "ErrResourceExists"
 
-	// The actions differ, since events of one object with the same action and reason count as one.
+	// They differ, since events of one object with the same action and reason count as one.
 	actionCreate = "Create"
 	actionUpdate = "Update"
 	actionDelete = "Delete"
@@ -43,13 +43,10 @@ const (
 // ErrResourceExists is the error of Secondaries.Apply if an object of another owner has the name.
 var ErrResourceExists = errors.New("the object exists, and another owner has it")
 
-// existsError is ErrResourceExists with the text of the event, which becomes that of the status.
 type existsError struct{ name string }
 
-// Error returns the text of the event.
 func (e *existsError) Error() string { return fmt.Sprintf(messageExists, e.name) }
 
-// Is reports whether target is ErrResourceExists.
 func (e *existsError) Is(target error) bool { return target == ErrResourceExists }
 
 // Secondaries are the objects of one primary in one cluster, and its entities in other buckets, for one reconcile.
@@ -65,17 +62,16 @@ type Secondaries struct {
 	entities []*entities
 	hub      *Secondaries // nil without Options.Hub
 	event    func(obj client.Object, e event)
-	isBefore func(bucket.Life) bool // see bucket.Bucket.IsOfBefore
+	isBefore func(bucket.Life) bool // bucket.Bucket.IsOfBefore
 }
 
-// Hub returns the secondaries of the primary in the hub that this cluster has made, of the kinds of Options.Hub. It returns nil
-// without these.
+// Hub returns what this cluster has made in the hub for the primary, or nil without Options.Hub.
 func (s *Secondaries) Hub() *Secondaries { return s.hub }
 
-// Apply creates or updates a secondary with server-side apply: fields that obj does not have stay as they are, unless an earlier
-// Apply has set them. It sends no request if the object is as desired. An object of another owner is not touched: the error wraps
-// ErrResourceExists, and an event says so. obj is a new object of a kind of Options.Owns, or an unstructured one, and is changed. The
-// error for another kind wraps ErrInvalidOptions.
+// Apply creates or updates a secondary by server-side apply, if it differs. Fields that only an earlier Apply has set
+// are removed; others stay. obj is new, of a kind of Options.Owns (else the error wraps ErrInvalidOptions) or
+// unstructured, and is changed. An object of another owner stays: the error wraps ErrResourceExists, and an event
+// says so.
 func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
 	if err != nil {
@@ -127,7 +123,6 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// desired returns the fields that Apply sends.
 func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	fields, err := object.Fields(obj)
 	if err != nil {
@@ -142,8 +137,8 @@ func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (
 	return u, nil
 }
 
-// isAsDesired reports whether an object has all desired fields, and no others that apply would remove. The object may be that of the
-// cache.
+// isAsDesired reports whether an object, perhaps the cache's, has all desired fields and none that apply would
+// remove.
 func (s *Secondaries) isAsDesired(found client.Object, desired *unstructured.Unstructured) (bool, error) {
 	var actual map[string]any
 	if u, ok := found.(*unstructured.Unstructured); ok {
@@ -164,8 +159,7 @@ func (s *Secondaries) isAsDesired(found client.Object, desired *unstructured.Uns
 	return left.has(client.ObjectKeyFromObject(found), desired.Object, more, found.GetResourceVersion()), nil
 }
 
-// refused returns the error of an apply. A conflict of a new object is another owner that the cache does not have, or the cache
-// being behind.
+// refused: a conflict of a new object is another owner that the cache lacks, or the cache being behind.
 func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bool, err error) error {
 	if apierrors.IsConflict(err) && !existed {
 		found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
@@ -178,7 +172,7 @@ func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bo
 	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 }
 
-// find reads an object from the cache. Its maps and lists are those of the cache, and must not be changed.
+// find returns maps and lists of the cache, which must not be changed.
 func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) (client.Object, bool, error) {
 	o := s.ofKind(kind)
 	if o == nil {
@@ -195,7 +189,6 @@ func (s *Secondaries) find(ctx context.Context, obj client.Object, kind schema.G
 	return found, true, nil
 }
 
-// ofKind returns the secondaries of a kind of Owns, and nil for another one.
 func (s *Secondaries) ofKind(kind schema.GroupVersionKind) *objects {
 	for _, o := range s.objects {
 		if o.kind == kind {
@@ -205,7 +198,6 @@ func (s *Secondaries) ofKind(kind schema.GroupVersionKind) *objects {
 	return nil
 }
 
-// lives returns the lives in the marks of the secondaries of the primary, as far as the indexes know.
 func (s *Secondaries) lives() map[bucket.Life]bool {
 	all := map[bucket.Life]bool{}
 	for _, o := range s.objects {
@@ -220,7 +212,6 @@ func (s *Secondaries) lives() map[bucket.Life]bool {
 	return all
 }
 
-// owns reports whether an object is a secondary of the primary.
 func (s *Secondaries) owns(obj metav1.Object) bool {
 	o, ok := s.marks.OwnerOf(obj)
 	return ok && o.Key == s.owner.Key
@@ -232,7 +223,7 @@ func (s *Secondaries) foreign(obj client.Object) error {
 	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 }
 
-// count returns how many secondaries of all primaries there are of the kind of an object, for the limits of deletes.
+// count returns how many secondaries of the kind all primaries have, for the limits of deletes.
 func (s *Secondaries) count(obj client.Object) (int, error) {
 	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
 	if o := s.ofKind(kind); o != nil {
@@ -241,8 +232,7 @@ func (s *Secondaries) count(obj client.Object) (int, error) {
 	return 1, err
 }
 
-// Delete deletes a secondary, if it is one of this primary, within the limits of the module. An object that does not exist is no
-// error.
+// Delete deletes a secondary of this primary, within the module's limits. A missing object is no error.
 func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
 	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(obj), found); {
@@ -265,8 +255,8 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// DeleteOthers deletes all secondaries of the primary but these, within the limits of the module. The cache may be behind: what it
-// lacks is deleted when its event comes.
+// DeleteOthers deletes all other secondaries of the primary, within the module's limits. What the cache lacks follows
+// with its event.
 func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object) error {
 	all, err := s.list(ctx, anyLife)
 	if err != nil {
@@ -293,13 +283,11 @@ func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object)
 	return s.deleteAll(ctx, others)
 }
 
-// nameOf returns a name of an object that it has in no other kind.
 func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 	kind, err := apiutil.GVKForObject(obj, s.client.Scheme())
 	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
 }
 
-// list returns the secondaries of the primary of all kinds whose lives f selects, from the cache.
 func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, o := range s.objects {
@@ -316,7 +304,6 @@ func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]cli
 	return all, nil
 }
 
-// deleteWhere deletes the secondaries whose lives f selects, and reports whether there are any.
 func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Life) bool) (found bool, err error) {
 	all, err := s.list(ctx, f)
 	if err != nil {
@@ -325,7 +312,7 @@ func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Life) bool)
 	return len(all) > 0, s.deleteAll(ctx, all)
 }
 
-// deleteAll deletes secondaries. One that cannot be deleted does not keep it from the others.
+// deleteAll continues after one that cannot be deleted.
 func (s *Secondaries) deleteAll(ctx context.Context, all []client.Object) error {
 	var errs []error
 	for _, obj := range all {

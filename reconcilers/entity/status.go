@@ -17,19 +17,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// The reasons of a status that the package writes itself.
+// Reasons of a status that the package writes itself.
 const (
-	// ReasonUndecodable is the reason while the value of the entity cannot be decoded.
+	// ReasonUndecodable: the value cannot be decoded.
 	ReasonUndecodable = "Undecodable"
-	// ReasonFailed is the reason while the reconcile returns an error.
+	// ReasonFailed: the reconcile returns an error.
 	ReasonFailed = "ReconcileFailed"
-	// ReasonRejected is the reason while the API server refuses what the reconcile requests; the message has the class of the refusal.
+	// ReasonRejected: the API server refuses a request; the message has the class of the refusal.
 	ReasonRejected = "Rejected"
-	// ReasonNamespaceMissing is the reason while the namespace of an object does not exist.
+	// ReasonNamespaceMissing: the namespace of an object does not exist.
 	ReasonNamespaceMissing = "NamespaceMissing"
-	// ReasonDeletesHeld is the reason while deletes of the reconcile are held.
+	// ReasonDeletesHeld: deletes of the reconcile are held.
 	ReasonDeletesHeld = "DeletesHeld"
-	// ReasonReplacing is the reason while the secondaries of an earlier entity under the key are being deleted.
+	// ReasonReplacing: the secondaries of an earlier entity under the key are being deleted.
 	ReasonReplacing = "Replacing"
 )
 
@@ -38,36 +38,32 @@ type Status struct {
 	Clusters map[string]Part `json:"clusters"`
 }
 
-// Part is the status of an entity in one cluster. It reports, and decides about nothing.
+// Part is the status in one cluster. It decides about nothing.
 type Part struct {
-	// Revision is that of the value that was reconciled.
-	Revision bucket.Revision `json:"revision"`
+	Revision bucket.Revision `json:"revision"` // the value's that was reconciled
 	Ready    bool            `json:"ready"`
 	Reason   string          `json:"reason,omitempty"`
 	Message  string          `json:"message,omitempty"`
-	// Since is the time of the last change of Ready, Reason or Message.
-	Since time.Time `json:"since"`
-	// Hub is a digest of the id of the hub that has written the part.
-	Hub string `json:"hub,omitempty"`
+	Since    time.Time       `json:"since"`         // when Ready, Reason or Message changed last
+	Hub      string          `json:"hub,omitempty"` // a digest of the id of the hub that wrote the part
 }
 
-// hubDigest returns the digest of a hub.
 func hubDigest(hub string) string { return Marks{Hub: hub}.hash("status")[:10] }
 
-// StatusStore has the status of the entities of a bucket in a bucket of its own, under the same keys: so the writers of values and
-// of the status never conflict, and need different permissions.
+// StatusStore has the status under the same keys of another bucket: writers of values and of the status never
+// conflict, and need different permissions.
 type StatusStore struct{ bucket *bucket.Bucket }
 
-// StatusBucket returns the name of the bucket with the status of the entities in a bucket.
+// StatusBucket names the bucket with the status of the entities in another.
 func StatusBucket(name string) string { return name + "-status" }
 
-// NewStatusStore returns the store of a bucket, which StatusBucket names, and which is Disposable.
+// NewStatusStore returns the store of a Disposable bucket that StatusBucket names.
 func NewStatusStore(b *bucket.Bucket) *StatusStore { return &StatusStore{bucket: b} }
 
-// statusTries bounds the tries of one change. Another try follows with the next reconcile.
+// statusTries bounds the tries of one change. The next reconcile tries again.
 const statusTries = 10
 
-// Get reads the status of an entity. An entity without a status has the zero Status.
+// Get reads a status, which is zero if there is none.
 func (s *StatusStore) Get(ctx context.Context, key string) (Status, error) {
 	found, _, err := s.read(ctx, key)
 	return found, err
@@ -85,7 +81,7 @@ func (s *StatusStore) read(ctx context.Context, key string) (Status, bucket.Revi
 	return DecodeStatus(e.Value), e.Revision, nil
 }
 
-// DecodeStatus decodes the value of a status. One that cannot be decoded is empty: it is only a report, and is written again.
+// DecodeStatus returns an empty status for one that cannot be decoded: it is a report, and is written again.
 func DecodeStatus(data []byte) Status {
 	var s Status
 	if json.Unmarshal(data, &s) != nil {
@@ -94,7 +90,6 @@ func DecodeStatus(data []byte) Status {
 	return s
 }
 
-// set sets the part of a cluster.
 func (s *StatusStore) set(ctx context.Context, key, cluster string, p Part) error {
 	return s.change(ctx, key, func(all Status) (Status, bool) {
 		known, ok := all.Clusters[cluster]
@@ -112,7 +107,7 @@ func (s *StatusStore) set(ctx context.Context, key, cluster string, p Part) erro
 	})
 }
 
-// remove removes the part of a cluster, and the whole status with the last part.
+// remove removes the whole status with the last part.
 func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 	if s == nil {
 		return nil
@@ -124,9 +119,8 @@ func (s *StatusStore) remove(ctx context.Context, key, cluster string) error {
 	})
 }
 
-// RemoveCluster removes the parts of a cluster from the status of all entities, as in a cleanup step when its Cluster is deleted. It
-// tries again until ctx ends, unless the hub has no server. The error wraps bucket.ErrNotComplete if the bucket is not read completely:
-// the parts stay until RemoveGone.
+// RemoveCluster removes the parts of a cluster, as in a cleanup step. It tries until ctx ends, unless the hub has no
+// server. The error wraps bucket.ErrNotComplete if the bucket is not read completely: then RemoveGone removes them.
 func (s *StatusStore) RemoveCluster(ctx context.Context, cluster string) (err error) {
 	_ = wait.PollUntilContextCancel(ctx, sweepEvery, true, func(ctx context.Context) (bool, error) {
 		err = s.removeCluster(ctx, cluster)
@@ -142,7 +136,6 @@ func (s *StatusStore) removeCluster(ctx context.Context, cluster string) error {
 	return s.removeWhere(ctx, func(of string, _ Part) bool { return of == cluster })
 }
 
-// removeWhere removes the parts that f selects.
 func (s *StatusStore) removeWhere(ctx context.Context, f func(cluster string, p Part) bool) error {
 	var errs []error
 	for key, all := range s.all() {
@@ -155,7 +148,6 @@ func (s *StatusStore) removeWhere(ctx context.Context, f func(cluster string, p 
 	return errors.Join(errs...)
 }
 
-// all returns the keys with their parts, from memory.
 func (s *StatusStore) all() iter.Seq2[string, map[string]Part] {
 	return func(yield func(string, map[string]Part) bool) {
 		for _, key := range s.bucket.Keys() {
@@ -166,8 +158,8 @@ func (s *StatusStore) all() iter.Seq2[string, map[string]Part] {
 	}
 }
 
-// RemoveGone removes the parts that a hub has written for clusters that it no longer has, as after a Cluster was deleted while NATS was
-// away. clusters reads the names of all of them; it is called after the parts are known, so that a new cluster is among them.
+// RemoveGone removes the parts that a hub wrote for clusters it no longer has, as after a deletion while NATS was
+// away. clusters reads the names of all; it is called after the parts are known, so that a new cluster is among them.
 func (s *StatusStore) RemoveGone(ctx context.Context, hub string, clusters func(context.Context) (map[string]bool, error)) error {
 	gone, own := map[string]bool{}, hubDigest(hub)
 	for _, all := range s.all() {
@@ -182,7 +174,7 @@ func (s *StatusStore) RemoveGone(ctx context.Context, hub string, clusters func(
 	return s.removeWhere(ctx, func(cluster string, p Part) bool { return gone[cluster] && !existing[cluster] && p.Hub == own })
 }
 
-// orphans returns the keys that have a part of a cluster, and no value in the bucket of the primaries.
+// orphans have a part of a cluster, and no value among the primaries.
 func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string {
 	if s == nil {
 		return nil
@@ -197,8 +189,8 @@ func (s *StatusStore) orphans(primaries *bucket.Bucket, cluster string) []string
 	return keys
 }
 
-// change changes a status, and tries again if another writer has changed it meanwhile. The first try is with the copy in memory, so a
-// status that is as it should be costs no request.
+// change tries again after another writer. It tries first with the copy in memory, so a status that is right costs no
+// request.
 func (s *StatusStore) change(ctx context.Context, key string, f func(Status) (Status, bool)) error {
 	complete := s.bucket.Health().Complete
 	e, known := s.bucket.Get(key)
@@ -238,7 +230,6 @@ func (s *StatusStore) write(ctx context.Context, key string, all Status, at buck
 	return err
 }
 
-// report writes the part of the status for the cluster of the controller.
 func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) error {
 	switch {
 	case c.options.Status == nil:
@@ -252,7 +243,7 @@ func (c *Controller[T]) report(ctx context.Context, e *Entity[T], r Report) erro
 	})
 }
 
-// reportOf returns the report of an error of a reconcile, without texts of an API server.
+// reportOf leaves out the texts of an API server.
 func reportOf(err error) Report {
 	var exists *existsError
 	class, isRefused := object.Refusal(err)

@@ -16,14 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// maxGenerated is the largest length of the prefix of a generated name, to which a digest is added.
 const maxGenerated = 52
 
-// Create creates an object that belongs to the controller's object: it is in its namespace, has it as its only owner,
-// and has the InstanceLabel. Instead of a name obj may have a generateName; the name is computed from the generateName
-// and the owner, so it is the same each time. If obj already exists and belongs to the owner, Create reads it into obj
-// and succeeds. A credential from an external system belongs into a Secret that is created in this way, never into a
-// status.
+// Create creates an object in the namespace of the controller's object, with it as the only owner, and with
+// InstanceLabel. A generateName gives the same name each time. If the owner has the object already, Create reads it
+// into obj and succeeds. Put credentials of external systems into a Secret made so, never into a status.
 func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	gvk, err := c.adopt(obj)
 	if err != nil {
@@ -45,7 +42,6 @@ func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...c
 	return nil
 }
 
-// reuse reads the existing object of that name into obj, if it belongs to the controller's object.
 func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema.GroupVersionKind, exists error) error {
 	found := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	found.GetObjectKind().SetGroupVersionKind(gvk)
@@ -63,8 +59,8 @@ func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema
 	return nil
 }
 
-// Apply is Create by server-side apply: it creates or updates an object that belongs to the controller's object. Fields
-// that obj leaves out are removed if the last Apply had them. Apply does not change obj.
+// Apply is Create by server-side apply: it creates or updates, and removes fields that the last Apply had. It does
+// not change obj.
 func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	fields, err := generic(obj)
 	if err != nil {
@@ -82,12 +78,11 @@ func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguratio
 	return nil
 }
 
-// Delete deletes an object with the client: if the object does not exist, it returns the client's NotFound error.
+// Delete deletes an object with the client. The error is NotFound if there is none.
 func (c *Controller[O]) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return c.host.client.Delete(ctx, obj, opts...)
 }
 
-// adopt makes obj belong to the controller's object, and replaces the namespace and the owners that obj has.
 func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.host.client.Scheme())
 	if err != nil {
@@ -110,10 +105,9 @@ func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error
 	return gvk, nil
 }
 
-// InstanceOf returns the value of the InstanceLabel for objects that belong to obj.
+// InstanceOf returns the InstanceLabel for objects that belong to obj.
 func InstanceOf(obj client.Object) string { return fit(obj.GetName(), maxLabel) }
 
-// maxLabel is the largest length of the value of a label.
 const maxLabel = 63
 
 func shorten(text string, most int) string { return text[:min(len(text), most)] }

@@ -11,12 +11,9 @@ import (
 )
 
 // Cleanup returns the step that removes the finalizer of a host from all objects in a remote when its Cluster is
-// deleted. Without the step these objects could no longer be deleted. The resources in the external system stay, and so
-// do the objects and the locks: a hub that registers the remote again continues with the same attempts. Module adds the
-// step; with AddTo, provide it yourself, as with pipeline.Cleanup.
-//
-// It needs the same permissions as the controller. If the app's credentials may not list the objects in all namespaces,
-// the step uses the objects in the app's cache.
+// deleted. External resources, objects and locks stay, so a hub that registers the remote again continues the same
+// attempts. Module adds the step; with AddTo you must provide it. It needs the permissions of the controller. If the
+// app may not list all namespaces, the objects in its cache are used.
 func Cleanup[O client.Object](mgr ctrl.Manager, host string) registry.CleanupStep {
 	return object.Release[O](mgr, host, Prefix+host)
 }

@@ -9,30 +9,29 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Reasons of conditions that this package sets. Providers add reasons of their own.
+// Reasons that this package sets. Providers add their own.
 const (
-	// ReasonLocked: a task runs, or has been interrupted and could not report it. Status is Unknown.
+	// ReasonLocked (Unknown): a task runs, or was interrupted and could not report it.
 	ReasonLocked = "Locked"
-	// ReasonFailed: a task or a provider returned an error. It is tried again. Status is False.
+	// ReasonFailed (False): an error of a task or a provider, which is tried again.
 	ReasonFailed = "Failed"
-	// ReasonTerminalError: a task or a provider returned a Terminal error. It is not called again until the object
-	// changes. Status is False.
+	// ReasonTerminalError (False): a Terminal error. No retry until the object changes.
 	ReasonTerminalError = "TerminalError"
-	// ReasonInterrupted: the context of a task ended before it did, as when the hub stops. Status is Unknown.
+	// ReasonInterrupted (Unknown): the context of a task ended first, as when the hub stops.
 	ReasonInterrupted = "Interrupted"
-	// ReasonPanicked: a task panicked. The log says where. Status is Unknown.
+	// ReasonPanicked (Unknown): a task panicked. The log says where.
 	ReasonPanicked = "Panicked"
-	// ReasonNone: a task or a provider gave a reason that is not a CamelCase word.
+	// ReasonNone: the reason given is no CamelCase word.
 	ReasonNone = "None"
 )
 
 const (
 	maxIntent  = 1024 // bytes
-	maxMessage = 4096 // the API server takes 32 KiB
+	maxMessage = 4096
 )
 
-// set changes the condition. LastTransitionTime changes with the status only. Values that the API server would refuse
-// are replaced or shortened: a condition that cannot be written would leave the lock held.
+// set changes the condition; LastTransitionTime follows the status only. Values that the API server would refuse are
+// shortened: a condition that cannot be written would leave the lock held.
 func (e *entry) set(status metav1.ConditionStatus, reason, message string, generation int64) {
 	if status != metav1.ConditionTrue && status != metav1.ConditionFalse {
 		status = metav1.ConditionUnknown
@@ -51,7 +50,6 @@ func (e *entry) set(status metav1.ConditionStatus, reason, message string, gener
 	e.condition = conditions[0]
 }
 
-// fail sets the condition to False with the reason of an error's class.
 func (e *entry) fail(class Class, err error, generation int64) {
 	reason := ReasonFailed
 	if class == Terminal {

@@ -15,32 +15,31 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// Controller makes the changes of a provider: to the external system in Guard, to the object and the objects that belong
-// to it with the other methods. It is for one condition type of one object in one reconcile, see Host.Controller, and
-// for one goroutine.
+// Controller makes the changes of a provider: external ones in Guard, those of the object and its children with the
+// other methods. It is for one condition of one object, one reconcile and one goroutine, see Host.Controller.
 type Controller[O client.Object] struct {
 	host         *Host[O]
 	store        entryStore[O]
 	key          lockKey
 	object       O
 	precondition *precondition
-	seen         entry    // the entry when the object was read, or after our last write
-	running      *run     // the task that Guard is running
+	seen         entry    // when the object was read, or after our last write
+	running      *run     // of Guard
 	letGo        []string // finalizers to remove after the task
 
-	gone       bool // we removed the last finalizer of an object that is being deleted
+	gone       bool // we removed the last finalizer of a deleted object
 	failed     bool // a Guard has reported an error
 	progressed bool // the value of Settled was written
 }
 
-// Object returns the object. Every write of the controller refreshes it in place.
+// Object returns the object, which every write of the controller refreshes in place.
 func (c *Controller[O]) Object() O { return c.object }
 
-// Namespace returns the namespace of the object. It is empty for a cluster-scoped object.
+// Namespace returns the object's namespace, empty for a cluster-scoped object.
 func (c *Controller[O]) Namespace() string { return c.object.GetNamespace() }
 
-// Condition returns the condition of the controller's type as it was read, or after the controller's last write. If the
-// object has no such condition, its status is Unknown and its reason empty.
+// Condition returns the condition as it was read, or after our last write. If there is none, the status is Unknown
+// and the reason empty.
 func (c *Controller[O]) Condition() metav1.Condition {
 	if c.seen.condition.Type == "" {
 		return metav1.Condition{Type: c.key.kind, Status: metav1.ConditionUnknown}
@@ -48,17 +47,16 @@ func (c *Controller[O]) Condition() metav1.Condition {
 	return c.seen.condition
 }
 
-// Settled returns the reason that the last finished task, or UpdateCondition, left in the condition. Unlike the
-// condition itself it survives crashes and failures, so a provider uses it to continue at the right step. It is empty
-// before the first step.
+// Settled returns the reason that the last finished task, or UpdateCondition, left. It survives crashes and failures,
+// so a provider continues from it. It is empty before the first step.
 func (c *Controller[O]) Settled() string { return c.seen.lock.Settled }
 
-// Get reads an object from the client, which may be a cache.
+// Get reads from the client, which may be a cache.
 func (c *Controller[O]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.host.client.Get(ctx, key, obj, opts...)
 }
 
-// List reads objects from the client, which may be a cache.
+// List reads from the client, which may be a cache.
 func (c *Controller[O]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.host.client.List(ctx, list, opts...)
 }
@@ -70,10 +68,9 @@ func (c *Controller[O]) Eventf(eventType, reason, action, note string, args ...a
 	c.host.record(c.object, eventType, reason, action, fmt.Sprintf(note, args...))
 }
 
-// UpdateCondition sets the condition of the controller's type. It writes nothing if the condition already has these
-// values. Within a task it reports the progress of the task; the lock stays. Outside of a task, Settled returns the
-// reason afterwards, and the error is ErrLocked if another process has a task, and ErrStale if the condition has changed
-// since the object was read.
+// UpdateCondition sets the condition, and writes only differences. Within a task it reports progress and the lock
+// stays. Outside of a task Settled returns the reason afterwards; the error is ErrLocked while another process has a
+// task, and ErrStale if the condition has changed since the object was read.
 func (c *Controller[O]) UpdateCondition(
 	ctx context.Context, status metav1.ConditionStatus, reason, message string,
 ) error {
@@ -96,7 +93,6 @@ func (c *Controller[O]) UpdateCondition(
 	return nil
 }
 
-// changeEntry changes the entry, within our task or while no task runs.
 func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
 	if c.running == nil {
 		if !c.host.turns.take(c.key) {
@@ -117,10 +113,9 @@ func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
 	return err
 }
 
-// UpdateStatus reads the object from the API server, calls mutate to change its status, and writes the differences. It
-// reverts changes of conditions and locks: UpdateCondition writes conditions. After a conflict it calls mutate again.
-// Within a task the error is ErrLockLost if another process has taken the lock, outside of a task it is ErrStale if the
-// object has changed since it was read.
+// UpdateStatus reads the object live, calls mutate to change its status, and writes the differences; after a conflict
+// it calls mutate again. It reverts changes of conditions and locks (use UpdateCondition). The error is ErrLockLost
+// within a task whose lock another process has taken, and ErrStale outside of a task if the object has changed.
 func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) error) error {
 	if c.gone {
 		return nil
@@ -171,7 +166,6 @@ func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error)
 	return nil
 }
 
-// mayChange reports why the entry must not be changed.
 func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 	if c.running != nil {
 		if !c.running.owns(s.entry) {
@@ -188,7 +182,7 @@ func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 	return nil
 }
 
-// isFree returns a LockedError if another process holds the lock, which has just been read.
+// isFree returns a LockedError if another process holds the lock, which was just read.
 func (c *Controller[O]) isFree(l lock.Record) error {
 	if l.Holder == "" || l.Holder == c.host.holder {
 		return nil
@@ -199,13 +193,11 @@ func (c *Controller[O]) isFree(l lock.Record) error {
 	return nil
 }
 
-// refresh updates the controller with the values that were written.
 func (c *Controller[O]) refresh(s snapshot[O]) {
 	c.seen = s.entry
 	c.show(s.object)
 }
 
-// show copies the written object into the controller's object, which the callers share.
 func (c *Controller[O]) show(written O) {
 	overwrite(c.object, written)
 	c.precondition.resourceVersion = written.GetResourceVersion()

@@ -14,26 +14,23 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// entry is the state of one condition type of an object: its lock and its condition. Both are always written together.
+// entry is the lock and the condition of one type, which are always written together.
 type entry struct {
 	lock      lock.Record
 	condition metav1.Condition // no type: there is no condition yet
 }
 
-// isRun reports whether the lock is held for that run of a task, and has not been taken since.
 func (e *entry) isRun(holder string, a Attempt, run int64) bool {
 	return e.lock.Holder == holder && e.lock.AttemptID == a.ID && e.lock.Runs == run
 }
 
-// differs reports whether a decision that was made on the entry is invalid for other.
 func (e *entry) differs(other entry) bool {
 	return e.lock.AttemptID != other.lock.AttemptID || e.lock.Runs != other.lock.Runs ||
 		e.lock.Settled != other.lock.Settled ||
 		e.condition.Status != other.condition.Status || e.condition.Reason != other.condition.Reason
 }
 
-// begin takes the lock for a run of a task. It is the first run of a new attempt if the last attempt has ended, or else
-// the next run of the same attempt.
+// begin takes the lock for the first run of a new attempt, or the next run of the open one.
 func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) Attempt {
 	l := &e.lock
 	if l.Runs == 0 {
@@ -46,7 +43,6 @@ func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) A
 	return Attempt{ID: l.AttemptID, Number: l.Attempt, Recovering: l.Runs > 1, Intent: l.Intent}
 }
 
-// stamp records, for people, when the lock was taken and renewed.
 func (e *entry) stamp(now time.Time, acquired bool) {
 	at := metav1.NewTime(now)
 	e.lock.RenewedAt = &at
@@ -55,19 +51,16 @@ func (e *entry) stamp(now time.Time, acquired bool) {
 	}
 }
 
-// release releases the lock. The attempt stays open, and the next run belongs to it.
 func (e *entry) release() {
 	e.lock.Holder, e.lock.TTLSeconds, e.lock.AcquiredAt, e.lock.RenewedAt = "", 0, nil, nil
 }
 
-// end releases the lock and ends the attempt.
 func (e *entry) end() {
 	e.release()
 	e.lock.Runs, e.lock.Intent = 0, ""
 }
 
-// attemptID returns a UUID (version 8 of RFC 9562) for an attempt, which is the same wherever and whenever it is
-// computed.
+// attemptID returns the same UUID (version 8 of RFC 9562) wherever it is computed.
 func attemptID(uid types.UID, conditionType string, attempt int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", uid, conditionType, attempt))
 	id := sum[:16]

@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SetFinalizer adds a finalizer to the object, if the object does not have it. A reconciler of this package adds its own
-// finalizer, which is enough for most providers.
+// SetFinalizer adds a finalizer, if the object does not have it. A reconciler of this package adds its own.
 func (c *Controller[O]) SetFinalizer(ctx context.Context, finalizer string) error {
 	if slices.Contains(c.object.GetFinalizers(), finalizer) {
 		return nil
@@ -30,11 +29,10 @@ func (c *Controller[O]) SetFinalizer(ctx context.Context, finalizer string) erro
 	return nil
 }
 
-// RemoveFinalizer removes a finalizer from the object, if the object has it. Within a task it does so after the outcome
-// has been written, and not at all if the task fails: the removal of the last finalizer may delete the object, which
-// must not happen before the outcome is recorded. After the last finalizer it deletes the Lease of the controller's
-// condition type, if there is a Lease. A deleted object is no error, and after the removal of its last finalizer
-// UpdateCondition and UpdateStatus do nothing.
+// RemoveFinalizer removes a finalizer, if the object has it. Within a task this waits until the outcome has been
+// written, and does not happen if the task fails: the removal may delete the object. After the last finalizer it
+// deletes the Lease of the condition type; then UpdateCondition and UpdateStatus do nothing. A deleted object is no
+// error.
 func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) error {
 	if c.running != nil {
 		c.letGo = append(c.letGo, finalizer)
@@ -50,12 +48,10 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	return c.dropLast(ctx, finalizer, c)
 }
 
-// Forget deletes the Lease that holds the lock, if the lock is in a Lease. The next Guard begins to count attempts
-// again, and Settled is empty. It is for reconcilers with finalizers of their own that do not remove them with
-// RemoveFinalizer: call it after the removal of the last finalizer, when there is nothing left to lock. If it is called
-// earlier and the removal fails, the next reconcile repeats the work; call it earlier only if that does no harm. If a
-// process crashes between the removal and Forget, Host.Sweep deletes the Lease. The error is ErrLocked if another
-// process has a task. Forget must not be called within a task.
+// Forget deletes the Lease with the lock, if there is one; Settled and the count of attempts begin again. A
+// reconciler that removes its own finalizer without RemoveFinalizer must call it after that removal, outside of a
+// task. Called earlier, a failed removal repeats the work. Host.Sweep deletes what a crash leaves. The error is
+// ErrLocked if another process has a task.
 func (c *Controller[O]) Forget(ctx context.Context) error {
 	remove, err := c.discard(ctx)
 	if err != nil {
@@ -64,8 +60,7 @@ func (c *Controller[O]) Forget(ctx context.Context) error {
 	return remove(ctx)
 }
 
-// discard returns a function that deletes the controller's Lease, if there is a Lease. The error is the reason why the
-// Lease must stay.
+// discard returns a function that deletes the Lease, if there is one. The error says why the Lease must stay.
 func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Context) error, err error) {
 	explained := func(err error) error {
 		if err != nil {
@@ -77,9 +72,8 @@ func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Contex
 	return func(ctx context.Context) error { return explained(drop(ctx)) }, explained(err)
 }
 
-// dropLast removes a finalizer, and then the Leases of the controllers. Until then the Leases record that the work is
-// done, so that a reconcile that still sees the object with its finalizer does not repeat it. If a lock is held, the
-// finalizer stays.
+// dropLast removes a finalizer, then the Leases: until then they record that the work is done, for a reconcile that
+// still sees the finalizer. If a lock is held, the finalizer stays.
 func (c *Controller[O]) dropLast(ctx context.Context, finalizer string, locks ...*Controller[O]) error {
 	removes := make([]func(context.Context) error, len(locks))
 	for i, l := range locks {
@@ -98,7 +92,6 @@ func (c *Controller[O]) dropLast(ctx context.Context, finalizer string, locks ..
 	return errors.Join(errs...)
 }
 
-// dropFinalizer removes a finalizer and nothing else.
 func (c *Controller[O]) dropFinalizer(ctx context.Context, finalizer string) error {
 	err := c.changeFinalizers(ctx, func(has []string) []string {
 		return slices.DeleteFunc(has, func(f string) bool { return f == finalizer })
@@ -114,7 +107,6 @@ func (c *Controller[O]) dropFinalizer(ctx context.Context, finalizer string) err
 	return nil
 }
 
-// removeLater removes the finalizers that a successful task has asked to remove.
 func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) error {
 	for _, f := range finalizers {
 		if err := c.RemoveFinalizer(ctx, f); err != nil {
@@ -124,9 +116,8 @@ func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) er
 	return nil
 }
 
-// changeFinalizers patches only the finalizers, and only if the object still has the known UID. After a conflict it
-// starts again from the current finalizers, keeps the finalizers of other owners, and writes nothing if there is no
-// difference.
+// changeFinalizers patches the finalizers only, and only of the known UID. After a conflict it starts again from the
+// current ones.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {
 	var live metav1.Object = c.object
 	for conflicts := 0; ; conflicts++ {
@@ -160,8 +151,8 @@ func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) [
 	}
 }
 
-// noteFinalizers sets the finalizers of the object to the current finalizers. The precondition of decisions includes only our
-// own change: a change by another owner may be the reason for another decision.
+// noteFinalizers puts only our own change into the precondition: a change by another owner may matter to the next
+// decision.
 func (c *Controller[O]) noteFinalizers(has []string, own func([]string) []string) {
 	c.object.SetFinalizers(slices.Clone(has))
 	c.precondition.finalizers = own(c.precondition.finalizers)

@@ -15,10 +15,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Module returns an option that adds a host with a reconciler to an App, of the hub or of a remote. It uses the App's
-// ctrl.Manager, for the cluster that the App runs against, and all factories in the App that AsFactory has contributed
-// under the same name and for the same type of object. In a remote's app it adds Cleanup, too. The kind may be added to
-// the scheme by any invoke of the App, before this option or after it.
+// Module returns an option that adds a host with a reconciler to an App, with the App's ctrl.Manager and all
+// factories that AsFactory contributes under the same name for the same type. In a remote's app it adds Cleanup. Any
+// invoke may add the kind to the scheme.
 func Module[O client.Object](o Options[O]) fx.Option {
 	add := func(l fx.Lifecycle, mgr ctrl.Manager, factories []Factory[O]) error {
 		slices.SortFunc(factories, func(a, b Factory[O]) int {
@@ -33,9 +32,8 @@ func Module[O client.Object](o Options[O]) fx.Option {
 	)
 }
 
-// AsFactory returns an option that contributes a factory to the host of that name. The constructor is a function that
-// returns a Factory[O], or a Factory[O] and an error, and takes any values of the App. As with every constructor of fx
-// the compiler does not check its parameters; a constructor that returns another type fails the App.
+// AsFactory returns an option that contributes a factory to the host of that name. The constructor takes values of
+// the App and returns a Factory[O], or a Factory[O] and an error; another type fails the App.
 func AsFactory[O client.Object](host string, constructor any) fx.Option {
 	option, err := assembly.Contribute[Factory[O]](group(host), constructor)
 	if err != nil {
@@ -44,5 +42,4 @@ func AsFactory[O client.Object](host string, constructor any) fx.Option {
 	return option
 }
 
-// group collects the factories of a host.
 func group(host string) assembly.Group { return assembly.Group("guard.factories." + host) }

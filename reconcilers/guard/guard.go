@@ -12,40 +12,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Task changes an external system. Its context ends when the lock is lost or the reconcile is to end; it has a
-// third of Options.TTL to return then. The outcome ends the attempt. With an error the outcome has no meaning, and
+// Task changes an external system. When its context ends (the lock is lost, or the reconcile is to end) it must
+// return within a third of Options.TTL. Its outcome ends the attempt. With an error the outcome does not count and
 // the attempt stays open, unless the error is Terminal.
 type Task func(ctx context.Context, a Attempt) (Outcome, error)
 
-// Attempt is one change of the external system, which may take several runs of a task.
+// Attempt is one change of the external system, in one or several runs of a task.
 type Attempt struct {
-	// ID is a UUID that names the attempt, the same in all its runs: an idempotency key. Pass it to the external system
-	// with every request that creates a resource.
+	// ID is a UUID, the same in all runs: an idempotency key. Pass it with every request that creates a resource.
 	ID string
 	// Number counts the attempts for this condition of this object, from one.
 	Number int64
-	// Recovering reports that an earlier run of the attempt was interrupted or returned an error. Its resources may
-	// exist: look for ID before creating a resource.
+	// Recovering: an earlier run was interrupted or failed. Look for resources with ID before you create one.
 	Recovering bool
-	// Intent is the purpose of the attempt. If Recovering, it is the intent of the attempt's first Guard, which may
-	// differ from the intent of this Guard.
+	// Intent is the purpose that the attempt began with; this Guard's may differ if Recovering.
 	Intent string
 }
 
-// Outcome is the result of a finished task, for the condition.
+// Outcome is what a finished task writes to the condition.
 type Outcome struct {
-	// Status of the condition.
-	Status metav1.ConditionStatus
-	// Reason is a CamelCase word. Controller.Settled returns it afterwards.
-	Reason string
-	// Message is for people. It may be empty.
-	Message string
+	Status  metav1.ConditionStatus // Status of the condition
+	Reason  string                 // a CamelCase word, which Controller.Settled returns afterwards
+	Message string                 // for people, and may be empty
 }
 
-// lastWords bounds the time to write the outcome, also if the reconcile is to end.
+// lastWords bounds the write of the outcome, also if the reconcile is to end.
 const lastWords = 5 * time.Second
 
-// run is one run of a task.
 type run struct {
 	attempt Attempt
 	holder  string
@@ -55,14 +48,13 @@ type run struct {
 
 func (r *run) owns(e entry) bool { return e.isRun(r.holder, r.attempt, r.number) }
 
-// Guard runs a task while it holds the lock of the condition, and writes the outcome. It blocks until the task has
-// returned. Only one process at a time is in a Guard for an object and condition type.
+// Guard runs a task while it holds the lock of the condition, writes the outcome, and blocks until the task has
+// returned. One process at a time is in a Guard for an object and condition type.
 //
-// First the condition becomes Unknown and Locked, with the intent as its message. If that fails, nothing was done: the
-// error is ErrLocked if there is another task, and ErrStale if the object, its condition or its lock has changed since
-// it was read. After the task, one request writes its outcome and releases the lock. An error of the task is returned as
-// it is. If the outcome cannot be written, Guard returns an error, and the next Guard of this condition is a recovery:
-// its task has the same Attempt.ID.
+// First the condition becomes Unknown and Locked, with the intent as its message. If that fails, nothing was done:
+// the error is ErrLocked if another task runs, and ErrStale if object, condition or lock have changed since they were
+// read. An error of the task is returned as it is. If the outcome cannot be written, Guard returns an error, and the
+// next Guard gets the same Attempt.ID.
 func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (err error) {
 	if !c.host.turns.take(c.key) {
 		return c.host.busy()
@@ -83,7 +75,6 @@ func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (er
 	return nil
 }
 
-// acquire takes the lock for a run.
 func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error) {
 	if c.gone {
 		return nil, fmt.Errorf("%w: the last finalizer of the object was removed", ErrStale)
@@ -111,14 +102,12 @@ func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error
 	return r, nil
 }
 
-// ending is the result of a run.
 type ending struct {
 	outcome     Outcome
 	result      error
 	interrupted bool // the context of the reconcile ended first
 }
 
-// settle writes the result of a run and releases the lock. It returns the result of the run.
 func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result error) error {
 	end := ending{outcome: o, result: result, interrupted: ctx.Err() != nil}
 	c.failed = result != nil
@@ -153,8 +142,8 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 	return c.removeLater(ctx, finalizers)
 }
 
-// conclude changes the entry to the result of a run. A Terminal error reports that the system has refused this run. The
-// result of an earlier run is unknown, so its attempt stays open.
+// conclude changes the entry to the result. A Terminal error refuses this run only: with an earlier run of unknown
+// result the attempt stays open.
 func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
 	generation, o, result := c.precondition.generation, end.outcome, end.result
 	switch {
@@ -179,7 +168,7 @@ func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
 	e.release()
 }
 
-// insist makes a change, and retries until ctx ends or an error shows that retries cannot help.
+// insist retries until ctx ends or an error shows that retries cannot help.
 func (c *Controller[O]) insist(ctx context.Context, f func(*snapshot[O]) error) error {
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		s, err := c.change(ctx, f)

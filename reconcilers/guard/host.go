@@ -19,9 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Host is the state that a replica of a reconciler shares between all its objects: its identity in the locks, and the
-// time since which the locks of other replicas have not changed. It is for one controller, see Predicate, and may be
-// used by several goroutines.
+// Host is what a replica's reconciler shares between its objects: its identity in the locks, and what it has observed
+// of other locks. It is for one controller, see Predicate, and several goroutines.
 type Host[O client.Object] struct {
 	client     client.Client
 	live       client.Reader
@@ -35,11 +34,9 @@ type Host[O client.Object] struct {
 	types      conditionTypes
 }
 
-// NewHost returns a host. The client writes objects, their status, the objects that belong to them, and Leases. The
-// reader reads the same cluster without a cache, as a manager's GetAPIReader does: decisions about locks need live
-// reads. O is a pointer to a struct that the client's scheme knows, and so no unstructured object. NewHost sends no
-// requests. The error is ErrInvalidConfig. A controller that reconciles with the host needs Host.Predicate, or it has no
-// backoff.
+// NewHost returns a host. The client writes the objects, their children and Leases; live must read the same cluster
+// without a cache (GetAPIReader), since decisions about locks need it. O is a pointer to a struct that the scheme
+// knows. NewHost sends no requests. The error is ErrInvalidConfig. The controller must use Host.Predicate.
 func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O]) (*Host[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -60,14 +57,13 @@ func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O])
 	return &Host[O]{
 		client: c, live: live, options: o, gvk: gvk, clock: realClock{},
 		finalizers: object.Finalizers{Client: c, Kind: gvk, Owner: o.identity()},
-		// Two processes must never use each other's locks as their own, even if they have the same name.
+		// Two processes of one name must never take each other's locks for their own.
 		holder: cmp.Or(o.Holder, fit(name, maxManager)) + "_" + strings.ToLower(rand.Text()),
 	}, nil
 }
 
-// Controller returns a controller for an object and a type of its conditions. It is for one reconcile, and one
-// goroutine. obj may come from a cache; the controller refreshes it in place with each of its writes. If the lock is in
-// a Lease, Controller reads the Lease.
+// Controller returns a controller for one condition of an object, for one reconcile and one goroutine. obj may come
+// from a cache; each write refreshes it in place. If the lock is in a Lease, Controller reads it.
 func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (*Controller[O], error) {
 	if err := checkType(conditionType); err != nil {
 		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
@@ -75,7 +71,6 @@ func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (
 	return h.controller(ctx, obj, conditionType, preconditionOf(obj))
 }
 
-// checkType returns ErrInvalidConfig for a text that cannot be the type of a condition.
 func checkType(conditionType string) error {
 	if problems := validation.IsQualifiedName(conditionType); len(problems) > 0 {
 		return fmt.Errorf("%w: condition type %q: %s", ErrInvalidConfig, conditionType, strings.Join(problems, ", "))
@@ -83,7 +78,6 @@ func checkType(conditionType string) error {
 	return nil
 }
 
-// controller returns a controller that shares the precondition of its decisions with the other controllers of the reconcile.
 func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, p *precondition) (*Controller[O], error) {
 	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, precondition: p}
 	c.store = h.storeFor(obj, conditionType)
@@ -95,7 +89,6 @@ func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, p
 	return c, nil
 }
 
-// busy is the error for a lock that another caller in this process holds.
 func (h *Host[O]) busy() error { return &LockedError{Holder: h.holder, RetryAfter: time.Second} }
 
 func (h *Host[O]) storeFor(obj O, conditionType string) entryStore[O] {
@@ -109,16 +102,14 @@ func (h *Host[O]) storeFor(obj O, conditionType string) entryStore[O] {
 	}, conditionType}
 }
 
-// leasePrefix begins the names of the host's Leases. The UID of the object and a digest of the condition type follow.
 func (h *Host[O]) leasePrefix() string { return "guard-" + h.options.Name + "-" }
 
-// digest returns a hash of a text, in eight characters.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%x", sum[:4])
 }
 
-// fit returns the text; a text that is too long is cut, and gets a digest of the whole text as its suffix.
+// fit cuts a text that is too long, and appends a digest of all of it.
 func fit(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -19,23 +19,21 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// hostLabel is on every Lease. Its value is Options.Name.
+// hostLabel is on every Lease, with Options.Name.
 const hostLabel = Prefix + "host"
 
-// Annotations of Leases.
 const (
 	annotationRecord    = Prefix + "record"
 	annotationCondition = Prefix + "condition"
 	annotationObject    = Prefix + "object"
 )
 
-// leaseStore keeps the lock and the condition in a separate Lease. If the object has conditions, it shows a copy of the
-// condition, which is written after the Lease and never read to decide.
+// leaseStore keeps lock and condition in a Lease. The condition in the object is a copy that is never read to decide.
 type leaseStore[O client.Object] struct {
 	*Host[O]
 	name  client.ObjectKey
 	lease client.ObjectKey
-	kind  string // the condition type
+	kind  string
 }
 
 func (p leaseStore[O]) view(ctx context.Context, obj O) (entry, error) {
@@ -66,7 +64,6 @@ func (p leaseStore[O]) readLease(ctx context.Context, s *snapshot[O]) error {
 	return decode(found, &s.entry)
 }
 
-// decode reads the entry from a Lease.
 func decode(l *coordinationv1.Lease, e *entry) error {
 	for key, into := range map[string]any{annotationRecord: &e.lock, annotationCondition: &e.condition} {
 		if err := json.Unmarshal([]byte(l.Annotations[key]), into); err != nil {
@@ -102,8 +99,7 @@ func (p leaseStore[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.show(ctx, s)
 }
 
-// fill writes the entry to a Lease: all of it to annotations, and the holder and the times also to the Lease's own
-// fields.
+// fill writes the entry to annotations, and the holder and the times also to the Lease's own fields.
 func (p leaseStore[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
 	record, err := json.Marshal(s.lock)
 	if err != nil {
@@ -141,8 +137,6 @@ func micro(t *metav1.Time) *metav1.MicroTime {
 	return &m
 }
 
-// show copies the condition to the object, if the object does not have it. It writes regardless of other changes of the
-// object.
 func (p leaseStore[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	if p.options.Conditions == nil || s.condition.Type == "" {
 		return s.object, nil
@@ -156,7 +150,6 @@ func (p leaseStore[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.apply(ctx, target, p.kind, map[string]any{"conditions": []any{s.condition}})
 }
 
-// isSame compares conditions whose times may have been rounded when they were written.
 func isSame(a, b metav1.Condition) bool {
 	a.LastTransitionTime, b.LastTransitionTime = a.LastTransitionTime.Rfc3339Copy(), b.LastTransitionTime.Rfc3339Copy()
 	same := a.LastTransitionTime.Equal(&b.LastTransitionTime)
@@ -164,7 +157,7 @@ func isSame(a, b metav1.Condition) bool {
 	return same && a == b
 }
 
-// discard returns a function that deletes the Lease, if the Lease has not changed since discard read it.
+// discard returns a function that deletes the Lease, unless it has changed since discard read it.
 func (p leaseStore[O]) discard(
 	ctx context.Context, may func(lock.Record) error,
 ) (func(context.Context) error, error) {
@@ -179,7 +172,6 @@ func (p leaseStore[O]) discard(
 	return func(ctx context.Context) error { return p.deleteLease(ctx, s.lease) }, nil
 }
 
-// deleteLease deletes a Lease unless it has changed since it was read.
 func (h *Host[O]) deleteLease(ctx context.Context, l *coordinationv1.Lease) error {
 	is := client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}
 	return client.IgnoreNotFound(h.client.Delete(ctx, l, is))

@@ -11,27 +11,25 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// lockKey identifies the lock of a condition of an object.
 type lockKey struct {
 	uid  types.UID
 	kind string
 }
 
-// observations are the locks of other processes, and the time since which each has not changed, by our own clock.
+// observations are the locks of other processes, and since when, by our clock, each has not changed.
 type observations struct {
-	mu   sync.Mutex // protects seen, for map operations only
+	mu   sync.Mutex // for map operations
 	seen map[lockKey]observation
 }
 
 type observation struct {
 	holder   string
 	revision int64
-	since    time.Time // when this revision was first seen
+	since    time.Time // of this revision
 	ttl      time.Duration
 }
 
-// remaining returns the time until the lock, which has just been read, expires. A lock that is seen for the first time,
-// or has changed, expires after its whole TTL.
+// remaining returns the time until a lock that was just read expires: the whole TTL if it is new or has changed.
 func (o *observations) remaining(key lockKey, l lock.Record, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,8 +49,8 @@ func (o *observations) forget(key lockKey) {
 	delete(o.seen, key)
 }
 
-// sweep drops observations that were not used for long after the lock expired: the object has been deleted, or the lock
-// was released. If sweep drops an observation too early, a process waits for the TTL again.
+// sweep drops observations that were not used for long after the lock expired. Dropping too early only prolongs a
+// wait.
 func (o *observations) sweep(now time.Time) {
 	if o.seen == nil {
 		o.seen = map[lockKey]observation{}
@@ -64,13 +62,12 @@ func (o *observations) sweep(now time.Time) {
 	}
 }
 
-// turns are the locks for which this process has a task.
 type turns struct {
-	mu    sync.Mutex // protects taken, for map operations only
+	mu    sync.Mutex // for map operations
 	taken map[lockKey]bool
 }
 
-// take reserves the lock for one caller in this process, and reports whether it was free. leave releases it.
+// take reports whether the lock was free, and reserves it until leave.
 func (t *turns) take(key lockKey) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

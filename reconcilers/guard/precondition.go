@@ -9,12 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// precondition is the part of an object on which decisions are made: the metadata and the generation, not the reports in the
-// status. The resourceVersion would include too much: it changes with every report, so the Guards of two conditions
-// would disturb each other. All controllers of one reconcile share the precondition.
+// precondition is what decisions are made on: metadata and generation. The resourceVersion would include all reports
+// in the status, so the Guards of two conditions would disturb each other. All controllers of one reconcile share it.
 //
-// Only the removal of a finalizer counts. It shows that the owner of the finalizer has finished: perhaps this package,
-// in a reconcile that this reconcile has not seen. An added finalizer changes no decision.
+// Only a removed finalizer counts: its owner has finished, perhaps this package in a reconcile that this one has not
+// seen.
 type precondition struct {
 	generation          int64
 	deleting            bool
@@ -31,7 +30,6 @@ func preconditionOf(obj client.Object) *precondition {
 	}
 }
 
-// holdsFor reports whether the precondition of an object is still the same.
 func (p *precondition) holdsFor(obj client.Object) bool {
 	other := preconditionOf(obj)
 	if p.generation == 0 { // For kinds without a generation only the resourceVersion shows a change.

@@ -14,14 +14,11 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// Predicate returns a predicate for the events of the objects. Every controller that reconciles with a Host needs it;
-// AddTo and Module add it. It drops the events of changes that Guards make: of locks, and of the conditions that the
-// host has had a Controller for. A failed task changes them with each try, so without the predicate an object whose task
-// fails is reconciled again at once, whatever the backoff of the controller's queue. The event of a lock that another
-// replica releases passes.
+// Predicate drops the events of locks, and of the conditions that the host has had a Controller for. Every controller
+// with a Host must use it (AddTo and Module do): a failed task changes them with each try, which would undo the
+// backoff. The event of a lock that another replica releases passes.
 //
-// The predicate is for one controller, as the Host is: if two controllers share a Host, neither receives events of the
-// other controller's conditions. A controller that waits for the condition of another controller needs a separate Host,
+// A Host and its predicate are for one controller. A controller that waits for the condition of another needs a Host
 // with another Options.Name.
 //
 //	registry.ControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
@@ -37,7 +34,6 @@ func (h *Host[O]) Predicate() predicate.Predicate {
 	}}
 }
 
-// isReleased reports whether another process has released a lock.
 func (h *Host[O]) isReleased(was, is O) bool {
 	if h.options.Locks == nil {
 		return false
@@ -52,7 +48,6 @@ func (h *Host[O]) isReleased(was, is O) bool {
 	return false
 }
 
-// without returns the object without the fields that guards write.
 func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	c := obj.DeepCopyObject().(O)
 	c.SetResourceVersion("")
@@ -70,9 +65,8 @@ func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	return c
 }
 
-// conditionTypes are the types of the conditions that the controllers of a host write.
 type conditionTypes struct {
-	mu    sync.Mutex // protects known, for operations in memory only
+	mu    sync.Mutex // for operations in memory
 	known []string   // replaced, never changed in place
 }
 

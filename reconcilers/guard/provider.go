@@ -12,35 +12,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Provider is one way to make one condition of one object true, such as a tunnel at a certain company. A new provider is
-// created for each reconcile. It makes all changes through its Controller.
+// Provider makes one condition of one object true, such as a tunnel at a certain company. There is a new one for each
+// reconcile. All its changes must go through its Controller.
 //
-// A nil result without an error means that the condition is settled, and the reconcile continues with the next
-// condition. Any other result ends the reconcile and is returned: the provider waits for an event or a time. A provider
-// that has settled a step, and returns an empty result, is called again for the next step.
+// A nil result without an error means settled: the next condition follows. Any other result ends the reconcile and is
+// returned. A provider that has settled a step and returns an empty result is called again.
 type Provider interface {
-	// Reconcile is called while the object is to exist.
 	Reconcile(ctx context.Context) (*reconcile.Result, error)
-	// Terminate is called while the object is being deleted, also if Reconcile has failed, or never been called. It
-	// reverses the changes of Reconcile. When the providers of all conditions have settled, the finalizer is removed.
+	// Terminate reverses Reconcile while the object is being deleted, also if Reconcile has failed or never run. When
+	// all conditions have settled, the finalizer is removed.
 	Terminate(ctx context.Context) (*reconcile.Result, error)
 }
 
-// Factory makes the providers of one kind, for a condition type. Several factories may have the same type, as
-// long as one of them handles an object.
+// Factory makes the providers of one kind for a condition type. Several may have the same type if one of them handles
+// an object.
 type Factory[O client.Object] struct {
-	// Name names the factory in errors and events.
-	Name string
-	// ConditionType is the condition that the providers settle, and the name of their lock.
+	// Name is for errors and events.
+	Name          string
 	ConditionType string
-	// Handles reports whether the factory handles the object. The result must not change as long as the object exists.
-	// Default: the factory handles every object.
+	// Handles must not change its result while the object exists. Default: every object.
 	Handles func(obj O) bool
 	// New returns the provider of the object that the controller is for.
 	New func(ctx context.Context, c *Controller[O]) (Provider, error)
 }
 
-// checked returns the factories in the order of the condition types, or ErrInvalidConfig.
 func checked[O client.Object](factories []Factory[O], order []string) ([]Factory[O], error) {
 	if len(factories) == 0 {
 		return nil, fmt.Errorf("%w: there is no factory", ErrInvalidConfig)
@@ -67,7 +62,6 @@ func checked[O client.Object](factories []Factory[O], order []string) ([]Factory
 	return sorted, nil
 }
 
-// chosen returns the factories that handle an object, one for each condition type.
 func chosen[O client.Object](factories []Factory[O], obj O) ([]Factory[O], error) {
 	var handling []Factory[O]
 	for _, f := range factories {

@@ -20,18 +20,13 @@ import (
 )
 
 const (
-	// outdated is the delay until the next reconcile of an object whose view was outdated.
 	outdated = time.Second
-	// soon is the delay until the next reconcile of an object whose provider has done one of several steps. By then the
-	// cache usually shows that step.
+	// soon is the delay after one of several steps of a provider: by then the cache usually shows that step.
 	soon = 100 * time.Millisecond
-	// lockPoll is the longest time between two checks of a held lock. The release of a lock in a Lease triggers no event.
+	// lockPoll bounds the time between two checks of a held lock. The release of a lock in a Lease triggers no event.
 	lockPoll = 5 * time.Second
 )
 
-// newReconciler returns a reconciler that calls one provider after the other to settle its condition of an object. It
-// adds a finalizer to each object that a factory handles before the first provider is called, and removes it when all
-// providers have settled after a deletion. The error is ErrInvalidConfig.
 func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
 	sorted, err := checked(factories, h.options.Order)
 	if err != nil {
@@ -43,10 +38,9 @@ func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconc
 type chain[O client.Object] struct {
 	host      *Host[O]
 	factories []Factory[O]
-	done      object.Deletions // objects whose providers are all done
+	done      object.Deletions
 }
 
-// Reconcile goes through the conditions of an object until one is not settled.
 func (r *chain[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := object.New[O]()
 	if err := r.host.client.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -101,8 +95,7 @@ func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconci
 	return reconcile.Result{}, r.release(ctx, obj, controllers)
 }
 
-// controllers returns the controllers of all conditions, which share the current state of the object as the precondition
-// of their decisions.
+// controllers returns the controllers of all conditions, which share one precondition.
 func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]) ([]*Controller[O], error) {
 	p := preconditionOf(obj)
 	all := make([]*Controller[O], len(handling))
@@ -115,7 +108,6 @@ func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]
 	return all, nil
 }
 
-// settle calls one provider, and reports its error.
 func (r *chain[O]) settle(
 	ctx context.Context, f Factory[O], c *Controller[O], deleting bool,
 ) (*reconcile.Result, error) {
@@ -141,8 +133,6 @@ func (r *chain[O]) settle(
 	return nil, err
 }
 
-// reportFailure sets the condition to an error that no Guard has reported, and returns the error. Settled does not
-// change.
 func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
 	class, wanted := c.host.class(failure), c.seen
 	wanted.fail(class, failure, c.precondition.generation)
@@ -156,8 +146,7 @@ func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error 
 	return failure
 }
 
-// release removes the finalizer from an object whose providers are all done. No provider is called for the object again,
-// also if the finalizer cannot be removed at once.
+// release removes the finalizer. No provider is called again, also if the finalizer cannot be removed at once.
 func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller[O]) error {
 	if err := r.checkAbandoned(ctx, obj, controllers); err != nil {
 		r.host.warn(obj, "Terminate", err)
@@ -167,8 +156,7 @@ func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller
 	return controllers[0].dropLast(ctx, r.host.options.identity(), controllers...)
 }
 
-// checkAbandoned returns an error if no provider is left to clean up for an object. The object has the finalizer, so a
-// provider has worked on it; a factory may have been removed with its module, or its Handles function may have changed.
+// checkAbandoned returns an error if no provider is left to clean up: a module was removed, or Handles has changed.
 func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Controller[O]) error {
 	const help = "restore the module, or clean up by hand and remove the finalizer "
 	if len(controllers) == 0 {
@@ -189,7 +177,6 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 	return nil
 }
 
-// conclude turns an error into a result for the queue.
 func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
 	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil
@@ -206,7 +193,7 @@ func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// next returns the result of a provider. A provider that has made progress, and requests no time, is called again soon.
+// next calls a provider again soon that has made progress and requests no time.
 func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 	if c.progressed && result.RequeueAfter == 0 {
 		result.RequeueAfter = soon
@@ -214,13 +201,13 @@ func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 	return result
 }
 
-// isSilent reports whether an error only requests a later retry. Deletes that are held are shown in one place, and not by
-// each object.
+// isSilent reports whether an error only requests a later retry. Held deletes are shown in one place, once for all
+// objects.
 func (h *Host[O]) isSilent(err error) bool {
 	return errors.Is(err, ErrLocked) || deletes.IsHeld(err) || h.class(err) == Conflict
 }
 
-// class returns the class of an error from Options.Classify. ErrStale is always a Conflict.
+// class returns the class from Options.Classify. ErrStale is always a Conflict.
 func (h *Host[O]) class(err error) Class {
 	if errors.Is(err, ErrStale) {
 		return Conflict
@@ -228,7 +215,6 @@ func (h *Host[O]) class(err error) Class {
 	return h.options.Classify(err)
 }
 
-// warn records an event about an error.
 func (h *Host[O]) warn(obj O, action string, err error) {
 	reason := ReasonFailed
 	if h.class(err) == Terminal {
@@ -237,7 +223,6 @@ func (h *Host[O]) warn(obj O, action string, err error) {
 	h.record(obj, corev1.EventTypeWarning, reason, action, err.Error())
 }
 
-// record records an event about an object.
 func (h *Host[O]) record(obj O, eventType, reason, action, note string) { //nolint:revive // argument-limit: an event has as many
 	if h.options.Events != nil {
 		h.options.Events.Eventf(object.InAnyVersion(h.client.Scheme(), obj, ""), nil, eventType, reason, action,

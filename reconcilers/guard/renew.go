@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// run runs the task, and renews the lock meanwhile. The context of the task ends when the renewal fails for too long.
 func (c *Controller[O]) run(ctx context.Context, r *run, task Task) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
@@ -22,7 +21,6 @@ func (c *Controller[O]) run(ctx context.Context, r *run, task Task) (Outcome, er
 	return task(ctx, r.attempt)
 }
 
-// keep renews the lock until ctx ends, or until the lock is lost. Then it returns the reason.
 func (c *Controller[O]) keep(ctx context.Context, r run) error {
 	for {
 		wait := c.host.options.TTL/3 - c.host.clock.now().Sub(r.since)
@@ -35,7 +33,7 @@ func (c *Controller[O]) keep(ctx context.Context, r run) error {
 	}
 }
 
-// renew tries to renew the lock as long as the last extension is valid. It returns an error if the lock is lost.
+// renew tries as long as the last extension is valid. Its error means that the lock is lost.
 func (c *Controller[O]) renew(ctx context.Context, r *run) error {
 	patience := c.host.options.patience()
 	ctx, cancel := c.host.clock.within(ctx, patience-c.host.clock.now().Sub(r.since))

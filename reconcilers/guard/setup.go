@@ -15,12 +15,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
-// retryBase is the pause after the first error of an object, since the retry may send a request to an external system.
-// The longest pause is 5 minutes.
+// retryBase is the pause after the first error, since a retry may reach an external system. The longest is 5 minutes.
 const retryBase = 100 * time.Millisecond
 
-// AddTo adds a controller that reconciles objects with the factories to a manager of the hub or of a remote's app. It
-// sends no requests. In a remote's app, add Cleanup as well. The error is ErrInvalidConfig, or an error of the manager.
+// AddTo adds a controller with the factories to a manager of the hub or of a remote's app, where you must also
+// provide Cleanup. It sends no requests. The error is ErrInvalidConfig, or of the manager.
 func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory[O]) error {
 	if mgr == nil {
 		return fmt.Errorf("%w: guard %s: a manager is needed", ErrInvalidConfig, o.Name)

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// statusStore keeps the lock in status.locks, next to the condition in status.conditions.
 type statusStore[O client.Object] struct {
 	*Host[O]
 	name client.ObjectKey
@@ -52,13 +51,12 @@ func (p statusStore[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	})
 }
 
-// discard removes nothing: the lock goes with the object.
 func (statusStore[O]) discard(context.Context, func(lock.Record) error) (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }
 
-// apply applies the fields to the status with the field manager of the condition type, if the API server still has obj's
-// resourceVersion. It returns the object after the write.
+// apply is server-side apply of the status, with the field manager of the condition type, if the API server still has
+// obj's resourceVersion.
 func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[string]any) (O, error) {
 	fields, err := generic(map[string]any{"status": status})
 	if err != nil {
@@ -82,7 +80,6 @@ func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[stri
 	return fresh, nil
 }
 
-// generic converts a value to the maps and slices of its JSON.
 func generic(v any) (map[string]any, error) {
 	text, err := utiljson.Marshal(v)
 	if err != nil {

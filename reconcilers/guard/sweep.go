@@ -26,32 +26,26 @@ import (
 )
 
 const (
-	// sweepEvery is the time between two sweeps, plus up to a tenth.
-	sweepEvery = 30 * time.Minute
-	// sweepTimeout bounds one sweep.
+	// sweepEvery is the time between two sweeps; up to a tenth is added.
+	sweepEvery   = 30 * time.Minute
 	sweepTimeout = 5 * time.Minute
-	// sweepPage is how many Leases are listed at once.
-	sweepPage = 500
-	// maxSweepPages is how many pages one sweep reads. An API server that lies has no last page.
+	sweepPage    = 500
+	// maxSweepPages bounds a sweep: an API server that lies has no last page.
 	maxSweepPages = 200
-	// maxSweepHeld is how many held locks one sweep checks: an observation of each is kept in memory.
+	// maxSweepHeld bounds the held locks that one sweep checks: an observation of each is kept in memory.
 	maxSweepHeld = 1000
 )
 
-// errEndless is the error for a list of Leases that does not end.
 var errEndless = errors.New("the list of Leases does not end; look for the client that creates Leases with the label " + hostLabel)
 
-// Sweep deletes the Leases of deleted objects, unless they are held. A Lease is left when a process ends between the
-// removal of the last finalizer and the deletion of the Lease, or when an object had no finalizer. AddTo and Module
-// sweep when the controller starts, and every half an hour; for other reconcilers Sweeper does so. Without Leases Sweep
-// does nothing. Only a 404 that names the object proves its deletion: a 404 for a kind that is no longer served deletes
-// no Lease. The error is the error of the first Lease, with the number of Leases that failed. One sweep reads 100000
-// Leases at most.
+// Sweep deletes the Leases of deleted objects that a crash, or an object without a finalizer, has left, unless they
+// are held. AddTo and Module sweep; for other reconcilers Sweeper does. Only a 404 that names the object proves its
+// deletion. One sweep reads 100000 Leases at most. The error is that of the first Lease, with the number of failures.
 func (h *Host[O]) Sweep(ctx context.Context) error {
 	return h.sweep(ctx, func(O) bool { return false })
 }
 
-// sweep deletes the Leases of deleted objects, and of existing objects for which isDone returns true.
+// sweep also deletes the Leases of objects for which isDone returns true.
 func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	if h.options.Locks != nil {
 		return nil
@@ -81,7 +75,7 @@ func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	return errors.Join(s.err(), ctx.Err())
 }
 
-// sweepState is the state of one sweep. It does not grow with the number of Leases.
+// sweepState does not grow with the number of Leases.
 type sweepState struct {
 	pages, held, failed int
 	first               error
@@ -104,7 +98,6 @@ func (s *sweepState) err() error {
 	return s.first
 }
 
-// sweepOne deletes a Lease that is no longer needed.
 func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone func(obj O) bool, s *sweepState) error {
 	key, uid, ok := h.subjectOf(l)
 	if !ok {
@@ -116,7 +109,7 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	}
 	if e.lock.Holder != "" {
 		if s.held++; s.held > maxSweepHeld {
-			return nil // until the next sweep
+			return nil
 		}
 		if !isPlausible(e.lock) {
 			return fmt.Errorf("the lock in Lease %s was not written by a guard; delete the Lease to forget the attempts of this condition", l.Name)
@@ -135,13 +128,12 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	return nil
 }
 
-// isPlausible reports whether a guard may have written a held lock: the lock is small and expires.
+// isPlausible reports whether a guard may have written the lock: it is small and expires.
 func isPlausible(l lock.Record) bool {
 	return checkType(l.Type) == nil && len(l.Holder) <= 2*maxHolder &&
 		l.TTLSeconds > 0 && l.TTLSeconds <= int32(maxTTL/time.Second)
 }
 
-// subjectOf returns the object that a Lease belongs to, if the Lease belongs to the host.
 func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid types.UID, ok bool) {
 	kind, name, ok := strings.Cut(l.Annotations[annotationObject], " ")
 	if !ok || kind != h.gvk.GroupKind().String() {
@@ -156,15 +148,14 @@ func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid 
 	return key, types.UID(rest[:end]), true
 }
 
-// isNamed reports whether an API server accepts the names of a Lease and of its object.
 func isNamed(lease string, of client.ObjectKey) bool {
 	return len(validation.IsDNS1123Subdomain(lease)) == 0 &&
 		(of.Namespace == "" || len(validation.IsDNS1123Label(of.Namespace)) == 0) &&
 		of.Name != "" && len(of.Name) <= validation.DNS1123SubdomainMaxLength && len(content.IsPathSegmentName(of.Name)) == 0
 }
 
-// isNeeded reports whether there may be another Guard for the object. It reads the object from the client first, which
-// may be a cache: most Leases belong to existing objects. Only a live read proves that an object has been deleted.
+// isNeeded reports whether the object may get another Guard. The cache is asked first, since most objects exist. Only
+// a live read proves a deletion.
 func (h *Host[O]) isNeeded(ctx context.Context, key client.ObjectKey, uid types.UID, isDone func(obj O) bool) (bool, error) {
 	obj := object.New[O]()
 	if err := h.client.Get(ctx, key, obj); err == nil && obj.GetUID() == uid {
@@ -180,9 +171,8 @@ func (h *Host[O]) isNeeded(ctx context.Context, key client.ObjectKey, uid types.
 	return true, fmt.Errorf("read %s %s, the object of a Lease: %w", h.gvk.Kind, key, err)
 }
 
-// isGone reports whether an error means that the API server serves the kind and has no object of this name. The API
-// server also responds with NotFound when the version, the kind or an aggregated API server has been removed; then the
-// objects may reappear.
+// isGone reports whether the kind is served and has no such object. A removed version, kind or aggregated API server
+// is NotFound, too; then the objects may reappear.
 func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
 	var said apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &said) || said.Status().Details == nil {
@@ -199,13 +189,12 @@ func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
 	return err == nil && (details.Kind == mapping.Resource.Resource || details.Kind == h.gvk.Kind)
 }
 
-// Sweeper returns a runnable that sweeps when the manager starts it, and every half an hour as long as it runs. It logs
-// the error of a sweep and continues: it never ends its manager. AddTo and Module add a sweeper themselves.
+// Sweeper returns a runnable that sweeps at the start of the manager and every half an hour. It logs errors, and
+// never ends its manager. AddTo and Module add one.
 func (h *Host[O]) Sweeper(log logr.Logger) manager.Runnable {
 	return sweeper[O]{Host: h, log: log, isDone: func(O) bool { return false }}
 }
 
-// sweeper sweeps as long as the manager runs.
 type sweeper[O client.Object] struct {
 	*Host[O]
 
@@ -213,13 +202,11 @@ type sweeper[O client.Object] struct {
 	isDone func(obj O) bool
 }
 
-// isLeft reports whether the reconciler of the host is done with an object: the object is being deleted, and does not
-// have the finalizer of the host.
+// isLeft reports whether the object is being deleted, and the host's finalizer is gone.
 func (h *Host[O]) isLeft(obj O) bool {
 	return !obj.GetDeletionTimestamp().IsZero() && !slices.Contains(obj.GetFinalizers(), h.options.identity())
 }
 
-// Start sweeps until ctx ends.
 func (s sweeper[O]) Start(ctx context.Context) error {
 	for {
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
@@ -231,7 +218,6 @@ func (s sweeper[O]) Start(ctx context.Context) error {
 	}
 }
 
-// once sweeps.
 func (s sweeper[O]) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// dryRun returns the request as a dry run. If a deletion has options in its body, the API server ignores the options in
-// its query.
+// dryRun: if a deletion has options in its body, the API server ignores those in its query.
 func dryRun(r *http.Request) (*http.Request, error) {
 	dry := r.Clone(r.Context())
 	query := dry.URL.Query()
@@ -43,10 +42,8 @@ func dryRun(r *http.Request) (*http.Request, error) {
 // maxDeleteOptions is larger than the options of any deletion.
 const maxDeleteOptions = 64 << 10
 
-// protobufPrefix is the prefix of every Kubernetes object in protobuf.
 const protobufPrefix = "k8s\x00"
 
-// dryOptions returns the options of a deletion with the dry run added, as JSON.
 func dryOptions(sent []byte, contentType string) ([]byte, error) {
 	var options metav1.DeleteOptions
 	form, _, _ := mime.ParseMediaType(contentType)

@@ -13,15 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Placeholders for a name that the path of a request does not have.
 const (
 	namesGenerated = "* (generated name)"
 	namesAll       = "* (a collection)"
 	namesUnknown   = "* (name not known)"
 )
 
-// named returns the target of a request with the name to show. The name of an object that is created is in the object.
-// The request's body stays unread.
+// named adds the name of a created object, which is in its body. The body stays unread.
 func (t target) named(r *http.Request) target {
 	if t.Name != "" {
 		return t
@@ -45,7 +43,6 @@ func (t target) named(r *http.Request) target {
 // maxObject is larger than any object that an API server accepts.
 const maxObject = 4 << 20
 
-// metadataIn returns the metadata of the object in the body of a request.
 func metadataIn(r *http.Request) (metav1.ObjectMeta, error) {
 	if r.GetBody == nil {
 		return metav1.ObjectMeta{}, io.EOF

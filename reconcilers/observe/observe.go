@@ -23,23 +23,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// ErrObserved is the error of a request that is not sent because the remote is observed and the request cannot be made a
-// dry run.
+// ErrObserved refuses a request that cannot be a dry run while the remote is observed.
 var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be a dry run; remove the annotation to allow it")
 
-// Middleware returns the middleware of the remotes whose Cluster has AnnotationObserve: every write of an app,
-// of WithClient and of WithCluster becomes a dry run, which the remote admits and validates like the
-// write, and an Event of the Cluster reports the write. Requests that cannot be a dry run (exec, attach,
-// port-forward, requests through a proxy or with another protocol) are refused with ErrObserved. The API
-// server is what makes a write a dry run: an extension API server that ignores the parameter dryRun
-// executes the write, and a token of a ServiceAccount is issued in any case. A request that waits for the
+// Middleware is for remotes whose Cluster has AnnotationObserve. Every write of an app, of WithClient and of
+// WithCluster becomes a dry run, and an Event of the Cluster reports it. What cannot be one (exec, attach,
+// port-forward, proxies, other protocols) is refused with ErrObserved. The API server makes the dry run: an extension
+// server that ignores the parameter writes, and tokens of ServiceAccounts are issued. A request that waits for the
 // rate limit when the annotation is set is sent unchanged.
 //
-// A module gets the responses of a remote that accepts its writes, but does not see the result when it
-// reads again; it will mostly repeat the write. Each object has an event of its own with its kind,
-// namespace and name; of an object that is created with generateName only that prefix is known. There are
-// at most a hundred events for each app, and one more for all other objects. Repeated writes are counted
-// and logged ten times immediately and once per second after that; the debug log has all of them.
+// A module does not see its writes when it reads, and will mostly repeat them. Each object has an event; of a
+// generateName only the prefix is known. There are at most a hundred events for each app, and one for all others.
+// Repetitions are counted and logged ten times at once, then once per second; the debug log has all.
 func Middleware(mgr ctrl.Manager) registry.Middleware {
 	o := &observer{
 		clusters: mgr.GetClient(),
@@ -48,7 +43,7 @@ func Middleware(mgr ctrl.Manager) registry.Middleware {
 	}
 	return registry.Middleware{
 		Name:   "observe",
-		Order:  math.MaxInt, // No other middleware may change the dry run.
+		Order:  math.MaxInt,
 		Select: func(info registry.Status) bool { return IsObserved(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{
@@ -59,42 +54,36 @@ func Middleware(mgr ctrl.Manager) registry.Middleware {
 	}
 }
 
-// eventObserved is the reason of the events.
 const eventObserved = "Observed"
 
-// How many events one app may cause.
 const (
 	toldPerSecond = 1
 	toldAtOnce    = 10
 	toldObjects   = 100
 )
 
-// IsObserved reports whether a remote is only to be looked at. An unknown value counts as on, which is the
-// safe side.
+// IsObserved counts an unknown value as on, the safe side.
 func IsObserved(annotations map[string]string) bool {
 	value, set := annotations[hubv1.AnnotationObserve]
 	return set && value != hubv1.AnnotationObserveOff
 }
 
-// observer reports writes.
 type observer struct {
 	clusters client.Reader // cached
 	events   hubcontroller.Recorder
 	log      logr.Logger
 }
 
-// observing is the transport of one app's requests while its remote is observed.
 type observing struct {
 	*observer
 	cluster string
 	next    http.RoundTripper
 	pace    *rate.Limiter // of repeated writes
 
-	mu   sync.Mutex // protects told; held for map operations only
+	mu   sync.Mutex // for map operations
 	told map[string]bool
 }
 
-// RoundTrip sends reads as they are and writes as dry runs.
 func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 	where := targetOf(r.URL.Path)
 	switch {
@@ -121,7 +110,6 @@ func unsent(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// tell reports a write that was sent as a dry run.
 func (o *observing) tell(ctx context.Context, method string, where target) {
 	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.String())
 	note, isNew := o.noteOn(method, where)
@@ -142,10 +130,8 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
 }
 
-// noteTooMany is the note about all objects after the first toldObjects.
 const noteTooMany = "Would write more than 100 objects, which the remote accepts; the log with --log-level=debug names them"
 
-// noteOn returns the note of the event for a write, and whether it is the first event of the app with that note.
 func (o *observing) noteOn(method string, where target) (note string, isNew bool) {
 	note = object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote)
 	o.mu.Lock()

@@ -13,22 +13,19 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
-// target is the object of a request to the API.
 type target struct{ requestinfo.Info }
 
 func targetOf(path string) target { return target{requestinfo.Of(path)} }
 
-// isPlain reports whether the path of a URL has one meaning only: proxies merge slashes and resolve dots.
+// isPlain reports whether a path has one meaning only: proxies merge slashes and resolve dots.
 func isPlain(u *url.URL) bool {
 	return u.Opaque == "" && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(path.Clean(u.Path), "/")
 }
 
-// isReview reports whether a request only checks permissions or an identity.
 func (t target) isReview() bool {
 	return (t.Group == "authorization.k8s.io" || t.Group == "authentication.k8s.io") && strings.HasSuffix(t.Resource, "reviews")
 }
 
-// connects reports whether a request connects through the API server to another server.
 func (t target) connects(method string) bool {
 	switch t.Subresource {
 	case "exec", "attach", "portforward", "proxy":
@@ -38,7 +35,7 @@ func (t target) connects(method string) bool {
 	return !isKnown && method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
-// String names the target as kubectl does: deployments.apps/scale team-a/web.
+// String is as kubectl: deployments.apps/scale team-a/web.
 func (t target) String() string {
 	what := t.Info.String()
 	if t.Namespace != "" {
@@ -47,7 +44,6 @@ func (t target) String() string {
 	return strings.TrimSpace(what + " " + t.Name)
 }
 
-// reference returns the related object of an event, which makes events about different targets distinct.
 func (t target) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: strings.TrimPrefix(t.Group+"/"+t.Version, "/"), Kind: t.Resource, Namespace: t.Namespace, Name: t.Name,

@@ -13,14 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// establishedPoll is the time between two reads of a CRD that was applied.
 const establishedPoll = 250 * time.Millisecond
 
-// EnsureCRD applies a CustomResourceDefinition and waits until it is established or ctx ends, which should have a
-// deadline. The error contains the reason, such as a name that another CRD has taken. EnsureCRD never deletes a CRD:
-// that would delete all objects of the kind. It takes no field from another field manager either, so that two programs
-// with different versions of a CRD get an error instead of overwriting each other. The client's scheme knows
-// apiextensionsv1, and its user may patch and get CRDs.
+// EnsureCRD applies a CustomResourceDefinition and blocks until it is established or ctx ends, which should have a
+// deadline. The error has the reason. It never deletes a CRD, which would delete all objects, and takes no field from
+// another manager, so that two versions of a program do not overwrite each other. The scheme must know
+// apiextensionsv1; the user must be allowed to patch and get CRDs.
 func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
@@ -49,7 +47,6 @@ func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custom
 	}
 }
 
-// whyNotEstablished returns the reason why a CRD is not established, or an empty string if it is.
 func whyNotEstablished(crd *apiextensionsv1.CustomResourceDefinition) string {
 	problem := "the API server has not processed it yet"
 	for _, c := range crd.Status.Conditions {

@@ -9,48 +9,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CRUD is a resource in parts: it compares a current state S with a desired state S and computes changes C. The Planner
-// decides, and the Applier acts. NewCRUDResource combines the parts.
+// CRUD is a resource in parts: it compares a current state S with a desired state S and computes changes C. The
+// Planner decides, the Applier acts, NewCRUDResource combines them.
 type CRUD[O client.Object, S, C any] interface {
-	// Name names the resource, as Resource.Name.
+	// Name is Resource.Name.
 	Name() string
 	Planner[O, S, C]
 	Applier[O, C]
 }
 
-// Planner decides on the changes, and makes none.
+// Planner decides on changes, and makes none.
 type Planner[O client.Object, S, C any] interface {
 	// GetCurrentState returns the current state.
 	GetCurrentState(ctx context.Context, obj O) (S, error)
-	// GetDesiredState returns the desired state, which depends on the object only.
+	// GetDesiredState depends on the object only.
 	GetDesiredState(ctx context.Context, obj O) (S, error)
-	// NewUpdatePatch returns the changes from current to desired. A nil Patch changes nothing.
+	// NewUpdatePatch returns the changes from current to desired; nil for none.
 	NewUpdatePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
-	// NewDeletePatch returns the changes that delete everything in current.
+	// NewDeletePatch returns the changes that delete all of current.
 	NewDeletePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
 }
 
-// Applier makes the changes that the Planner has decided on. A method is called only if its change is set in the Patch.
+// Applier makes the changes that are set in the Patch.
 type Applier[O client.Object, C any] interface {
 	ApplyCreateChange(ctx context.Context, obj O, change C) error
 	ApplyDeleteChange(ctx context.Context, obj O, change C) error
 	ApplyUpdateChange(ctx context.Context, obj O, change C) error
 }
 
-// Order is the order in which the changes of a Patch are applied.
+// Order is that of the changes of a Patch.
 type Order int
 
 const (
-	// CreateDeleteUpdate is the order of operatorkit, and the zero value.
+	// CreateDeleteUpdate is operatorkit's order, and the zero value.
 	CreateDeleteUpdate Order = iota
-	// CreateUpdateDelete deletes last, for objects that must no longer be in use when they are deleted.
+	// CreateUpdateDelete is for objects that must no longer be in use when they are deleted.
 	CreateUpdateDelete
 )
 
-// NewCRUDResource returns a Resource that reads both states, computes a Patch from them, and applies its changes in this
-// order. An error ends the resource. Before each of these steps it checks the Flow and the context, and stops if the
-// resource or the reconciliation was canceled, or the context has ended; so a cancellation stops a Patch between two
-// changes. The error is ErrInvalidConfig.
+// NewCRUDResource returns a Resource that reads both states, computes a Patch, and applies it in this order. An error
+// ends it. Before each step it checks the Flow and the context, so a cancellation stops between two changes. The
+// error is ErrInvalidConfig.
 func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) (Resource[O], error) {
 	switch {
 	case ops == nil:
@@ -66,7 +65,7 @@ func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) 
 type crudResource[O client.Object, S, C any] struct {
 	ops   CRUD[O, S, C]
 	order Order
-	run   Wrapper[O] // runs every operation
+	run   Wrapper[O] // every operation
 }
 
 func (r *crudResource[O, S, C]) Name() string { return r.ops.Name() }
@@ -79,7 +78,6 @@ func (r *crudResource[O, S, C]) EnsureDeleted(ctx context.Context, obj O) error 
 	return r.ensure(ctx, obj, OperationNewDeletePatch, r.ops.NewDeletePatch)
 }
 
-// ensure computes the changes and applies them.
 func (r *crudResource[O, S, C]) ensure(
 	ctx context.Context, obj O, planning Operation, plan func(context.Context, O, S, S) (*Patch[C], error),
 ) error {
@@ -106,13 +104,11 @@ func (r *crudResource[O, S, C]) ensure(
 	return r.steps(ctx, obj, r.changes(obj, patch)...)
 }
 
-// step is one operation, ready to be run.
 type step struct {
 	operation Operation
 	do        func(context.Context) error
 }
 
-// steps runs the steps until one fails or the flow is stopped.
 func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step) error {
 	flow := FlowFrom(ctx)
 	for _, s := range steps {
@@ -129,7 +125,6 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step)
 	return nil
 }
 
-// changes returns the steps that apply the changes in the patch.
 func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	steps := make([]step, 0, 3)
 	add := func(name Operation, change *C, apply func(context.Context, O, C) error) {
@@ -148,7 +143,6 @@ func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	return steps
 }
 
-// inFlow returns a context with a Flow, so that a resource can be canceled when it is called outside of a pass.
 func inFlow(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(flowKey{}).(*Flow); ok {
 		return ctx

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Operation is the name of one method of a resource.
+// Operation names a method of a resource.
 type Operation string
 
-// Operations. A CRUD resource has the seven that are not called Ensure; any other resource has the other two.
+// A CRUD resource has the seven that are not called Ensure; any other has the other two.
 const (
 	OperationEnsureCreated     Operation = "EnsureCreated"
 	OperationEnsureDeleted     Operation = "EnsureDeleted"
@@ -27,22 +27,18 @@ const (
 
 // Call is one call of an operation.
 type Call[O client.Object] struct {
-	// Resource is the name of the resource.
-	Resource string
-	// Operation is the operation that is called.
+	Resource  string
 	Operation Operation
-	// Object is the object of the pass.
-	Object O
+	Object    O
 }
 
-// Wrapper wraps a call: next calls the operation. A Wrapper may call next with another context, several times, or not at
-// all, and returns the error for the caller. Several goroutines call it for several objects.
+// Wrapper wraps a call: next calls the operation, and may be called with another context, several times, or not at
+// all. Several goroutines call a Wrapper.
 type Wrapper[O client.Object] func(ctx context.Context, c Call[O], next func(context.Context) error) error
 
-// WithWrapper returns resources whose operations are called through a wrapper: each of the seven operations of a CRUD
-// resource separately, and EnsureCreated and EnsureDeleted of any other resource. Order and names are the same, and the
-// given resources do not change. The wrapper that was added last is called first. WithRetry and WithMetrics are
-// wrappers. The error is ErrInvalidConfig if there is no wrapper.
+// WithWrapper returns new resources whose operations go through w: the seven of a CRUD resource, and EnsureCreated
+// and EnsureDeleted of any other. The wrapper that was added last is called first. The error is ErrInvalidConfig
+// without a wrapper.
 func WithWrapper[O client.Object](resources []Resource[O], w Wrapper[O]) ([]Resource[O], error) {
 	if w == nil {
 		return nil, fmt.Errorf("%w: a wrapper is needed", ErrInvalidConfig)
@@ -50,24 +46,21 @@ func WithWrapper[O client.Object](resources []Resource[O], w Wrapper[O]) ([]Reso
 	return wrap(resources, w), nil
 }
 
-// plainly is the wrapper that adds nothing.
 func plainly[O client.Object](ctx context.Context, _ Call[O], next func(context.Context) error) error {
 	return next(ctx)
 }
 
-// around returns a wrapper that calls inner through w.
 func (w Wrapper[O]) around(inner Wrapper[O]) Wrapper[O] {
 	return func(ctx context.Context, c Call[O], next func(context.Context) error) error {
 		return w(ctx, c, func(ctx context.Context) error { return inner(ctx, c, next) })
 	}
 }
 
-// divisible is a resource whose operations can be wrapped one by one.
+// divisible resources are wrapped operation by operation.
 type divisible[O client.Object] interface {
 	wrapped(w Wrapper[O]) Resource[O]
 }
 
-// wrap returns new resources that make their calls through w.
 func wrap[O client.Object](resources []Resource[O], w Wrapper[O]) []Resource[O] {
 	wrapped := make([]Resource[O], len(resources))
 	for i, r := range resources {
@@ -86,7 +79,6 @@ func (r *crudResource[O, S, C]) wrapped(w Wrapper[O]) Resource[O] {
 	return &other
 }
 
-// wrappedResource is a resource that is wrapped as a whole.
 type wrappedResource[O client.Object] struct {
 	Resource[O]
 	run Wrapper[O]

@@ -15,19 +15,14 @@ import (
 )
 
 const (
-	// adopted is the delay until the next reconcile of an object that has got its finalizer, if a predicate of the
-	// controller drops the event of that change.
-	adopted = time.Second
-	// outdated is the delay until the next reconcile of an object whose finalizers or status could not be written because
-	// of a conflict.
+	// adopted is the delay if a predicate drops the event of the new finalizer.
+	adopted  = time.Second
 	outdated = 100 * time.Millisecond
-	// keptBase is the delay after the first deletion that keeps the finalizer, and keptMax the longest delay, unless
-	// Options.Resync is shorter. In between the delay doubles.
+	// keptBase and keptMax bound the doubling delay of a deletion that keeps the finalizer; so does Options.Resync.
 	keptBase, keptMax = 100 * time.Millisecond, 5 * time.Minute
 )
 
-// adopt adds the finalizer, so that no later deletion is missed, and ends the pass: nothing is created for an object
-// without the finalizer. The event of the change begins the next pass.
+// adopt adds the finalizer and ends the pass: nothing is created before it, so that no deletion is missed.
 func (r *Reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	with := append(slices.Clone(s.obj.GetFinalizers()), r.options.identity())
 	err := r.setFinalizers(ctx, s, with)
@@ -40,7 +35,6 @@ func (r *Reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Resu
 	return r.conclude(ctx, s, pending())
 }
 
-// release removes the finalizer from an object whose deletion has succeeded.
 func (r *Reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	without := slices.DeleteFunc(slices.Clone(s.obj.GetFinalizers()), func(f string) bool {
 		return f == r.options.identity()
@@ -55,7 +49,7 @@ func (r *Reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// setFinalizers changes the finalizers of an object, unless the object has changed since it was read.
+// setFinalizers fails if the object has changed since it was read.
 func (r *Reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
 	known := &metav1.ObjectMeta{
 		Namespace: s.key.Namespace, Name: s.key.Name, UID: s.uid, ResourceVersion: s.obj.GetResourceVersion(),

@@ -18,11 +18,9 @@ import (
 //	clusterfx_pipeline_operation_errors_total       counter, after each call that failed or panicked
 //	clusterfx_pipeline_operation_duration_seconds   histogram, after each call
 //
-// with the labels service, which the caller chooses, resource and operation. Every operation of a CRUD resource is
-// measured separately. WithMetrics registers the metrics with reg, once however often it is called; in the app of a
-// remote, use the Metrics of registry.Remote. If it is applied after WithRetry it measures a call with all its tries, if
-// it is applied before WithRetry it measures each try. It returns an error if reg refuses the metrics, and
-// ErrInvalidConfig if reg is nil.
+// with the labels service (the caller's), resource and operation. Applied after WithRetry it measures a call with all
+// its tries, before WithRetry each try. In a remote's app, reg is the Metrics of registry.Remote. The error is reg's,
+// or ErrInvalidConfig if reg is nil.
 func WithMetrics[O client.Object](
 	resources []Resource[O], reg prometheus.Registerer, service string,
 ) ([]Resource[O], error) {
@@ -38,7 +36,6 @@ func WithMetrics[O client.Object](
 	}), nil
 }
 
-// measures are the metrics of a registerer.
 type measures struct {
 	calls, failures *prometheus.CounterVec
 	duration        *prometheus.HistogramVec
@@ -67,7 +64,6 @@ func newMeasures(reg prometheus.Registerer) (m measures, err error) {
 	return m, err
 }
 
-// register registers a collector, or returns the collector that is already registered.
 func register[T prometheus.Collector](reg prometheus.Registerer, collector T) (T, error) {
 	err := reg.Register(collector)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Predicate returns a predicate for the events of the objects, which the controller of the reconciler needs; AddTo has
-// it. It drops the events of changes of the pipeline's own conditions: otherwise the events of a pass would begin the
-// next pass. If another writer changes these conditions, the next pass restores them: within Options.Resync, but after a
-// terminal error only when the object changes in another way, or the controller starts again.
+// Predicate drops the events of the pipeline's own conditions: otherwise a pass would begin the next. The controller
+// must use it; AddTo does. If another writer changes them, the next pass restores them: within Options.Resync, or
+// after a terminal error only when the object changes.
 func (r *Reconciler[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)
@@ -32,7 +31,7 @@ func (r *Reconciler[O]) Predicate() predicate.Predicate {
 	}}
 }
 
-// without returns the content of an object without the conditions of the pipeline, and whether the conversion succeeded.
+// without returns an object without the pipeline's conditions, and false if it cannot be converted.
 func (r *Reconciler[O]) without(obj O) (map[string]any, bool) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -54,7 +53,6 @@ func (r *Reconciler[O]) without(obj O) (map[string]any, bool) {
 	return content, true
 }
 
-// isOurs reports whether a condition belongs to the pipeline.
 func (r *Reconciler[O]) isOurs(condition any) bool {
 	fields, _ := condition.(map[string]any)
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {

@@ -10,25 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ProcessUpdate calls EnsureCreated of each resource, in order, until one fails or cancels the reconciliation. It
-// returns the wrapped error of the resource that failed, and ErrExecutionFailed if there is no resource. It begins a
-// pass of its own: a cancellation in this pass does not affect the pass around it, so that a resource may consist of
-// other resources. It neither retries nor recovers from a panic.
+// ProcessUpdate calls EnsureCreated of each resource in order, until one fails (its error is wrapped) or cancels the
+// reconciliation. Without resources the error is ErrExecutionFailed. It begins a pass of its own, so a resource may
+// consist of resources, and neither retries nor recovers from a panic.
 func ProcessUpdate[O client.Object](ctx context.Context, obj O, resources []Resource[O]) error {
 	ctx, _ = WithFlow(ctx)
 	return walk(ctx, obj, resources, Resource[O].EnsureCreated)
 }
 
-// ProcessDelete calls EnsureDeleted of each resource, in the same order as ProcessUpdate and by the same rules. keep
-// reports that the deletion is not complete, so that the finalizer has to stay: a resource failed, canceled the
-// reconciliation, or requested to keep the finalizer.
+// ProcessDelete calls EnsureDeleted in the same order and by the same rules. keep reports that the deletion is not
+// complete, so the finalizer must stay.
 func ProcessDelete[O client.Object](ctx context.Context, obj O, resources []Resource[O]) (keep bool, err error) {
 	ctx, flow := WithFlow(ctx)
 	err = walk(ctx, obj, resources, Resource[O].EnsureDeleted)
 	return err != nil || flow.pass.keeps(), err
 }
 
-// walk calls the resources one after the other, in the pass of ctx.
 func walk[O client.Object](
 	ctx context.Context, obj O, resources []Resource[O], ensure func(Resource[O], context.Context, O) error,
 ) error {
@@ -55,7 +52,6 @@ func walk[O client.Object](
 	return nil
 }
 
-// withName adds the name of the resource to its log messages.
 func withName(ctx context.Context, resource string) context.Context {
 	log, err := logr.FromContext(ctx)
 	if err != nil {

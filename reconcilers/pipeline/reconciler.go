@@ -24,13 +24,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// NewReconciler returns a reconciler that runs the pipeline for each requested object, for a controller of your own;
-// AddTo creates a controller. The client reads the objects, normally from a cache, and writes their finalizers and
-// status. NewReconciler sends no requests. The error is ErrInvalidConfig.
+// NewReconciler returns a reconciler for a controller of your own; AddTo creates one. The client reads the objects,
+// normally from a cache, and writes their finalizers and status. NewReconciler sends no requests. The error is
+// ErrInvalidConfig.
 //
-// The options Concurrency, Timeout and Build are for AddTo. Your controller has to bound the time of a reconcile, to use
-// Reconciler.Predicate for the events of the objects, or each write of conditions begins another pass, and in an app to
-// wrap the reconciler with registry.Supervise. In a remote's app, add Cleanup as well.
+// Concurrency, Timeout and Build are for AddTo. Your controller must bound the time of a reconcile, must use
+// Reconciler.Predicate for the events of the objects, must wrap the reconciler with registry.Supervise in an app, and
+// in a remote's app also needs Cleanup.
 func NewReconciler[O client.Object](c client.Client, router *Router[O], o Options[O]) (*Reconciler[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -60,21 +60,19 @@ type Reconciler[O client.Object] struct {
 	finalizers object.Finalizers
 	done       object.Deletions
 	views      views
-	waiting    workqueue.TypedRateLimiter[types.NamespacedName] // deletions that keep the finalizer
+	waiting    workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// subject is an object with its state at the beginning of the reconcile. Resources may change or refresh the object
-// itself.
 type subject[O client.Object] struct {
 	obj        O
 	key        client.ObjectKey
 	uid        types.UID
 	generation int64
-	ours       bool // it has our finalizer
+	ours       bool
 	deleting   bool
 }
 
-// Reconcile runs one pass for an object, or reports why it must not run.
+// Reconcile runs one pass, or reports why it must not run.
 func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := object.New[O]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -99,14 +97,12 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	return r.decide(ctx, s)
 }
 
-// forget drops the state of a deletion that has ended.
 func (r *Reconciler[O]) forget(key types.NamespacedName) {
 	r.done.Forget(key)
 	r.waiting.Forget(key)
 	r.views.forget(key)
 }
 
-// decide finds the set of an object, and the next step for the object.
 func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	set, err := r.router.Route(s.obj)
 	switch {
@@ -137,8 +133,7 @@ func (r *Reconciler[O]) update(ctx context.Context, s subject[O], set *Set[O]) (
 	return r.conclude(ctx, s, judge(p, err))
 }
 
-// delete runs a pass, and removes the finalizer if the pass succeeds. A successful pass is not repeated, also if the
-// removal of the finalizer fails.
+// delete runs a pass, then removes the finalizer. A successful pass is not repeated if the removal fails.
 func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
 	p, err := r.pass(ctx, s, set)
 	if err != nil || p.keeps() {
@@ -157,8 +152,7 @@ func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (
 	return r.release(ctx, s)
 }
 
-// pass runs the resources of a set. A panic propagates to the caller after the pass has written it to the conditions of
-// the object.
+// pass runs a set. A panic propagates after it was written to the conditions.
 func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*pass, error) {
 	ctx, flow := WithFlow(ctx)
 	returned := false
@@ -175,7 +169,6 @@ func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*p
 	return flow.pass, err
 }
 
-// runSet prepares the context of a set's resources and runs them.
 func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
 	ctx, err := set.init(ctx, s.obj)
 	if err != nil {
@@ -189,12 +182,11 @@ func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) e
 		resources = slices.Clone(resources)
 		slices.Reverse(resources)
 	}
-	// What belongs to an object is deleted with it: not by mistake, however many objects it is.
+	// What belongs to an object goes with it, however many objects it is: not by mistake.
 	ctx = deletes.OnPurpose(ctx, deletes.Terminating(s.obj))
 	return walk(ctx, s.obj, resources, Resource[O].EnsureDeleted)
 }
 
-// conclude reports a verdict and returns the result for the queue.
 func (r *Reconciler[O]) conclude(ctx context.Context, s subject[O], v verdict) (reconcile.Result, error) {
 	err := r.report(ctx, s, v)
 	switch {

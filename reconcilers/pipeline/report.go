@@ -19,17 +19,15 @@ import (
 )
 
 const (
-	// maxMessage is the size to which a message is cut, in bytes; the API server accepts 32 KiB.
-	maxMessage = 1024
-	// lastWords bounds the time to report a pass whose deadline has passed.
-	lastWords = 5 * time.Second
+	maxMessage = 1024            // in bytes; the API server accepts 32 KiB
+	lastWords  = 5 * time.Second // lastWords bounds the report of a pass whose deadline has passed
 )
 
-// report writes the conditions of an object if the verdict changes them, and records an event about the change. The
-// error is a conflict if the object has changed since the conditions were compared.
+// report writes changed conditions and an event. The error is a conflict if the object has changed since they were
+// compared.
 func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) error {
 	if apierrors.IsConflict(v.err) {
-		return nil // A resource has used an outdated state. The retry corrects that sooner than anyone can read a report.
+		return nil // A resource used an outdated state. The retry corrects that sooner than anyone can read a report.
 	}
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -37,7 +35,7 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 	case err != nil:
-		return nil // The next pass of another process reports.
+		return nil // Another process reports.
 	}
 	if r.options.Conditions == nil {
 		r.tell(s, v)
@@ -55,7 +53,6 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 	return nil
 }
 
-// tell records an event if the error is a ReasonError, or if the object has to wait for its deletion.
 func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	kind, action, note := corev1.EventTypeWarning, "Reconcile", ""
 	if told, ok := errors.AsType[*ReasonError](v.err); ok {
@@ -71,7 +68,6 @@ func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	}
 }
 
-// conditions returns the wanted conditions of the pipeline.
 func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
 	ready := metav1.Condition{
 		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
@@ -92,7 +88,6 @@ func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Conditi
 	return wanted
 }
 
-// areReported reports whether the object has the wanted conditions, and no further condition of the pipeline.
 func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
 		kind = r.options.ConditionPrefix + kind
@@ -104,8 +99,7 @@ func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 	return true
 }
 
-// writeStatus applies the conditions of the pipeline. With the resourceVersion it changes the object that the pass has
-// read, and not another object of the same name.
+// writeStatus carries the resourceVersion, so it changes the object that the pass has read.
 func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
 	list := make([]any, len(conditions))
 	for i, c := range conditions {

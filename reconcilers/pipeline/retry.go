@@ -16,13 +16,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// WithRetry returns resources that retry a failed operation within the pass. Every operation of a CRUD resource is
-// retried separately; of any other resource the whole of EnsureCreated or EnsureDeleted is retried.
+// WithRetry returns resources that retry a failed operation within the pass: each operation of a CRUD resource
+// separately, otherwise the whole of EnsureCreated or EnsureDeleted.
 //
-// Each call starts with a fresh backoff: backoff.Steps tries, or three tries one second apart if Steps is zero. The
-// retries end when the context ends, or with a reconcile.TerminalError or a delete that is held (see deletes.ErrHeld). The last error is returned. Use a few seconds at
-// most, for short failures: the controller's queue, which retries after that, backs off for longer without occupying a
-// worker.
+// Each call has backoff.Steps tries, or three, one second apart, if Steps is zero. Retries end with the context, a
+// reconcile.TerminalError or a held delete (deletes.ErrHeld). The last error is returned. Use a few seconds at most:
+// the controller's queue backs off without occupying a worker.
 func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) []Resource[O] {
 	if backoff.Steps == 0 {
 		backoff = wait.Backoff{Steps: 3, Duration: time.Second}
@@ -32,7 +31,7 @@ func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) [
 	})
 }
 
-// retry works on a copy of the backoff, because Step changes it.
+// retry copies the backoff, because Step changes it.
 func retry(ctx context.Context, o Operation, do func(context.Context) error, backoff wait.Backoff) error {
 	for {
 		err := do(ctx)
@@ -48,7 +47,6 @@ func retry(ctx context.Context, o Operation, do func(context.Context) error, bac
 	}
 }
 
-// sleep waits for d, and returns the error of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,22 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Set is a list of resources for some of the objects of a kind, for example for the objects of one version.
-// An object belongs to a set if it has its Labels and its Handles agrees; at least one of them is needed.
+// Set is a list of resources for the objects that have its Labels and that Handles accepts; one of both is needed.
 type Set[O client.Object] struct {
-	// Name names the set in errors and logs. It is required, and unique in a Router.
+	// Name is for errors and logs. Required, and unique in a Router.
 	Name string
-	// Labels are the labels that an object must have. NewRouter knows that sets with different values of a label do not
-	// overlap; for sets with Handles only, the first object that both handle shows the overlap. Default: any object.
+	// Labels must all be on the object. NewRouter finds overlaps of labels; an overlap of Handles shows with the
+	// first object. Default: any object.
 	Labels map[string]string
-	// Handles reports whether the set is for the object. It is called for every object of the kind, depends on the object
-	// only, and does not change it. Default: every object with the Labels.
+	// Handles is called for every object of the kind. It must depend on the object only, and not change it. Default:
+	// every object with the Labels.
 	Handles func(obj O) bool
-	// Init is called at the beginning of each pass and returns the context for the resources, derived from ctx, for
-	// example with a client for the object's tenant. An error ends the pass. Init may use the Flow, except for
-	// CancelResource. Default: ctx.
+	// Init is called first in each pass and returns the context for the resources, derived from ctx, such as with a
+	// client for the object's tenant. An error ends the pass. It may use the Flow, except for CancelResource.
+	// Default: ctx.
 	Init func(ctx context.Context, obj O) (context.Context, error)
-	// Resources run in this order. At least one is required, and their names are unique.
+	// Resources run in this order: at least one, with unique names.
 	Resources []Resource[O]
 }
 
@@ -36,8 +35,8 @@ type Router[O client.Object] struct {
 	sets []Set[O]
 }
 
-// NewRouter returns a Router for the sets. The error is ErrInvalidConfig, or ErrAmbiguousResourceSet if two sets have no
-// Handles, and one object can have the labels of both.
+// NewRouter fails with ErrInvalidConfig, or with ErrAmbiguousResourceSet if two sets without Handles can have one
+// object.
 func NewRouter[O client.Object](sets ...Set[O]) (*Router[O], error) {
 	if len(sets) == 0 {
 		return nil, fmt.Errorf("%w: a router needs a set", ErrInvalidConfig)
@@ -62,8 +61,8 @@ func NewRouter[O client.Object](sets ...Set[O]) (*Router[O], error) {
 	return r, nil
 }
 
-// Route returns the set that the object belongs to. It checks every set. The error is ErrNoResourceSet, or
-// ErrExecutionFailed with ErrAmbiguousResourceSet, which names the sets.
+// Route returns the set of an object. The error is ErrNoResourceSet, or ErrExecutionFailed with
+// ErrAmbiguousResourceSet, which names the sets.
 func (r *Router[O]) Route(obj O) (*Set[O], error) {
 	var found []*Set[O]
 	for i := range r.sets {
@@ -117,7 +116,7 @@ func (s *Set[O]) check() error {
 	return nil
 }
 
-// overlaps reports whether there are objects that both sets certainly handle.
+// overlaps reports whether there are objects that both certainly handle.
 func (s *Set[O]) overlaps(other *Set[O]) bool {
 	if s.Handles != nil || other.Handles != nil {
 		return false // Functions cannot be compared.
@@ -130,7 +129,7 @@ func (s *Set[O]) overlaps(other *Set[O]) bool {
 	return true
 }
 
-// init calls Init, and checks that the returned context belongs to the same pass.
+// init checks that the returned context belongs to the same pass.
 func (s *Set[O]) init(ctx context.Context, obj O) (context.Context, error) {
 	if s.Init == nil {
 		return ctx, nil

@@ -15,12 +15,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
-// retryBase is the pause after the first error of an object. The longest pause is 5 minutes.
+// retryBase is the first pause after an error; the longest is 5 minutes.
 const retryBase = 5 * time.Millisecond
 
-// AddTo adds a controller that runs the pipeline to a manager of the hub or of a remote's app. It sends no requests. O
-// is a pointer to a struct that the manager's scheme knows, and so no unstructured object. In a remote's app, add
-// Cleanup as well. The error is ErrInvalidConfig, or an error of the manager.
+// AddTo adds a controller that runs the pipeline to a manager of the hub or of a remote's app, where you must also
+// provide Cleanup. It sends no requests. O is a pointer to a struct that the scheme knows. The error is
+// ErrInvalidConfig, or of the manager.
 func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) error {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -13,47 +13,45 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Reasons of the conditions. A ReasonError adds its own reason.
+// Reasons of the conditions, besides those of a ReasonError.
 const (
-	// ReasonReady: all resources are as the object specifies.
+	// ReasonReady: all resources are as specified.
 	ReasonReady = "Ready"
-	// ReasonPending: the object has got its finalizer, and its first pass has not ended.
+	// ReasonPending: the finalizer is there, and the first pass has not ended.
 	ReasonPending = "Pending"
-	// ReasonPaused: an annotation pauses the pipeline for the object.
+	// ReasonPaused: an annotation pauses the pipeline.
 	ReasonPaused = "Paused"
-	// ReasonCanceled: a resource, or the rest of the pass, was skipped. The message names the resource and the reason.
+	// ReasonCanceled: a resource, or the rest of the pass, was skipped. The message says which and why.
 	ReasonCanceled = "Canceled"
-	// ReasonFailed: a resource, or Set.Init, returned an error.
+	// ReasonFailed: a resource or Set.Init returned an error.
 	ReasonFailed = "Failed"
-	// ReasonPanicked: a resource, or Set.Init, panicked. The log says where.
+	// ReasonPanicked: a resource or Set.Init panicked. The log says where.
 	ReasonPanicked = "Panicked"
-	// ReasonDeleting: the object is being deleted, and the pass kept the finalizer without an error.
+	// ReasonDeleting: a deletion keeps the finalizer, without an error.
 	ReasonDeleting = "Deleting"
-	// ReasonNoResourceSet: the object has the finalizer, but no set handles it.
+	// ReasonNoResourceSet: no set handles an object with the finalizer.
 	ReasonNoResourceSet = "NoResourceSet"
-	// ReasonAmbiguousRoute: several sets handle the object, and so none does.
+	// ReasonAmbiguousRoute: several sets handle the object, so none does.
 	ReasonAmbiguousRoute = "AmbiguousRoute"
 )
 
-// Condition types. Reconciling and Stalled exist only while they are True.
+// Reconciling and Stalled exist only while they are True.
 const (
 	conditionReady       = "Ready"
 	conditionReconciling = "Reconciling"
 	conditionStalled     = "Stalled"
 )
 
-// verdict is the result of a reconcile of an object.
 type verdict struct {
 	ready   metav1.ConditionStatus
-	also    string // the additional condition that is True, if any
+	also    string
 	reason  string
 	message string
-	err     error         // for the queue
-	after   time.Duration // the time until the next reconcile; Options.Resync if zero
-	kept    bool          // the object is being deleted, and keeps the finalizer without an error
+	err     error
+	after   time.Duration
+	kept    bool // a deletion keeps the finalizer, without an error
 }
 
-// judge returns the verdict on a pass that creates or updates.
 func judge(p *pass, err error) verdict {
 	switch {
 	case err != nil:
@@ -66,7 +64,6 @@ func judge(p *pass, err error) verdict {
 	return verdict{ready: metav1.ConditionTrue, reason: ReasonReady, message: "All resources are up to date"}
 }
 
-// judgeDeletion returns the verdict on a pass that deletes and did not succeed.
 func judgeDeletion(p *pass, err error) verdict {
 	switch {
 	case err != nil:
@@ -77,14 +74,13 @@ func judgeDeletion(p *pass, err error) verdict {
 	return kept(p.kept.get())
 }
 
-// kept is the verdict on a deletion that has to be run again.
 func kept(message string) verdict {
 	v := reconciling(ReasonDeleting, message)
 	v.kept = true
 	return v
 }
 
-// failed is the verdict on an error. After a terminal error the object waits for a change.
+// failed: after a terminal error the object waits for a change.
 func failed(err error) verdict {
 	v := reconciling(ReasonFailed, err.Error())
 	v.err = err
@@ -109,7 +105,6 @@ func unroutable(err error) verdict {
 	return v
 }
 
-// panicked is the verdict on a pass that is panicking.
 func panicked(p *pass) verdict {
 	return reconciling(ReasonPanicked, p.place()+" panicked")
 }

@@ -9,18 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// oldFor is the time for which a replaced version counts as old. A cache is rarely further behind, and after a restore
-// of etcd old versions appear again: then they are the newest.
+// oldFor is how long a replaced version counts as old. A cache is rarely further behind; after a restore of etcd old
+// versions are the newest.
 const oldFor = 10 * time.Second
 
-// views are the versions of objects that a write of conditions has just replaced. A cache that still shows such a
-// version is behind, and a pass on it would repeat all work, only to fail with a conflict.
+// views are versions that a write of conditions has just replaced. A pass on one would repeat all work and end with a
+// conflict.
 type views struct {
-	mu       sync.Mutex // protects replaced, for map operations only
+	mu       sync.Mutex // for map operations
 	replaced map[types.NamespacedName]replacement
 }
 
-// replacement is the last version that was replaced, and the time of the write.
 type replacement struct {
 	version string
 	at      time.Time
@@ -35,8 +34,7 @@ func (v *views) replace(key types.NamespacedName, resourceVersion string, now ti
 	v.replaced[key] = replacement{resourceVersion, now}
 }
 
-// isOld reports whether a version is the last version that was replaced, within oldFor. Any other version is newer, or
-// even older: then the pass fails with a conflict.
+// isOld is false for an even older version: that pass ends with a conflict.
 func (v *views) isOld(key types.NamespacedName, resourceVersion string, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -10,18 +10,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Params are the values that Setup needs from the hub's App.
+// Params are what Setup needs of the hub's App.
 type Params struct {
 	fx.In
 
-	// Manager is the hub's. It must have been made with cluster.ManagerOptions.
-	Manager ctrl.Manager
-	// Registry limits how many Clusters are removed.
-	Registry *registry.Registry
-	// Heartbeats watches the workers of the controller. Default: no heartbeats.
-	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings configure the controller. Default: the zero value.
-	Settings Settings `optional:"true"`
+	Manager    ctrl.Manager       // the hub's, made with cluster.ManagerOptions
+	Registry   *registry.Registry // Registry limits how many Clusters are removed
+	Heartbeats *liveness.Monitor  `optional:"true"` // Heartbeats watches the controller's workers. Default: none.
+	Settings   Settings           `optional:"true"` // Settings default to the zero value
 }
 
 // Module adds the controller of this package to the hub's manager.

@@ -15,13 +15,12 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// refusedLabels are the keys of labels that a Secret asks for and its Cluster does not get, sorted.
+// refusedLabels are sorted keys of labels that a Secret asks for and its Cluster does not get.
 type refusedLabels struct {
 	reserved []string // keys of clusterfx.dev
-	others   []string // keys of labels that an editor of the Cluster has set, changed or removed
+	others   []string // set, changed or removed by an editor of the Cluster
 }
 
-// note returns the text of an event about these keys, empty if there are none.
 func (r refusedLabels) note(cluster string) string {
 	var why []string
 	if len(r.others) > 0 {
@@ -37,12 +36,10 @@ func (r refusedLabels) note(cluster string) string {
 		cluster, hubv1.AnnotationClusterLabels, strings.Join(why, "; "))
 }
 
-// stampLabels sets the labels that the Secret of a Cluster asks for, and removes the labels that it no longer asks for.
-//
-// A writer of Secrets must not undo the decisions of an editor of the Cluster: labels select modules. So the
-// Cluster has a record of each label that was copied from the Secret, with its value. A label belongs to the Secret
-// while it has the recorded value. Other labels are never overwritten or removed, and a recorded label that an
-// editor has removed is not set again; the record of it lasts until the Secret no longer asks for its key.
+// stampLabels sets the labels that the Secret asks for, and removes those it no longer asks for. Labels select
+// modules, so a writer of Secrets must not undo the decisions of an editor of the Cluster: a label belongs to the
+// Secret while it has the value recorded at the copy. Others are never overwritten or removed, and one that an editor
+// removed is not set again while the Secret asks for it.
 func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
 	recorded, err := parseLabels(cluster.Annotations[hubv1.AnnotationClusterLabels])
 	if err != nil {
@@ -80,13 +77,11 @@ func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
 	return refused
 }
 
-// isReserved reports whether the key of a label belongs to clusterfx.dev or one of its subdomains.
 func isReserved(key string) bool {
 	domain, _, isQualified := strings.Cut(key, "/")
 	return isQualified && (domain == hubv1.GroupName || strings.HasSuffix(domain, "."+hubv1.GroupName))
 }
 
-// errLabels means that the labels that a Secret asks for cannot be parsed.
 var errLabels = errors.New("the annotation " + hubv1.AnnotationClusterLabels + " must hold labels in the form key=value,key=value")
 
 func parseLabels(text string) (labels.Set, error) {

@@ -22,10 +22,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// reconciler creates Clusters from labelled Secrets, and deletes them when their Secret is gone.
 type reconciler struct {
-	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
-	live          client.Reader // reads from the API server
+	client.Client               // of the hub; Clusters and metadata of Secrets from the cache
+	live          client.Reader // the API server
 	place         evidence.Place
 	admit         func(context.Context, registry.Removal) error
 	events        hubcontroller.Recorder
@@ -33,7 +32,6 @@ type reconciler struct {
 	requests      requests
 }
 
-// Reasons and notes of events.
 const (
 	eventNotAdopted     = "NotAdopted"
 	eventNotRegistered  = "NotRegistered"
@@ -53,11 +51,10 @@ const (
 	noteSecretReturned = "Secret %s asks for this Cluster again, so it stays"
 )
 
-// adoptionRetry is how often the event is repeated about a Secret whose Cluster has another owner: events expire.
-// Any change of that Cluster triggers an earlier reconcile.
+// adoptionRetry repeats the event about a Secret whose Cluster has another owner: events expire. A change of that
+// Cluster comes sooner.
 const adoptionRetry = 10 * time.Minute
 
-// Reconcile creates, updates or deletes the Cluster of one pair of a Secret and a Cluster's name.
 func (m *reconciler) Reconcile(ctx context.Context, request registration) (ctrl.Result, error) {
 	return hubcontroller.RetryIfStale(m.reconcile(ctx, request))
 }
@@ -94,8 +91,6 @@ func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// secret returns the metadata of a Secret in the credentials namespace. They are empty if there is
-// none.
 func (m *reconciler) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
 	secret := hubcontroller.SecretMetadata()
 	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)
@@ -105,7 +100,6 @@ func (m *reconciler) secret(ctx context.Context, from client.Reader, name string
 	return secret, nil
 }
 
-// cluster returns a Cluster, or nil if there is none.
 func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, error) {
 	cluster := &hubv1.Cluster{}
 	err := m.Get(ctx, client.ObjectKey{Name: name}, cluster)
@@ -118,8 +112,8 @@ func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, 
 	return cluster, nil
 }
 
-// create creates the Cluster that a Secret asks for. If the API server rejects it, the Secret must change first. The Cluster has
-// the finalizer from the beginning: otherwise the controller of Clusters would add it with another write before the start.
+// create: if the API server rejects the Cluster, the Secret must change first. The Cluster has the finalizer from the
+// beginning: otherwise its controller would add it with another write before the start.
 func (m *reconciler) create(ctx context.Context, request registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Cluster}}
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
@@ -140,7 +134,6 @@ func (m *reconciler) create(ctx context.Context, request registration, secret *m
 	return ctrl.Result{}, nil
 }
 
-// follow brings a Cluster up to date with the Secret that it was made from.
 func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
 	before := cluster.DeepCopy()
 	refused, err := stamp(cluster, secret)
@@ -161,8 +154,7 @@ func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret 
 	return nil
 }
 
-// deregister deletes a Cluster whose Secret no longer asks for it, once Settings.DeregisterAfter has passed since
-// that was first seen.
+// deregister waits for Settings.DeregisterAfter since the Secret was first seen not to ask for the Cluster.
 func (m *reconciler) deregister(ctx context.Context, request registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	since, noted := missingSince(cluster)
 	if !noted {
@@ -189,11 +181,11 @@ func (m *reconciler) deregister(ctx context.Context, request registration, clust
 	return ctrl.Result{}, nil
 }
 
-// heldRetry is how often the deletion of a Cluster is tried again that is held, or whose Secret went with its namespace.
+// heldRetry is for a deletion that is held, or a Secret that went with its namespace.
 const heldRetry = 30 * time.Second
 
-// mayDelete reports whether the Secret of a Cluster is gone by itself, and the limit of removals admits another one. How old the Secret
-// was is not known, so that a Namespace that was made again counts as the one that it was in.
+// mayDelete: the Secret went by itself, and the limit of removals admits another. The Secret's age is not known, so a
+// Namespace that was made again counts as its own.
 func (m *reconciler) mayDelete(ctx context.Context, request registration, cluster *hubv1.Cluster) (bool, error) {
 	secret := hubcontroller.SecretMetadata()
 	secret.Name, secret.Namespace, secret.CreationTimestamp = request.Secret, m.settings.Namespace, metav1.Now()
@@ -227,7 +219,6 @@ func (m *reconciler) noteMissing(ctx context.Context, request registration, clus
 	return ctrl.Result{RequeueAfter: m.settings.DeregisterAfter}, nil
 }
 
-// tellRefused records an event about the labels that were refused, if there are any.
 func (m *reconciler) tellRefused(secret *metav1.PartialObjectMetadata, cluster *hubv1.Cluster, refused refusedLabels) {
 	if note := refused.note(cluster.Name); note != "" {
 		m.warn(secret, eventLabelsRefused, note)

@@ -16,11 +16,10 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// registration is the name of a Secret and the name of a Cluster that was made from it or that it asks for.
 type registration struct{ Secret, Cluster string }
 
-// registrationsOfSecret returns the registration that a labelled Secret asks for. An update is mapped
-// twice, with the old and the new object, so that the old name of a renamed Cluster is reconciled, too.
+// registrationsOfSecret is called with the old and the new object of an update, so that a renamed Cluster is
+// reconciled, too.
 func registrationsOfSecret(_ context.Context, secret client.Object) []registration {
 	if name := wantedName(secret); name != "" {
 		return []registration{{Secret: secret.GetName(), Cluster: name}}
@@ -28,16 +27,13 @@ func registrationsOfSecret(_ context.Context, secret client.Object) []registrati
 	return nil
 }
 
-// requests are the registrations whose Secret asks for the Cluster, by the Cluster's name. An index of the cache would do the
-// same, but for controller-runtime#3440: a manager that is stopped before its cache has the kind of an index never
-// ends.
+// requests are the registrations by the wanted Cluster's name. An index of the cache fails with
+// controller-runtime#3440: a manager that is stopped before its cache has the kind of an index never ends.
 type requests struct {
-	mu sync.Mutex // protects of; held for map operations only
+	mu sync.Mutex // for map operations
 	of map[string]map[string]bool
 }
 
-// note records whether a Secret asks for a Cluster. It is called before the Cluster is read, so that every later
-// event of the Cluster triggers a reconcile of the registration.
 func (w *requests) note(request registration, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,15 +52,13 @@ func (w *requests) note(request registration, wanted bool) {
 	}
 }
 
-// secretsFor returns the names of the Secrets that ask for a Cluster, sorted.
 func (w *requests) secretsFor(cluster string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.of[cluster]))
 }
 
-// registrationsOfCluster returns the registrations of a Cluster and the Secrets that it concerns: the Secret that it was made
-// from, and the Secrets that ask for its name.
+// registrationsOfCluster returns the Secret that it was made from, and those that ask for its name.
 func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
 	name := cluster.GetName()
 	secrets := m.requests.secretsFor(name)
@@ -78,8 +72,6 @@ func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Ob
 	return all
 }
 
-// wantedName returns the name of the Cluster that a Secret asks for, or an empty string if it asks
-// for none, or does not exist.
 func wantedName(secret client.Object) string {
 	labelled := secret.GetLabels()[hubv1.LabelCluster] == hubv1.LabelClusterValue
 	if !labelled || !secret.GetDeletionTimestamp().IsZero() {
@@ -88,21 +80,18 @@ func wantedName(secret client.Object) string {
 	return cmp.Or(secret.GetAnnotations()[hubv1.AnnotationClusterName], secret.GetName())
 }
 
-// madeFrom reports whether a Cluster was made from a Secret of that name.
 func madeFrom(cluster *hubv1.Cluster, secret string) bool {
 	return cluster != nil && cluster.Annotations[hubv1.AnnotationSecretUID] != "" &&
 		cluster.Annotations[hubv1.AnnotationSecretName] == secret
 }
 
-// missingSince returns since when the Secret of a Cluster is known to be missing, and whether it
-// is.
 func missingSince(cluster *hubv1.Cluster) (time.Time, bool) {
 	since, err := time.Parse(time.RFC3339, cluster.Annotations[hubv1.AnnotationSecretMissingSince])
 	return since, err == nil
 }
 
-// stamp copies the name, UID and labels of a Secret to its Cluster, and returns the labels that it refuses. If the labels
-// that the Secret asks for cannot be parsed, it returns an error, and the Cluster keeps the labels that it has.
+// stamp copies name, UID and labels of a Secret to its Cluster, and returns the refused labels. On an error the
+// Cluster keeps its labels.
 func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) (refusedLabels, error) {
 	var refused refusedLabels
 	wanted, err := parseLabels(secret.Annotations[hubv1.AnnotationClusterLabels])

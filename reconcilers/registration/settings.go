@@ -10,14 +10,9 @@ import (
 
 // Settings configure the controller. The zero value is valid.
 type Settings struct {
-	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
-	// clusterfx-system.
-	Namespace string
-	// Concurrency is how many pairs of a Secret and a Cluster are reconciled at the same time. Default 50.
-	Concurrency int
-	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
-	// 60 s.
-	DeregisterAfter time.Duration
+	Namespace       string        // the only one whose Secrets are read. Default clusterfx-system.
+	Concurrency     int           // how many pairs are reconciled at once. Default 50.
+	DeregisterAfter time.Duration // how long a Cluster outlives its Secret. Default 60 s.
 }
 
 const (

@@ -14,14 +14,10 @@ import (
 type Params struct {
 	fx.In
 
-	// Manager is the hub's. Its cache holds Clusters, and Secrets of the credentials namespace.
-	Manager ctrl.Manager
-	// Registry runs the remotes.
-	Registry *registry.Registry
-	// Heartbeats watches the workers of the controller. Default: the workers are not watched.
-	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings are the settings of the program. Default: the zero value.
-	Settings Settings `optional:"true"`
+	Manager    ctrl.Manager       // the hub's, with Clusters and Secrets of the credentials namespace in its cache
+	Registry   *registry.Registry // Registry runs the remotes
+	Heartbeats *liveness.Monitor  `optional:"true"` // Heartbeats watches the controller's workers. Default: none.
+	Settings   Settings           `optional:"true"` // Settings default to the zero value
 }
 
 // Module adds the controller of this package to the hub's manager.

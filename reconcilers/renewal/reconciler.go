@@ -26,17 +26,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// FieldManager is the field manager of the changes to Secrets, and the reporting controller of events.
+// FieldManager is for changes to Secrets, and the reporting controller of events.
 const FieldManager = "clusterfx-renewal"
 
-// tokenKey is the key of a Secret that holds the token.
 const tokenKey = corev1.ServiceAccountTokenKey
 
-// errChanged reports that the Secret has changed since it was read. A conflict in a response of the remote is a
-// different error, which is retried.
+// errChanged is no conflict of the remote, which is retried.
 var errChanged = errors.New("the Secret has changed since it was read")
 
-// reconciler renews the tokens of Secrets.
 type reconciler struct {
 	hub       client.Client // cached
 	live      client.Reader
@@ -47,12 +44,11 @@ type reconciler struct {
 	users     hubcontroller.ClusterIndex
 }
 
-// Reconcile renews the token of a Secret if it is due.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	metadata := hubcontroller.SecretMetadata()
 	err := r.hub.Get(ctx, request.NamespacedName, metadata)
 	if err == nil && !isRenewed(metadata) {
-		return ctrl.Result{}, nil // Most Secrets are not: no request is sent.
+		return ctrl.Result{}, nil
 	}
 	if err == nil && r.isElsewhere(request.Name) {
 		return ctrl.Result{}, nil // The event of a remote that is Ready here triggers a reconcile.
@@ -99,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return after(time.Until(renewed.plan().due)), nil
 }
 
-// isElsewhere reports whether Clusters name a Secret, and this hub has the remote of none of them: another replica may have it.
+// isElsewhere: Clusters name the Secret, and this hub has the remote of none. Another replica may.
 func (r *reconciler) isElsewhere(secret string) bool {
 	all := r.users.Of(secret)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(name string) bool {
@@ -108,7 +104,6 @@ func (r *reconciler) isElsewhere(secret string) bool {
 	})
 }
 
-// planOf returns the plan for the token of a Secret, and the time until the renewal is due.
 func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (plan, time.Duration) {
 	recorded, isBad := recordOf(secret, now)
 	next := old.first(now)
@@ -119,13 +114,12 @@ func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (pla
 	return next, max(next.due.Sub(now), r.writes.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
 }
 
-// after returns a result that reconciles a Secret again, within an hour at most: a timer does not notice that the clock
-// is set, or that the machine sleeps.
+// after waits an hour at most: a timer does not notice that the clock is set, or that the machine sleeps.
 func after(wait time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), time.Hour)}
 }
 
-// tellFailure records why a token was not renewed. The event contains no text that the remote wrote.
+// tellFailure repeats no text of the remote.
 func (r *reconciler) tellFailure(cluster *hubv1.Cluster, old life, err error) {
 	expires := old.expires.UTC().Format(time.RFC3339)
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
@@ -136,8 +130,6 @@ func (r *reconciler) tellFailure(cluster *hubv1.Cluster, old life, err error) {
 	r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("The token, which expires at %s, could not be renewed: %v", expires, err))
 }
 
-// clusterOf returns a Cluster that names the Secret, preferably a Cluster whose remote is Ready; nil if there is no such
-// Cluster.
 func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Cluster, error) {
 	var found *hubv1.Cluster
 	for _, name := range r.users.Of(secret) {
@@ -156,7 +148,6 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 	return found, nil
 }
 
-// renew requests a new token from the remote and replaces the old token in the Secret.
 func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, next plan) (record, error) {
 	token, granted, err := r.request(ctx, cluster, secret, secondsOf(next.lifetime))
 	if err != nil {
@@ -186,7 +177,6 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	return wrote, nil
 }
 
-// request requests a token from the remote. It also returns the lifetime in the response of the remote, or 0.
 func (r *reconciler) request(
 	ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64,
 ) (string, time.Duration, error) {
@@ -211,7 +201,7 @@ func (r *reconciler) request(
 	return token.Status.Token, time.Duration(granted) * time.Second, nil
 }
 
-// isReadable refuses a token that would make the Secret too large to be read.
+// isReadable refuses a token that makes the Secret too large to be read.
 func isReadable(secret *corev1.Secret, cluster *hubv1.Cluster) error {
 	_, err := kubeconfig.Parse(secret.Data, kubeconfig.Options{
 		Key: cluster.Spec.KubeconfigSecretRef.Key, Server: cluster.Spec.Server,
@@ -222,7 +212,6 @@ func isReadable(secret *corev1.Secret, cluster *hubv1.Cluster) error {
 	return nil // Other errors of the Secret existed before.
 }
 
-// boundTo returns a reference to the Secret in the remote that the new token is bound to, or nil if there is none.
 func boundTo(secret *corev1.Secret) *authenticationv1.BoundObjectReference {
 	name := secret.Annotations[hubv1.AnnotationTokenSecret]
 	if name == "" {

@@ -12,20 +12,18 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// record is the value of the annotation that the hub writes together with a new token.
 type record struct {
-	// Time is when the hub wrote the token, by its own clock.
+	// Time is when the hub wrote the token, by its clock.
 	Time metav1.MicroTime `json:"time"`
-	// LifetimeSeconds is the lifetime that the hub requested.
+	// LifetimeSeconds was requested.
 	LifetimeSeconds int64 `json:"lifetimeSeconds"`
-	// GrantedSeconds is the lifetime in the response of the remote, if that is shorter.
+	// GrantedSeconds is what the remote stated, if shorter.
 	GrantedSeconds int64 `json:"grantedSeconds,omitempty"`
-	// ExpirationTime is when the token expires by its claims. It ties the record to the token.
+	// ExpirationTime is by the token's claims, and ties the record to it.
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
-// recordOf returns the record of a Secret. Without a record it returns the zero value. isBad reports that the Secret has
-// an unusable record: it cannot be decoded, or its time is in the future.
+// recordOf is zero without a record. isBad: it cannot be decoded, or is from the future.
 func recordOf(secret *corev1.Secret, now time.Time) (r record, isBad bool) {
 	text, found := secret.Annotations[hubv1.AnnotationTokenRenewal]
 	if !found {
@@ -38,7 +36,6 @@ func recordOf(secret *corev1.Secret, now time.Time) (r record, isBad bool) {
 	return r, false
 }
 
-// write puts the record into the Secret.
 func (r record) write(secret *corev1.Secret) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -48,10 +45,8 @@ func (r record) write(secret *corev1.Secret) error {
 	return nil
 }
 
-// isOf reports whether the record belongs to the token with this life.
 func (r record) isOf(l life) bool { return !r.Time.IsZero() && r.ExpirationTime.Time.Equal(l.expires) }
 
-// newRecord returns the record of a token that the hub has just requested and accepted.
 func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
 	r := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(l.expires)}
 	if granted > 0 && granted < lifetime {
@@ -60,8 +55,8 @@ func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
 	return r
 }
 
-// plan returns the plan that follows from the record: the token is due after two thirds of the requested or the granted
-// lifetime, whichever is shorter, by the clock of the hub. A token that expires earlier is due earlier.
+// plan: due after two thirds of the requested or granted lifetime, the shorter, by the hub's clock; earlier if the
+// token expires earlier.
 func (r record) plan() plan {
 	lifetime := within(time.Duration(min(r.LifetimeSeconds, secondsOf(longest))) * time.Second)
 	lives := min(lifetime, r.ExpirationTime.Sub(r.Time.Time))

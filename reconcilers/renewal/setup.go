@@ -24,19 +24,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Settings are the settings of the program.
+// Settings configure the controller.
 type Settings struct {
-	// Namespace is the credentials namespace. Default clusterfx-system.
-	Namespace string
+	Namespace string // Namespace has the credentials. Default clusterfx-system.
 }
 
-// Rules returns the permissions that the controller needs in the credentials namespace, in addition to the permissions
-// of package cluster.
+// Rules are needed in the credentials namespace, besides those of package cluster.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}}
 }
 
-// Backoff of a token that could not be renewed, and the number of tokens that are renewed at the same time.
+// Backoff, and how many tokens are renewed at once.
 const (
 	retryBase = time.Second
 	retryMax  = 5 * time.Minute
@@ -78,8 +76,7 @@ func isRenewed(secret client.Object) bool {
 	return secret.GetAnnotations()[hubv1.AnnotationRenewToken] != ""
 }
 
-// clusterChanged returns a handler that adds a request for the Secret of a Cluster whose spec has changed. A new Cluster is not
-// Ready yet.
+// clusterChanged requests the Secret of a changed spec. A new Cluster is not Ready yet.
 func (r *reconciler) clusterChanged() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[ctrl.Request]) {
@@ -98,7 +95,6 @@ func (r *reconciler) clusterChanged() handler.EventHandler {
 	}
 }
 
-// secretOf returns a request for the Secret of a remote that is Ready.
 func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	var cluster hubv1.Cluster
 	if e.Kind != registry.EventReady {
@@ -110,8 +106,8 @@ func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	return r.secretNamed(&cluster)
 }
 
-// secretNamed notes the Secret that a Cluster names, and returns a request for it. A Cluster that names another Secret for the same
-// server keeps its app, so that no remote becomes Ready.
+// secretNamed notes and requests the Secret of a Cluster. One that names another Secret for the same server keeps its
+// app, so no remote becomes Ready.
 func (r *reconciler) secretNamed(object client.Object) []ctrl.Request {
 	cluster, isCluster := object.(*hubv1.Cluster)
 	if !isCluster {

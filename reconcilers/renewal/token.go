@@ -12,27 +12,26 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Bounds of the life of a token. Kubernetes grants no life of less than 10 minutes. The hub accepts no token that ends
-// within soonest, so it requests at least twice that time: it would refuse every token with a shorter lifetime.
+// Kubernetes grants no life of less than 10 minutes. The hub accepts no token that ends within soonest, so it
+// requests at least twice that.
 const (
 	soonest  = 10 * time.Minute
 	shortest = 2 * soonest
 	longest  = 100 * 365 * 24 * time.Hour
 )
 
-// maxToken is the size of the largest token that the hub stores, in bytes. Tokens of ServiceAccounts have about 1 KiB.
+// maxToken is in bytes. Tokens of ServiceAccounts have about 1 KiB.
 const maxToken = 16 << 10
 
-// skew is the tolerated difference between the clocks: a token that was issued further in the future shows that the
-// clock of the remote is wrong.
+// skew is the tolerated difference of clocks. A token issued further in the future shows that the remote's is wrong.
 const skew = time.Minute
 
 var errNoLife = errors.New("the token does not state when it was issued and when it expires, as tokens of the TokenRequest API do")
 
-// life is the time for which a token was issued, by the clock of the remote.
+// life is by the clock of the remote.
 type life struct{ issued, expires time.Time }
 
-// lifeOf reads the life of a token from its claims. Nothing is verified: see the package comment.
+// lifeOf reads claims and verifies nothing: see the package comment.
 func lifeOf(token []byte) (life, error) {
 	issued, expires := kubeconfig.TokenLife(strings.TrimSpace(string(token)))
 	if issued.IsZero() || !expires.After(issued) {
@@ -41,12 +40,10 @@ func lifeOf(token []byte) (life, error) {
 	return life{issued, expires}, nil
 }
 
-// length returns how long the token lives.
 func (l life) length() time.Duration { return l.expires.Sub(l.issued) }
 
-// first returns the plan for a token that the hub has not requested. The hub knows only the claims of the token, so the
-// clock of the remote counts, once. A token that was issued in the future may end any time earlier than it states: it is
-// due at once.
+// first is the plan for a token of others: only its claims are known, so the remote's clock counts, once. One issued
+// in the future may end any time earlier than it states, so it is due at once.
 func (l life) first(now time.Time) plan {
 	due := l.expires.Add(-l.length() / 3)
 	if l.issued.After(now.Add(skew)) {
@@ -55,31 +52,25 @@ func (l life) first(now time.Time) plan {
 	return plan{due: due, lifetime: within(l.length())}
 }
 
-// plan contains the time at which a token is renewed, its life, and the lifetime that is requested for the next token.
 type plan struct {
 	due      time.Time
 	old      life
 	lifetime time.Duration
 }
 
-// within returns the nearest lifetime that can be requested from a server.
 func within(lifetime time.Duration) time.Duration { return min(max(lifetime, shortest), longest) }
 
-// secondsOf returns a lifetime as the TokenRequest API takes it.
 func secondsOf(lifetime time.Duration) int64 { return int64(math.Round(lifetime.Seconds())) }
 
-// refusal is the reason why the hub does not store a token.
 type refusal struct{ why string }
 
-// Error returns a sentence that contains nothing of the token but its times.
 func (r *refusal) Error() string { return "the new token is refused: " + r.why }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// judge returns the life of a token that the remote has issued in place of the old token, or a refusal. granted is the
-// lifetime in the response of the remote, or 0. The claims of the token determine how long it lives, so that the clock of
-// the remote may be wrong; record.plan computes by the clock of the hub when the token is due. A much shorter life than
-// was requested is accepted when the old token ends first: the remote limits the lifetime now.
+// judge returns the life of a new token, or a refusal. granted is the lifetime that the remote states, or 0. Claims
+// determine how long it lives, so the remote's clock may be wrong; record.plan uses the hub's. A much shorter life is
+// accepted if the old token ends first: the remote limits the lifetime now.
 func (p plan) judge(token string, granted time.Duration, now time.Time) (life, error) {
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
@@ -106,7 +97,6 @@ func (p plan) judge(token string, granted time.Duration, now time.Time) (life, e
 	return l, nil
 }
 
-// isJWT reports whether the text has the form of a signed JSON Web Token.
 func isJWT(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

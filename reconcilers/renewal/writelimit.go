@@ -9,21 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pause is the shortest time between two writes of a Secret, whatever the response of the remote is.
+// pause is the shortest time between two writes of a Secret.
 const pause = 5 * time.Minute
 
-// writeLimit keeps the pause between two writes of a Secret. The record in the Secret contains the time of the hub's last
-// write and survives a restart. The times that the process keeps in memory count as well, because the record may be
-// removed and the clock may be set.
+// writeLimit keeps the pause. The record in the Secret survives a restart; times in memory count too, because a
+// record may be removed and the clock be set.
 type writeLimit struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]time.Time // time of the last known write
+	last map[client.ObjectKey]time.Time // last known write
 }
 
 func newWriteLimit() *writeLimit { return &writeLimit{last: map[client.ObjectKey]time.Time{}} }
 
-// wait returns how long the Secret must not be written. A bad record counts as a write at the time when it was first
-// seen: it delays the next write by one pause, and only once.
+// wait: a bad record counts as a write when it was first seen, so it delays by one pause, once.
 func (w *writeLimit) wait(key client.ObjectKey, recorded record, isBad bool, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,14 +40,12 @@ func (w *writeLimit) wait(key client.ObjectKey, recorded record, isBad bool, now
 	return max(wait, 0)
 }
 
-// wrote notes a write.
 func (w *writeLimit) wrote(key client.ObjectKey, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last[key] = now
 }
 
-// forget drops the time of a Secret that has been deleted.
 func (w *writeLimit) forget(key client.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

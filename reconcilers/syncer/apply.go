@@ -22,12 +22,11 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// Apply brings the copy to a desired state with server-side apply: it creates the copy, or changes the fields that differ.
-// desired comes from Translate. Fields that desired does not have stay as they are downstream, unless an earlier Apply has
-// set them: then they are removed. Apply sends no request if the copy is as desired. The status is never part of it.
+// Apply brings the copy to desired, which comes from Translate, by server-side apply, if it differs. Fields that only
+// an earlier Apply has set are removed; others stay. The status is never part of it.
 //
-// The error of a name that belongs to somebody else, of a rejected object and of a field that somebody else sets again and
-// again has been reported already, as an event of the upstream object: return it like any other.
+// Errors of a foreign name, a rejected object and a contended field have been reported as events: return them like
+// any other.
 func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err := s.mayWrite(); err != nil {
 		return err
@@ -56,7 +55,6 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	return s.apply(ctx, fields)
 }
 
-// mayWrite returns ErrForeign if the copy must not be written.
 func (s *Session[T]) mayWrite() error {
 	switch {
 	case s.name.Name == "":
@@ -67,7 +65,6 @@ func (s *Session[T]) mayWrite() error {
 	return nil
 }
 
-// form is the form of the copies of one kind in a pair.
 type form[T client.Object] struct {
 	translator Translator[T]
 	keys       translate.Keys
@@ -76,12 +73,10 @@ type form[T client.Object] struct {
 	exclude    []string
 }
 
-// fieldsOf returns the fields that Apply sends, with the marks of the copy.
 func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
 	return s.of.form().fields(s.up, s.name, desired)
 }
 
-// stamp gives an object the name and the marks of the copy.
 func (s *Session[T]) stamp(obj T) { s.of.form().stamp(s.up, s.name, obj) }
 
 func (r *reconciler[T]) form() form[T] {
@@ -89,7 +84,6 @@ func (r *reconciler[T]) form() form[T] {
 	return form[T]{translator: r.translator, keys: r.keys, kind: r.kind, isTyped: isTyped, exclude: r.options.Exclude}
 }
 
-// fields returns the fields of the copy of an upstream object, with its marks.
 func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
 	f.stamp(up, name, desired)
 	fields, err := object.Fields(desired)
@@ -119,8 +113,7 @@ func (f form[T]) stamp(up T, name types.NamespacedName, obj T) {
 	obj.SetLabels(f.withMarks(obj.GetLabels(), marks.GetLabels()))
 }
 
-// withoutContent returns an upstream object with only the metadata that its marks depend on: a Metadata of the whole object
-// would copy its content.
+// withoutContent keeps the metadata that marks depend on: Metadata of the whole object would copy its content.
 func (f form[T]) withoutContent(up T) T {
 	bare := newObject[T](f.kind)
 	bare.SetName(up.GetName())
@@ -145,8 +138,8 @@ func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
 	return all
 }
 
-// compare reports whether the copy is as desired. Otherwise path is a field that is not. A copy is also as desired if it is
-// what the API server has made of the same fields before.
+// compare reports whether the copy is as desired, or what the API server has made of the same fields before.
+// Otherwise path is a field that is not.
 func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path string, inStep bool, err error) {
 	actual, err := object.Fields(s.down)
 	if err != nil {
@@ -174,8 +167,8 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 	return path, last.Answer != 0 && last.Answer == s.of.memory.Digest(content(actual)), nil
 }
 
-// isLeft reports whether the API server has left what the copy has more than the fields that were sent last: it belongs to others.
-// Otherwise path is one of it.
+// isLeft reports whether what the copy has beyond the fields sent last belongs to others. Otherwise path is one of
+// it.
 func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left bool) {
 	if more == nil || s.of.options.Observe { // Without a write there is no answer.
 		return "", true
@@ -192,7 +185,6 @@ func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left
 	return slices.Min(slices.Collect(maps.Keys(more))), false
 }
 
-// changedByServer records what the API server has made of the fields that were sent last, and reports it.
 func (s *Session[T]) changedByServer(ctx context.Context, path string, actual map[string]any) error {
 	r := s.of
 	made := r.memory.Digest(content(actual))
@@ -208,7 +200,6 @@ func (s *Session[T]) changedByServer(ctx context.Context, path string, actual ma
 	return err
 }
 
-// content returns an object without the parts that change with each write and without its status.
 func content(obj map[string]any) map[string]any {
 	u := unstructured.Unstructured{Object: maps.Clone(obj)}
 	delete(u.Object, "status")
@@ -220,7 +211,7 @@ func content(obj map[string]any) map[string]any {
 	return u.Object
 }
 
-// apply sends fields. Only the metadata of the answer are read: the watch delivers the rest.
+// apply reads only metadata from the answer: the watch delivers the rest.
 func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	r := s.of
 	sent := r.memory.Digest(fields)
@@ -269,7 +260,6 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	return s.changedByServer(ctx, path, actual)
 }
 
-// refused returns the error of a write that the API server has not accepted.
 func (s *Session[T]) refused(ctx context.Context, err error) error {
 	switch {
 	case apierrors.IsConflict(err) && s.facts.down == absent:
@@ -281,7 +271,6 @@ func (s *Session[T]) refused(ctx context.Context, err error) error {
 	return &writeError{fmt.Sprintf("write downstream %s %s", s.of.kind.Kind, s.name), err}
 }
 
-// taken finds out whose object has the name of the copy, which the cache does not have.
 func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 	r := s.of
 	found := newObject[T](r.kind)
@@ -300,7 +289,7 @@ func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 	return err
 }
 
-// rejected reports an object that the API server does not accept. It is tried again when it changes, and from time to time.
+// rejected retries when the object changes, and from time to time.
 func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	r := s.of
 	err = s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Copy is the Syncer that most kinds need: the whole object goes down, and its status comes back.
+// Copy is the Syncer that most kinds need: the whole object goes down, its status comes back.
 type Copy[T client.Object] struct {
 	// Called names the syncer. Required.
 	Called string
-	// Status says that the status of the copy is written to the original.
+	// Status writes the copy's status to the original.
 	Status bool
-	// Mutate changes the copy before it is applied, which is Session.Translate of the original. Default: nothing.
+	// Mutate changes the result of Session.Translate before it is applied. Default: nothing.
 	Mutate func(ctx context.Context, up, copied T) error
-	// Adopt reports whether an object that has the name of the copy becomes the copy. Default: none does.
+	// Adopt reports whether an object with the name becomes the copy. Default: none does.
 	Adopt func(ctx context.Context, up, down T) bool
 }
 
@@ -29,7 +29,7 @@ func (c *Copy[T]) SyncDown(ctx context.Context, e Down[T]) (reconcile.Result, er
 	return reconcile.Result{}, c.down(ctx, e.Upstream, e.Session)
 }
 
-// Sync brings the copy, and the status of the original, up to date. A direction that fails does not stop the other one.
+// Sync brings the copy and the original's status up to date. A direction that fails does not stop the other.
 func (c *Copy[T]) Sync(ctx context.Context, e Both[T]) (reconcile.Result, error) {
 	var up error
 	if c.Status {
@@ -48,7 +48,7 @@ func (c *Copy[T]) down(ctx context.Context, up T, s *Session[T]) error {
 	return s.Apply(ctx, copied)
 }
 
-// Import reports whether an object that has the name of the copy becomes the copy.
+// Import calls Adopt.
 func (c *Copy[T]) Import(ctx context.Context, up, down T) bool {
 	return c.Adopt != nil && c.Adopt(ctx, up, down)
 }

@@ -26,14 +26,12 @@ var (
 	errNames = errors.New("the CustomResourceDefinition has names that another one uses")
 )
 
-// EnsureCRD makes the downstream cluster serve a kind that the upstream cluster serves with a CustomResourceDefinition: it
-// creates the definition with that version only and without conversion, and waits until the kind is served and discovered, or
-// ctx ends. A definition that exists downstream is not changed: then EnsureCRD only waits for the kind. It never writes upstream.
+// EnsureCRD makes the downstream cluster serve a kind that a CustomResourceDefinition defines upstream. It creates
+// the definition, with that version and without conversion, unless there is one, and blocks until the kind is served
+// and discovered, or ctx ends.
 //
-// It waits for a cluster that is not ready or does not respond, too. An error that waiting does not cure, such as a missing
-// permission or definition, is returned at once.
-//
-// The pair needs get on CustomResourceDefinitions upstream, and get and create downstream.
+// It also waits for a cluster that does not respond. An error that waiting does not cure, such as a missing
+// permission or definition, is returned at once. It needs get on definitions upstream, get and create downstream.
 func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error {
 	backoff := wait.Backoff{Duration: 300 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
 	var last error
@@ -61,8 +59,7 @@ func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error
 	return nil
 }
 
-// isDiscovered reports whether a cluster lists a kind among those that it serves, which it does a little later than it serves
-// the kind. Controllers look there.
+// isDiscovered: a kind is served a little before it is listed, and controllers look at the list.
 func isDiscovered(a Access, kind schema.GroupVersionKind) (bool, error) {
 	_, err := a.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -71,13 +68,11 @@ func isDiscovered(a Access, kind schema.GroupVersionKind) (bool, error) {
 	return err == nil, err
 }
 
-// isLasting reports whether an error is permanent: a retry alone does not fix it.
 func isLasting(err error) bool {
 	return errors.Is(err, errNoCRD) || errors.Is(err, errNames) || meta.IsNoMatchError(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// ensureCRD creates the definition if it is missing, and reports whether the kind is established.
 func ensureCRD(ctx context.Context, up, down Access, kind schema.GroupVersionKind) (bool, error) {
 	source, err := findCRD(ctx, up, kind)
 	if err != nil {
@@ -106,8 +101,7 @@ func newCRD(name string) *unstructured.Unstructured {
 	return u
 }
 
-// findCRD returns the definition of a kind. Its name has the plural of the kind, which the definition alone knows if it is
-// unusual.
+// findCRD lists if need be: the name of a definition has the plural, which may be unusual.
 func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	found := newCRD(plural.Resource + "." + kind.Group)
@@ -123,7 +117,6 @@ func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unst
 	return found, a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
 }
 
-// reduced returns a definition that serves one version of another one.
 func reduced(source *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, &crd); err != nil {
@@ -153,7 +146,6 @@ func reduced(source *unstructured.Unstructured, version string) (*unstructured.U
 	return u, nil
 }
 
-// isEstablished reports whether a definition is established and serves a version.
 func isEstablished(u *unstructured.Unstructured, version string) (bool, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {

@@ -2,7 +2,6 @@
 
 package syncer
 
-// presence is the state of an object.
 type presence uint8
 
 const (
@@ -11,36 +10,34 @@ const (
 	terminating // it has a deletionTimestamp
 )
 
-// facts are everything that decides about the next step for an object.
 type facts struct {
 	up, down   presence
-	ownership  Ownership // of the downstream object, if there is one
-	imported   bool      // the upstream object was made for the downstream object
+	ownership  Ownership // of the downstream object
+	imported   bool      // upstream was made for downstream
 	selected   bool      // the upstream object is selected
-	finalizer  bool      // the upstream object has the finalizer of the pair
+	finalizer  bool      // upstream has the pair's finalizer
 	upSyncer   bool      // the syncer makes upstream objects
 	propagates bool      // deletions of copies are propagated
-	lost       bool      // a watch has reported that somebody else deleted the copy
-	byOthers   bool      // if the copy is being deleted, another client started the deletion while this process ran
+	lost       bool      // a watch reported that somebody else deleted the copy
+	byOthers   bool      // another client began the deletion while this process ran
 }
 
-// step is the next step for an object.
 type step uint8
 
 const (
-	stepNone       step = iota
-	stepSyncDown        // make the copy
-	stepSync            // compare both
-	stepSyncUp          // make the upstream object
-	stepConflict        // report that the name belongs to somebody else
-	stepWait            // wait until the copy has gone
-	stepRenew           // mark the copy of an earlier object again, or delete it
-	stepDeleteDown      // delete the copy
-	stepDeleteUp        // delete the original
-	stepRelease         // remove the finalizer from the original
+	stepNone step = iota
+	stepSyncDown
+	stepSync
+	stepSyncUp
+	stepConflict   // report the conflict
+	stepWait       // until the copy has gone
+	stepRenew      // mark the copy of an earlier object again, or delete it
+	stepDeleteDown // delete the copy
+	stepDeleteUp
+	stepRelease // remove the finalizer
 )
 
-// decide returns the next step. It is the only place that decides whether an object may be written.
+// decide is the only place that decides whether an object may be written.
 func decide(f facts) step {
 	if f.imported {
 		return decideImported(f)
@@ -67,7 +64,6 @@ func decide(f facts) step {
 	return stepSyncDown
 }
 
-// decideAbsent is for an upstream object that does not exist, or is not selected.
 func decideAbsent(f facts, ours bool) step {
 	switch {
 	case ours && f.down == present:
@@ -82,7 +78,6 @@ func decideAbsent(f facts, ours bool) step {
 	return stepNone
 }
 
-// decideTerminating is for an upstream object that is being deleted. Nothing is made for it.
 func decideTerminating(f facts, ours bool) step {
 	switch {
 	case ours && f.down == present:
@@ -95,7 +90,7 @@ func decideTerminating(f facts, ours bool) step {
 	return stepNone
 }
 
-// decideImported is for an upstream object that was made for a downstream object, to which the pair only adjusts it.
+// decideImported: the pair only adjusts an upstream object to its downstream object.
 func decideImported(f facts) step {
 	switch {
 	case f.up == present && f.down == absent:

@@ -24,16 +24,15 @@ func (s *Session[T]) Delete(ctx context.Context) error {
 	return s.remove(ctx)
 }
 
-// DeleteHost deletes an object in the downstream cluster, with its UID and, if it has one, its resourceVersion as
-// preconditions: an object that has changed since it was read, or that has replaced it, is not deleted. An object that has
-// gone is no error. It checks no owner; Session.Delete does.
+// DeleteHost deletes a downstream object with its UID and resourceVersion, if it has one, as preconditions. One that
+// has gone is no error. It checks no owner; Session.Delete does.
 func DeleteHost(ctx context.Context, p *Pair, obj client.Object, opts ...client.DeleteOption) error {
 	return p.With(ctx, func(ctx context.Context, _, down Access) error {
 		return object.DeleteExactly(ctx, down.Client, obj, opts...)
 	})
 }
 
-// deleteDown deletes a copy whose original has gone, is being deleted, or is another object now. It decides from live reads.
+// deleteDown decides from live reads whether the original has gone, is being deleted, or is another object.
 func (s *Session[T]) deleteDown(ctx context.Context) error {
 	ctx, sure, err := s.evidence(ctx)
 	if err != nil {
@@ -45,7 +44,6 @@ func (s *Session[T]) deleteDown(ctx context.Context) error {
 	return s.remove(ctx)
 }
 
-// evidence confirms with a live read that the copy is to be deleted, and returns the context for the delete.
 func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error) {
 	r := s.of
 	if s.facts.up == terminating {
@@ -71,7 +69,6 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 	return ctx, !s.isSelected(found), nil
 }
 
-// remove deletes the copy, if the API server still has it as a copy of the upstream object.
 func (s *Session[T]) remove(ctx context.Context) error {
 	r := s.of
 	found := newObject[T](r.kind)
@@ -108,13 +105,11 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	return nil
 }
 
-// isRefusal reports whether an API server, or a limit of deletes, has refused a request for certain.
 func isRefusal(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || deletes.IsHeld(err)
 }
 
-// deleteUp deletes the original of a copy that somebody else has deleted, or the upstream object of a downstream object that
-// has gone. It decides from a live read.
+// deleteUp follows the deletion of a copy, or of a downstream object of SyncUp. It decides from a live read.
 func (s *Session[T]) deleteUp(ctx context.Context) error {
 	r := s.of
 	found := newObject[T](r.kind)
@@ -127,7 +122,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 		r.memory.Exists(s.key, s.name)
 		return errBehind
 	case !s.facts.imported:
-		// Not declared: a namespace or a definition that is deleted downstream deletes every copy, and the limits have to hold.
+		// Not declared: a deleted namespace or definition takes every copy, and the limits must apply.
 	case state == terminating:
 		ctx = deletes.OnPurpose(ctx, deletes.Terminating(found))
 	default:
@@ -150,7 +145,6 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	return nil
 }
 
-// isGone reports whether none of the names of the copy is that of a copy in a live read.
 func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 	r := s.of
 	names := r.translator.ToDownstream(s.key)

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
-// fakeReconciler reconciles the upstream objects of one FakeSyncer.
 type fakeReconciler[T client.Object] struct {
 	pair   *Pair
 	syncer FakeSyncer[T]
@@ -21,7 +20,6 @@ type fakeReconciler[T client.Object] struct {
 	up     side.View
 }
 
-// Reconcile calls FakeSync or FakeSyncUp. It needs no access to the downstream cluster.
 func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
 		err = r.pair.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
@@ -41,7 +39,6 @@ func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request
 	})
 }
 
-// around calls a reconcile between the methods of a Starter, if the syncer is one.
 func around(
 	ctx context.Context, s Base, req reconcile.Request, f func(context.Context) (reconcile.Result, error),
 ) (reconcile.Result, error) {
@@ -63,7 +60,6 @@ func around(
 	return outcome.result, outcome.err
 }
 
-// ending is the outcome of a reconcile for a Starter.
 type ending struct {
 	starter Starter
 	result  reconcile.Result

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// checkFight returns an error if somebody else has set a field of the copy too often. A field counts if it differs although
-// the pair has written the same value before.
+// checkFight fails if somebody else has set a field too often. A field counts if it differs although the pair has
+// written the same value before.
 func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {
 	if path == "" || s.of.memory.Last(s.key).Desired != sent {
 		return nil
@@ -17,7 +17,6 @@ func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) e
 	return s.fight(ctx, path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
 }
 
-// checkStatusFight is checkFight for the status of the upstream object.
 func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
 	if s.of.memory.Last(s.key).Status.Sent != sent {
 		return nil

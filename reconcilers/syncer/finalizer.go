@@ -22,12 +22,10 @@ func FinalizerOf(id Identity) string {
 	return id.KeyPrefix + "/" + id.Tenant
 }
 
-// hold adds the finalizer to the upstream object.
 func (s *Session[T]) hold(ctx context.Context) error {
 	return s.setFinalizers(ctx, append(slices.Clone(s.up.GetFinalizers()), s.of.finalizer))
 }
 
-// release removes the finalizer from the upstream object when its copy has gone.
 func (s *Session[T]) release(ctx context.Context) error {
 	gone, err := s.isGone(ctx)
 	if err != nil {
@@ -40,8 +38,8 @@ func (s *Session[T]) release(ctx context.Context) error {
 	return client.IgnoreNotFound(s.setFinalizers(ctx, without))
 }
 
-// releaseUnseen removes the finalizer from an upstream object that exists and that the view does not have, as one that has lost
-// the labels of the selection. Its copy has gone.
+// releaseUnseen removes the finalizer from an upstream object that the view does not have, as one without the labels
+// of the selection. Its copy has gone.
 func (s *Session[T]) releaseUnseen(ctx context.Context) error {
 	r := s.of
 	if !r.pair.options.OneToOne {
@@ -62,7 +60,6 @@ func (s *Session[T]) releaseUnseen(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// setFinalizers replaces the finalizers of the upstream object, unless the object has changed since it was read.
 func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 	r := s.of
 	if r.options.Observe {
@@ -79,15 +76,14 @@ func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 	return nil
 }
 
-// Cleanup returns the step that removes the finalizer of a pair from all upstream objects in a remote when its Cluster is
-// deleted, for a pair whose upstream side is the remote of the app and that is OneToOne. The copies stay.
+// Cleanup returns the step that removes the finalizer of a OneToOne pair from the upstream objects in a remote when
+// its Cluster is deleted. The copies stay.
 func Cleanup[T client.Object](p registry.Remote, id Identity) registry.CleanupStep {
 	return object.Release[T](p.Manager, "syncer-"+id.Tenant, FinalizerOf(id))
 }
 
-// ReleaseAll removes the finalizer of a pair from all upstream objects of a kind in a remote, for the cleanup step of a module
-// whose objects are unstructured. It tries again after a conflict, and continues after an object that it cannot change; the error
-// is the first one.
+// ReleaseAll does the same for one kind, in the cleanup step of a module with unstructured objects. It retries
+// conflicts, continues after an object that it cannot change, and returns the first error.
 func ReleaseAll(ctx context.Context, p registry.Remote, id Identity, kind schema.GroupVersionKind) error {
 	return object.ReleaseUnstructured(ctx, p.Manager, kind, FinalizerOf(id))
 }

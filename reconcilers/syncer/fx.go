@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 )
 
-// Item is a value of a pair, with its translator and options, for Start and AsSyncer. Make one with Of, OfFake or Part.
+// Item is a value of a pair for Start and AsSyncer. Make one with Of, OfFake or Part.
 type Item struct {
 	base     Base
 	register func(p *Pair) error
@@ -32,16 +32,14 @@ func OfFake[T client.Object](s FakeSyncer[T], o Options[T]) Item {
 // Part returns the Item of a value that is no Syncer, such as an Initializer.
 func Part(b Base) Item { return Item{base: b} }
 
-// In returns the Item for the pair of one name, in an App with several pairs. Without it an Item belongs to every pair of the
-// App.
+// In returns the Item for one pair by name. Without it an Item belongs to every pair of the App.
 func (i Item) In(pair string) Item {
 	i.pair = pair
 	return i
 }
 
-// Start adds the Items to a pair, in their order: Init of each, RegisterIndices of each, and then the controllers. The
-// controllers of a ControllerModifier and a ControllerStarter are added when the manager of the pair has started its caches,
-// all others at once. Start returns the first error.
+// Start adds Items in order: Init of each, RegisterIndices of each, then the controllers; those of a
+// ControllerModifier or ControllerStarter when the manager's caches run. It returns the first error.
 func Start(ctx context.Context, p *Pair, items ...Item) error {
 	for _, i := range items {
 		if one, ok := i.base.(Initializer); ok {
@@ -73,14 +71,12 @@ func Start(ctx context.Context, p *Pair, items ...Item) error {
 	return p.options.Manager.Add(&lateItems{pair: p, items: late})
 }
 
-// isLate reports whether the Item needs running caches.
 func (i Item) isLate() bool {
 	_, modifier := i.base.(ControllerModifier)
 	_, starter := i.base.(ControllerStarter)
 	return modifier || starter
 }
 
-// add adds the controllers of an Item.
 func (i Item) add(ctx context.Context, p *Pair) error {
 	if i.register != nil {
 		if err := i.register(p); err != nil {
@@ -95,13 +91,12 @@ func (i Item) add(ctx context.Context, p *Pair) error {
 	return nil
 }
 
-// lateItems adds controllers when the caches of the manager run. Managers start it after their caches.
+// lateItems adds controllers when the caches run. Managers start it after their caches.
 type lateItems struct {
 	pair  *Pair
 	items []Item
 }
 
-// Start adds the controllers, and waits for the end of the manager.
 func (l *lateItems) Start(ctx context.Context) error {
 	for _, i := range l.items {
 		if err := i.add(ctx, l.pair); err != nil {
@@ -112,11 +107,10 @@ func (l *lateItems) Start(ctx context.Context) error {
 	return nil
 }
 
-// group collects the Items of an App.
 const group assembly.Group = "syncers"
 
-// Module returns an option that makes a pair in an App, of the hub or of a remote, and starts the Items that AsSyncer has
-// contributed. newPair is a constructor that returns a *Pair and an error, and takes any values of the App.
+// Module returns an option that makes a pair in an App and starts the Items of AsSyncer. newPair takes values of the
+// App and returns a *Pair and an error.
 func Module(newPair any) fx.Option {
 	start := func(l fx.Lifecycle, p *Pair, all []Item) {
 		var items []Item
@@ -125,7 +119,7 @@ func Module(newPair any) fx.Option {
 				items = append(items, i)
 			}
 		}
-		// All invokes have run by then, also those that add kinds to the scheme, and the manager has not started.
+		// By then all invokes have run, those that add kinds too, and the manager has not started.
 		l.Append(fx.StartHook(func(ctx context.Context) error { return Start(ctx, p, items...) }))
 	}
 	return fx.Module("syncer",
@@ -134,8 +128,8 @@ func Module(newPair any) fx.Option {
 	)
 }
 
-// AsSyncer returns an option that contributes an Item to the pairs of an App. The constructor is a function that returns an
-// Item, or an Item and an error, and takes any values of the App.
+// AsSyncer returns an option that contributes an Item. The constructor takes values of the App and returns an Item,
+// or an Item and an error.
 func AsSyncer(constructor any) fx.Option {
 	option, err := assembly.Contribute[Item](group, constructor)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observedGeneration is the field in which controllers say which generation of an object a status, or a condition, is about.
+// observedGeneration is where controllers say which generation a status or condition is about.
 const observedGeneration = "observedGeneration"
 
-// generations translates the generations that the status of a copy names into those of its original. Those of the copy count other
+// generations translates the generations in a copy's status into the original's: those of the copy count other
 // changes.
 type generations struct {
-	copied   int64 // the generation of the copy
-	original int64 // that of the original, which the copy has; 0 if that is not known
-	latest   int64 // that which the original has now: a higher number is wrong, whoever has written it
+	copied   int64 // of the copy
+	original int64 // the original's that the copy has; 0 if unknown
+	latest   int64 // the original's now: no number may be higher
 }
 
 func (s *Session[T]) generations(from client.Object) generations {
@@ -28,8 +28,8 @@ func (s *Session[T]) generations(from client.Object) generations {
 	return g
 }
 
-// inMap translates the generations in a status, or in a part of it. known is the same part of the status that the original has: its
-// number stays until the copy has been observed, and never falls, so that who waits for it waits neither without end nor too little.
+// inMap translates a status or a part of it; known is that part in the original. A number stays until the copy has
+// been observed, and never falls, so that who waits for it waits neither forever nor too little.
 func (g generations) inMap(status, known map[string]any) {
 	had, isKnown := integer(known[observedGeneration])
 	if isKnown = isKnown && had <= g.latest; !isKnown {
@@ -64,7 +64,7 @@ func (g generations) inList(status, known []any) {
 	}
 }
 
-// sameAs returns the element of a list with the type or the name of an element, as conditions have, or that with its index.
+// sameAs returns the element with the same type or name, as conditions have, else with the same index.
 func sameAs(element map[string]any, list []any, i int) map[string]any {
 	for _, key := range []string{"type", "name"} {
 		name, isText := element[key].(string)

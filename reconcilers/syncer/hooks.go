@@ -9,29 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Mutate changes an object before it is used: it returns the object to use, which may be the changed argument. An error aborts
-// the reconcile, which is tried again.
+// Mutate returns the object to use, which may be the changed argument. An error aborts the reconcile, which is tried
+// again.
 type Mutate[T client.Object] func(ctx context.Context, obj T) (T, error)
 
-// ClientHook mutates the objects that a pair reads and writes. Hooks are called in their order, each with the result of the one
-// before. A field that is nil does nothing.
+// ClientHook mutates objects that a pair reads and writes, each hook the result of the one before. Nil fields do
+// nothing.
 type ClientHook[T client.Object] struct {
-	// Name names the hook in errors.
-	Name string
-	// Upstream and Downstream are for the objects of one side each.
+	Name                 string // Name names the hook in errors
 	Upstream, Downstream Mutators[T]
 }
 
 // Mutators are the functions of a hook for one side.
 type Mutators[T client.Object] struct {
-	// Get gets an object that was read, before the next step is decided. The marks of a copy must stay.
+	// Get is called before the next step is decided. A copy's marks must stay.
 	Get Mutate[T]
-	// Create, Update and Delete get an object before the request. The result of Delete must be the same object: it may only
-	// return an error. With Session.Apply an object that does not exist is created, and another one updated.
+	// Create, Update and Delete are called before the request. Delete must return the same object or an error.
+	// Session.Apply creates or updates.
 	Create, Update, Delete Mutate[T]
 }
 
-// sideOfHook is a side of a pair.
 type sideOfHook string
 
 const (
@@ -39,7 +36,6 @@ const (
 	downstreamSide sideOfHook = "downstream"
 )
 
-// verb is a kind of request.
 type verb string
 
 const (
@@ -48,19 +44,16 @@ const (
 	verbDelete verb = "delete"
 )
 
-// hooks are the hooks of a syncer.
 type hooks[T client.Object] []ClientHook[T]
 
 func (r *reconciler[T]) hooks() hooks[T] { return r.options.Hooks }
 
-// get calls the hooks for an object that was read.
 func (h hooks[T]) get(ctx context.Context, side sideOfHook, obj T) (T, error) {
 	return h.call(ctx, obj, func(one ClientHook[T]) (string, Mutate[T]) {
 		return "get " + string(side), one.of(side).Get
 	})
 }
 
-// write calls the hooks for an object that is to be written.
 func (h hooks[T]) write(ctx context.Context, side sideOfHook, v verb, obj T) (T, error) {
 	return h.call(ctx, obj, func(one ClientHook[T]) (string, Mutate[T]) {
 		of := one.of(side)

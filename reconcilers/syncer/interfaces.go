@@ -12,43 +12,41 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Base is the part that all values of a pair have. A value implements any of the interfaces below in addition, and several
-// of them if needed; a value that is only an Initializer is valid.
+// Base is implemented by all values of a pair. A value implements any of the interfaces below in addition; only an
+// Initializer is valid.
 type Base interface {
-	// Name names the value, and its controller, within the pair: a DNS label. It is part of metrics and logs.
+	// Name is a DNS label, unique in the pair, for the controller, metrics and logs.
 	Name() string
 }
 
-// Syncer keeps objects of one kind in step. Both methods are level-based: they compare the present states and do not know
-// which side has changed. Returned results and errors go to the queue of the upstream object.
+// Syncer keeps objects of one kind in step. Both methods are level-based: they compare present states. Results and
+// errors go to the queue of the upstream object.
 type Syncer[T client.Object] interface {
 	Base
-	// SyncDown is called for an upstream object without a downstream object.
+	// SyncDown is called if there is no downstream object.
 	SyncDown(ctx context.Context, e Down[T]) (reconcile.Result, error)
-	// Sync is called for an upstream object with its downstream object. The author decides for each field which side it
-	// comes from, usually the spec from upstream and the status from downstream.
+	// Sync is called for both objects. The author decides which side each field comes from.
 	Sync(ctx context.Context, e Both[T]) (reconcile.Result, error)
 }
 
-// UpSyncer is a Syncer that makes upstream objects for downstream objects which are no copies of the pair.
+// UpSyncer also makes upstream objects for downstream objects that are no copies of the pair.
 type UpSyncer[T client.Object] interface {
-	// UpstreamName returns the name of the upstream object for a downstream object, and false if there shall be none.
+	// UpstreamName is false if there shall be no upstream object.
 	UpstreamName(down T) (types.NamespacedName, bool)
-	// SyncUp is called for such a downstream object while its upstream object does not exist. It makes the object with
-	// Session.CreateUpstream. From then on Sync is called for both, with Both.Imported set; when the downstream object has
-	// gone, or UpstreamName returns another name for it, the pair deletes the upstream object.
+	// SyncUp makes the missing upstream object with Session.CreateUpstream. Sync follows, with Both.Imported; when
+	// the downstream object has gone or gets another UpstreamName, the pair deletes the upstream object.
 	SyncUp(ctx context.Context, e Up[T]) (reconcile.Result, error)
 }
 
-// Importer is a Syncer that adopts downstream objects which exist already under the name of a copy.
+// Importer adopts existing downstream objects that have the name of a copy.
 type Importer[T client.Object] interface {
-	// Import reports whether the pair shall take over the downstream object as the copy of the upstream object. If it does,
-	// the pair writes its marks to the object and owns it from then on. Otherwise the name is in conflict.
+	// Import reports whether the downstream object becomes the copy: the pair marks it and owns it from then on.
+	// Otherwise the name is in conflict.
 	Import(ctx context.Context, up, down T) bool
 }
 
-// FakeSyncer manages objects in the upstream cluster only, for other objects that refer to them by name. It usually is a
-// ControllerModifier, too, which watches the objects that refer.
+// FakeSyncer manages upstream objects only, which others refer to by name. It usually is a ControllerModifier, too,
+// that watches those others.
 type FakeSyncer[T client.Object] interface {
 	Base
 	// FakeSyncUp is called for a name without an object.
@@ -57,18 +55,17 @@ type FakeSyncer[T client.Object] interface {
 	FakeSync(ctx context.Context, obj T, up Access) (reconcile.Result, error)
 }
 
-// Starter is a Syncer that is called around each reconcile.
+// Starter is called around each reconcile.
 type Starter interface {
-	// ReconcileStart is called first. If it returns true, the rest of the reconcile is skipped, with success; if it returns an
-	// error, the reconcile fails.
+	// ReconcileStart is called first. If it returns true, the rest is skipped with success; an error fails the
+	// reconcile.
 	ReconcileStart(ctx context.Context, r reconcile.Request) (skip bool, err error)
-	// ReconcileEnd is called after each reconcile in which ReconcileStart has returned without an error, with the outcome,
-	// also after a skipped reconcile and, with ErrPanicked, after one that panicked.
+	// ReconcileEnd follows each ReconcileStart without an error, with the outcome; ErrPanicked after a panic.
 	ReconcileEnd(ctx context.Context, r reconcile.Request, result reconcile.Result, err error)
 }
 
-// Initializer is called before all controllers and indexes of the pair, while no cache is running: reads need Access.Live, or
-// a client made from Access.Config.
+// Initializer is called before all controllers and indexes. No cache runs: read with Access.Live or a client of
+// Access.Config.
 type Initializer interface {
 	Init(ctx context.Context, p *Pair) error
 }
@@ -78,13 +75,12 @@ type IndexRegisterer interface {
 	RegisterIndices(ctx context.Context, p *Pair) error
 }
 
-// ControllerModifier changes the controller of a Syncer or a FakeSyncer: it may add watches and options. It is called when
-// the caches of both sides run, so all clients can be used.
+// ControllerModifier may add watches and options to the controller. It is called when the caches of both sides run.
 type ControllerModifier interface {
 	ModifyController(p *Pair, b *registry.ControllerBuilder[reconcile.Request]) (*registry.ControllerBuilder[reconcile.Request], error)
 }
 
-// ControllerStarter adds any other controller to the pair's manager. It is called when the caches of both sides run.
+// ControllerStarter adds any other controller, when the caches of both sides run.
 type ControllerStarter interface {
 	Register(ctx context.Context, p *Pair) error
 }

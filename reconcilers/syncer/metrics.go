@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// metrics are the metrics of a pair. The label "pair" is constant.
 type metrics struct {
 	registerer prometheus.Registerer
 	pair       prometheus.Labels
@@ -20,7 +19,6 @@ type metrics struct {
 
 const kindLabel = "kind"
 
-// newMetrics registers the metrics of a pair.
 func newMetrics(o PairOptions) (*metrics, error) {
 	labels := prometheus.Labels{"pair": o.Name}
 	counter := func(name, help string, by ...string) *prometheus.CounterVec {
@@ -39,7 +37,7 @@ func newMetrics(o PairOptions) (*metrics, error) {
 	return m, errors.Join(o.Metrics.Register(m.writes), o.Metrics.Register(m.conflicts), o.Metrics.Register(m.fights))
 }
 
-// own exports the number of copies of a kind. A second syncer of the same kind is not counted.
+// own exports the number of copies of a kind; only the first syncer of a kind is counted.
 func (m *metrics) own(kind string, count func() int) {
 	if m.registerer == nil {
 		return

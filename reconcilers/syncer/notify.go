@@ -23,39 +23,36 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// The reasons of the events that a pair records about upstream objects.
+// Reasons of the events about upstream objects.
 const (
-	// ReasonNameConflict is the reason while the name of the copy belongs to an object that is not a copy of the pair.
+	// ReasonNameConflict: an object that is no copy of the pair has the name.
 	ReasonNameConflict = "NameConflict"
-	// ReasonContended is the reason while somebody else sets a field of the copy again and again, or while the downstream API
-	// server changes it when it is written.
+	// ReasonContended: a client, or the API server, changes a field of the copy again and again.
 	ReasonContended = "Contended"
-	// ReasonRejected is the reason while the downstream API server does not accept the copy.
+	// ReasonRejected: the downstream API server does not accept the copy.
 	ReasonRejected = "Rejected"
-	// ReasonNamespaceMissing is the reason while the Namespace of the copy does not exist.
+	// ReasonNamespaceMissing: the Namespace of the copy does not exist.
 	ReasonNamespaceMissing = "NamespaceMissing"
-	// ReasonStatusReduced is the reason while the upstream schema lacks fields of the status.
+	// ReasonStatusReduced: the upstream schema lacks fields of the status.
 	ReasonStatusReduced = "StatusReduced"
-	// ReasonWouldWrite is the reason for a write that Options.Observe does not send.
+	// ReasonWouldWrite: a write that Options.Observe does not send.
 	ReasonWouldWrite = "WouldWrite"
 )
 
-// note is an event about the upstream object.
 type note struct {
 	reason  string
 	warning bool
 	text    string
 }
 
-// Event records an event about the upstream object. The same note about the same object is recorded once an hour at most,
-// which is how long the API server keeps events; leave out what differs each time. Nothing of a Secret and no text that was
-// read from a cluster belongs in it.
+// Event records an event about the upstream object, the same note once an hour at most: leave out what differs each
+// time. A text must contain nothing of a Secret, and nothing that was read from a cluster.
 func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) error {
 	return s.notify(ctx, note{reason: reason, warning: eventType == corev1.EventTypeWarning, text: text})
 }
 
-// notify records an event about the upstream object, under a name that follows from its content: the API server refuses it
-// while it has it already, so that neither a retry nor a restart repeats it. Of one reason a pair records ten in ten minutes.
+// notify names an event by its content, so that the API server refuses a repetition, after a restart too. Of one
+// reason a pair records ten in ten minutes.
 func (s *Session[T]) notify(ctx context.Context, n note) error {
 	r := s.of
 	namespace := s.key.Namespace
@@ -104,16 +101,15 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	return nil
 }
 
-// The events that a pair records of one reason within a time. A rule that fails for each of its objects would fill etcd.
+// A rule that fails for each of its objects would fill etcd.
 const (
 	maxEvents   = 10
 	eventWindow = 10 * time.Minute
 	lastEvent   = " Further events of this reason are left out for some minutes."
 )
 
-// events counts the events of a pair. The zero value has none.
 type events struct {
-	mu  sync.Mutex // protects all
+	mu  sync.Mutex
 	all map[string]recorded
 }
 
@@ -122,7 +118,7 @@ type recorded struct {
 	count int
 }
 
-// take returns how many more events of a reason may follow one, which may not be recorded if that is negative.
+// take returns how many more events of a reason may follow; negative: not even this one.
 func (e *events) take(reason string, now time.Time) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,7 +134,7 @@ func (e *events) take(reason string, now time.Time) int {
 	return maxEvents - one.count
 }
 
-// put gives back one that exists already, as after a restart.
+// put gives back an event that exists already, as after a restart.
 func (e *events) put(reason string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,13 +149,10 @@ func referenceTo(kind schema.GroupVersionKind, key types.NamespacedName, uid typ
 	}
 }
 
-// wouldWrite records a write that is not sent.
 func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error {
 	return s.notify(ctx, note{reason: ReasonWouldWrite, text: fmt.Sprintf("The pair %s would %s %s.", s.of.pair.options.Name, v, what)})
 }
 
-// explain returns what an API server says about an object that it does not accept: the fields in question, and a text that
-// is fit for people.
 func (p *Pair) explain(err error) string {
 	class, refused := object.Refusal(err)
 	if !refused {
@@ -175,7 +168,6 @@ func (p *Pair) explain(err error) string {
 	return class
 }
 
-// writeError is a write that has failed.
 type writeError struct {
 	what string // such as: delete downstream Secret ns/x
 	err  error
@@ -183,11 +175,9 @@ type writeError struct {
 
 func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
 
-// Unwrap returns the error.
 func (e *writeError) Unwrap() error { return e.err }
 
-// noteFailure counts the refusals of an API server, and tells people about a write that it refuses again and again: nothing else shows
-// them that a copy or a status is old.
+// noteFailure reports a write that is refused again and again: nothing else shows that a copy or a status is old.
 func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 	if err == nil {
 		s.of.memory.Failed(s.key, false)
@@ -218,7 +208,7 @@ func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	return s.notify(ctx, n)
 }
 
-// laterError is a step that is tried again after a pause. It has been reported.
+// laterError is tried again after a pause, and has been reported.
 type laterError struct {
 	after time.Duration
 	why   string
@@ -226,13 +216,13 @@ type laterError struct {
 
 func (e *laterError) Error() string { return fmt.Sprintf("tried again after %s: %s", e.after, e.why) }
 
-// errBehind is the error of a decision that a live read does not confirm.
+// errBehind: a live read does not confirm the decision.
 var errBehind = &laterError{after: conflicted, why: "the cache is behind the API server"}
 
-// later returns an error that repeats the reconcile after a pause, which doubles each time.
+// later repeats the reconcile after a pause, which doubles each time.
 func (r *reconciler[T]) later(key types.NamespacedName, why string) error {
 	return &laterError{after: r.pauses.When(key), why: why}
 }
 
-// calm notes that a copy is as desired.
+// calm: the copy is as desired.
 func (r *reconciler[T]) calm(key types.NamespacedName) { r.pauses.Forget(key) }

@@ -9,49 +9,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DeletionPolicy says what happens when somebody else deletes a copy.
+// DeletionPolicy is for copies that somebody else deletes.
 type DeletionPolicy string
 
 const (
-	// Recreate makes the copy again. It is the default.
+	// Recreate makes the copy again. Default.
 	Recreate DeletionPolicy = "Recreate"
-	// Propagate deletes the original, if a watch has reported the deletion of the copy. A deletion that happens while the
-	// process does not run is not seen, and the copy is made again.
+	// Propagate deletes the original if a watch has reported the deletion. One that no process sees recreates the
+	// copy.
 	Propagate DeletionPolicy = "Propagate"
 )
 
-// Options are the options of one Syncer in a pair. The zero Options are the defaults.
+// Options of one Syncer. The zero Options are the defaults.
 type Options[T client.Object] struct {
-	// Kind is the kind of the objects. It is needed if T is *unstructured.Unstructured. Default: the kind of T in the scheme
-	// of the pair's manager.
+	// Kind is needed if T is *unstructured.Unstructured. Default: the kind of T in the manager's scheme.
 	Kind schema.GroupVersionKind
-	// Select selects upstream objects. An object that is not selected is treated as absent. It must not block, and must not
-	// change the object. Default: all objects.
+	// Select: an object that is not selected counts as absent. It must not block or change the object. Default: all
+	// objects.
 	Select func(up T) bool
-	// OnDownstreamDeletion is the policy for copies that somebody else deletes. Default: Recreate.
+	// OnDownstreamDeletion defaults to Recreate.
 	OnDownstreamDeletion DeletionPolicy
-	// Exclude are JSON pointers to fields that the pair does not write downstream, such as /spec/replicas, because they belong
-	// to the downstream cluster. Default: none.
+	// Exclude are JSON pointers to fields that belong to the downstream cluster, such as /spec/replicas. Default:
+	// none.
 	Exclude []string
-	// Hooks are called, in order, for each object that the pair reads or writes. Default: none.
+	// Hooks are called in order for each object read or written. Default: none.
 	Hooks []ClientHook[T]
-	// Observe sends no writes to any side; each of them becomes an event with the reason WouldWrite. Default: false.
+	// Observe sends no writes; each becomes an event WouldWrite. Default: false.
 	Observe bool
-	// Concurrency is how many objects are reconciled at once. One object is reconciled by one worker at a time. Default: 10.
+	// Concurrency is how many objects are reconciled at once, each by one worker. Default: 10.
 	Concurrency int
-	// Timeout bounds one reconcile. Default: the timeout of the manager, or one minute.
+	// Timeout bounds one reconcile. Default: the manager's, or one minute.
 	Timeout time.Duration
 }
 
 const (
-	defaultConcurrency = 10 // as the peers have found sufficient for thousands of objects
+	defaultConcurrency = 10 // peers find it enough for thousands of objects
 	defaultTimeout     = time.Minute
-	// retryBase and retryMax bound the pause after errors of an object. The pause doubles with each error.
+	// retryBase and retryMax bound the pause after errors, which doubles.
 	retryBase, retryMax = 5 * time.Millisecond, 5 * time.Minute
-	// pauseBase is the pause of an object that waits for somebody else. It doubles each time, up to retryMax.
+	// pauseBase is the pause of an object that waits for somebody else. It doubles up to retryMax.
 	pauseBase = time.Second
-	// conflicted is the pause after a write that failed because the object has changed: the cache gets the change meanwhile.
+	// conflicted is the pause after a conflict: the cache gets the change meanwhile.
 	conflicted = 100 * time.Millisecond
-	// unready is the pause of an object while a leased remote is not Ready. It sends no request.
+	// unready is the pause while a leased remote is not Ready. It sends no request.
 	unready = 5 * time.Second
 )

@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	// ErrInvalidConfig is the error of options that cannot be used.
+	// ErrInvalidConfig means that options cannot be used.
 	ErrInvalidConfig = errors.New("invalid configuration")
-	// ErrForeign is the error of a write to a downstream object that is not the copy of the upstream object.
+	// ErrForeign refuses a write to an object that is not the copy.
 	ErrForeign = errors.New("the downstream object is not a copy of this pair")
 	// ErrPanicked is the error that Starter.ReconcileEnd gets after a panic.
 	ErrPanicked = errors.New("the reconcile panicked")
@@ -28,25 +28,25 @@ var (
 
 // PairOptions describe a pair. Upstream, Downstream, Manager, Name and Identity are required.
 type PairOptions struct {
-	// Name names the pair in metrics, logs and field managers: a DNS label, unique in the process of the pair.
+	// Name is a DNS label, unique in the process, for metrics, logs and field managers.
 	Name string
-	// Manager runs the controllers of the pair. It is the Manager that the module was given, of an app or a hub part.
+	// Manager runs the controllers: the one that the module was given, of an app or a hub part.
 	Manager ctrl.Manager
-	// Upstream is the cluster of the originals, and Downstream the cluster of the copies.
+	// Upstream has the originals, Downstream the copies.
 	Upstream, Downstream Side
 	// Identity marks the copies of the pair.
 	Identity Identity
-	// OneToOne says that this pair is the only one that copies the upstream objects. Then each of them gets a finalizer,
-	// FinalizerOf(Identity), until its copy has gone: no deletion is missed. Otherwise, with many copies of one object,
-	// objects get no finalizer, and the copy of an object that does not exist in a live read is deleted. Default: false.
+	// OneToOne: no other pair copies the upstream objects. Each gets FinalizerOf(Identity) until its copy has gone,
+	// so no deletion is missed. Otherwise the copy of an object that a live read does not find is deleted. Default:
+	// false.
 	OneToOne bool
-	// Quote makes a text of the downstream API server fit for an event, as Remote.Quote of package registry does. Default: events
-	// name the fields that the API server rejects, and repeat none of its texts.
+	// Quote makes a downstream API server's text fit for an event, as Remote.Quote does. Default: events name
+	// rejected fields only.
 	Quote kubeconfig.Quoter
-	// StatusLimiter limits the writes of status that the copies cause; see NewStatusLimiter. The pairs of one remote share one. Default: one
-	// for the pair.
+	// StatusLimiter limits the writes of status; the pairs of one remote share one, see NewStatusLimiter. Default:
+	// one per pair.
 	StatusLimiter *rate.Limiter
-	// Metrics receives the metrics of the pair. Default: none, they are not exported.
+	// Metrics receives the pair's metrics. Default: none.
 	Metrics prometheus.Registerer
 }
 
@@ -57,13 +57,12 @@ type Pair struct {
 	events  events
 }
 
-// cluster returns the name of the Cluster that is one of the sides, or nothing.
 func (p *Pair) cluster() string {
 	return string(cmp.Or(p.options.Downstream.Cluster(), p.options.Upstream.Cluster()))
 }
 
-// NewPair returns a pair. It sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics, as it does
-// for a second pair of the same name.
+// NewPair sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics, as for a second
+// pair of one name.
 func NewPair(o PairOptions) (*Pair, error) {
 	id, err := o.Identity.WithDefaults()
 	if err != nil {
@@ -95,8 +94,8 @@ func (p *Pair) Identity() Identity { return p.options.Identity }
 // Manager returns the manager that runs the controllers of the pair.
 func (p *Pair) Manager() ctrl.Manager { return p.options.Manager }
 
-// With calls f with access to both clusters. It does not wait for the network, and returns registry.ErrNotReady for a leased
-// remote that is not Ready.
+// With calls f with access to both clusters. It does not wait for the network; for a leased remote that is not Ready
+// it returns registry.ErrNotReady.
 func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Access) error) error {
 	return p.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
 		return p.options.Downstream.Lend(ctx, func(ctx context.Context, down Access) error {
@@ -109,7 +108,7 @@ func (p *Pair) fieldManager(direction string) string {
 	return fieldManagerOf(p.options.Identity, direction)
 }
 
-// fieldManagerOf returns the field manager for writes to a side: there is one for each tenant and direction.
+// fieldManagerOf: there is one for each tenant and direction.
 func fieldManagerOf(id Identity, direction string) string {
 	const limit = 128 // of Kubernetes
 	name := id.KeyPrefix + "/" + id.Tenant + "/" + direction

@@ -16,13 +16,12 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// Preview shows what a Copy of a pair would write, for tools that run without the pair. Its fields are those of the pair, and
-// all but Exclude and Mutate are required.
+// Preview shows what a Copy of a pair would write, for tools. Its fields are those of the pair; all but Exclude and
+// Mutate are required.
 type Preview struct {
 	// Client is a client of the downstream cluster.
 	Client client.Client
-	// Kind is the kind of the objects.
-	Kind schema.GroupVersionKind
+	Kind   schema.GroupVersionKind
 	// Identity is the identity of the pair.
 	Identity Identity
 	// Translator is a translator of the identity.
@@ -33,9 +32,8 @@ type Preview struct {
 	Mutate func(ctx context.Context, up, copied *unstructured.Unstructured) error
 }
 
-// DryRun sends the write of Session.Apply as a dry run, and returns the copy that the API server would store. down is the copy
-// as read, or nil if there is none. The API server admits and validates the write, and its error is returned; the error is a
-// conflict if an object of the name exists and down is nil, or if down has changed.
+// DryRun sends the write of Session.Apply as a dry run, and returns the copy that the API server would store, or its
+// error. down is the copy as read, or nil; the error is a conflict if that has changed.
 func (p Preview) DryRun(
 	ctx context.Context, up, down *unstructured.Unstructured, name types.NamespacedName,
 ) (*unstructured.Unstructured, error) {

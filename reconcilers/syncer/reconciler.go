@@ -26,7 +26,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// reconciler reconciles the upstream objects of one Syncer.
 type reconciler[T client.Object] struct {
 	pair       *Pair
 	syncer     Syncer[T]
@@ -43,13 +42,10 @@ type reconciler[T client.Object] struct {
 	log        logr.Logger
 }
 
-// observeUp requests an upstream object.
 func (r *reconciler[T]) observeUp(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
 	return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 }
 
-// observeDown notes the state of a downstream object, and requests its original, or the upstream objects that wait for its
-// name.
 func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, deleted bool) []types.NamespacedName {
 	down, ok := obj.(T)
 	if !ok {
@@ -83,7 +79,6 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 	return append(all, up)
 }
 
-// Reconcile brings one upstream object and its copy in step.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
 		err = r.pair.With(ctx, func(ctx context.Context, up, down Access) error {
@@ -99,8 +94,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	})
 }
 
-// settle returns the result of a reconcile for the queue. A conflict is no error: the cache gets the change, and the object
-// is reconciled again.
+// settle: a conflict is no error, since the cache gets the change and the object is reconciled again.
 func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	var later *laterError
 	var both *bothError
@@ -125,8 +119,7 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// BothDirections returns the error of a Sync whose directions have these errors, which may be nil: each has the effect that it would have
-// alone.
+// BothDirections joins the errors of a Sync, which may be nil: each has the effect that it would have alone.
 func BothDirections(up, down error) error {
 	if up != nil && down != nil {
 		return &bothError{up: up, down: down}
@@ -134,15 +127,12 @@ func BothDirections(up, down error) error {
 	return cmp.Or(up, down)
 }
 
-// bothError has the errors of both directions.
 type bothError struct{ up, down error }
 
 func (e *bothError) Error() string { return errors.Join(e.up, e.down).Error() }
 
-// Unwrap returns both errors.
 func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 
-// observe reads the upstream object and its copy.
 func (s *Session[T]) observe(ctx context.Context) error {
 	r := s.of
 	s.up = newObject[T](r.kind)
@@ -181,12 +171,10 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	return err
 }
 
-// isSource reports whether an UpSyncer makes the upstream object for the downstream object.
 func (s *Session[T]) isSource() bool {
 	return s.facts.down != absent && s.claims(s.down)
 }
 
-// claims reports whether an UpSyncer makes the upstream object for a downstream object.
 func (s *Session[T]) claims(down T) bool {
 	u, ok := s.of.syncer.(UpSyncer[T])
 	if !ok {
@@ -196,7 +184,7 @@ func (s *Session[T]) claims(down T) bool {
 	return wanted && up == s.key
 }
 
-// isSelected reports whether an object upstream shall have a copy. An object that another controller manages has none.
+// isSelected is false for an object that another controller manages.
 func (s *Session[T]) isSelected(up T) bool {
 	r := s.of
 	return up.GetLabels()[r.keys.ControlledBy] == "" && !translate.IsCopy(up) && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
@@ -214,8 +202,8 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 	return present, nil
 }
 
-// find finds the copy of the upstream object under any name that it may have. Without a copy, s.name is the first name that
-// does not belong to the copy of another object.
+// find finds the copy under any name that it may have. Without a copy, s.name is the first name that no other copy
+// has.
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
 	known, isKnown := r.memory.NameOf(s.key)
@@ -253,7 +241,6 @@ func (s *Session[T]) find(ctx context.Context) error {
 	return s.choose(ctx, free, blocked)
 }
 
-// isCopy reads a downstream object, and reports whether it is the copy of the upstream object.
 func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (bool, error) {
 	if err := s.readDown(ctx, name); err != nil || s.facts.down == absent {
 		return false, err
@@ -265,8 +252,8 @@ func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (boo
 	return true, nil
 }
 
-// choose chooses the name of a copy that does not exist: the name of an object of somebody else, which is a conflict, or a
-// free name. The copies of other objects are in conflict if they have all names.
+// choose names a copy that does not exist: the name of somebody else's object (a conflict), or a free name. If copies
+// of other objects have all names, they are in conflict.
 func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedName) error {
 	if blocked.Name == "" {
 		s.name, s.facts.down = free, absent
@@ -283,13 +270,11 @@ func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedN
 	return nil
 }
 
-// isCopyOfAnother reports whether a downstream object is the copy of another upstream object.
 func (s *Session[T]) isCopyOfAnother(down T) bool {
 	up, ours := s.of.translator.ToUpstream(down)
 	return ours && up != s.key
 }
 
-// readDown reads a downstream object.
 func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (err error) {
 	s.down = newObject[T](s.of.kind)
 	if name.Name == "" {

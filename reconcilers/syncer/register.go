@@ -26,9 +26,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Register adds the controller of a Syncer to the pair. Call it while the App is built, or in ControllerStarter.Register. It
-// starts watches of the hub, and sends no other requests. An Initializer or IndexRegisterer is not called: that is for the
-// Module and for Start. The error wraps ErrInvalidConfig, or is one of the manager, of a watch or of ModifyController.
+// Register adds the controller of a Syncer. Call it while the App is built, or in ControllerStarter.Register. It
+// starts watches of the hub and sends no other requests; Initializers and IndexRegisterers are for Module and Start.
+// The error wraps ErrInvalidConfig, or is of the manager, a watch or ModifyController.
 func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
 	r, err := newReconciler(p, s, t, o)
 	if err != nil {
@@ -57,7 +57,6 @@ func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error
 	return p.complete(b, s, r)
 }
 
-// controllerBuilder is the builder of the controllers of a pair.
 type controllerBuilder = registry.ControllerBuilder[reconcile.Request]
 
 func (p *Pair) controller(s Base, concurrency int, timeout controller.Options) *controllerBuilder {
@@ -84,7 +83,6 @@ func (p *Pair) complete(b *controllerBuilder, s Base, r reconcile.Reconciler) er
 
 func (o Options[T]) concurrency() int { return cmp.Or(max(o.Concurrency, 0), defaultConcurrency) }
 
-// timeout returns the options of a controller without its concurrency.
 func (o Options[T]) timeout(p *Pair) controller.Options {
 	yes := true
 	return controller.Options{
@@ -95,7 +93,6 @@ func (o Options[T]) timeout(p *Pair) controller.Options {
 	}
 }
 
-// newReconciler checks the options of a syncer, and opens the views of both sides.
 func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) (*reconciler[T], error) {
 	kind, err := kindOf(p, o)
 	if err != nil {
@@ -131,7 +128,6 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	return r, nil
 }
 
-// kindOf returns the kind of the objects of a syncer.
 func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, error) {
 	if p == nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("%w: there is no pair", ErrInvalidConfig)
@@ -150,7 +146,6 @@ func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, er
 	return kind, nil
 }
 
-// newObject returns an empty object of a kind.
 func newObject[T client.Object](kind schema.GroupVersionKind) T {
 	obj := object.New[T]()
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {

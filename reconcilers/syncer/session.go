@@ -19,42 +19,40 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
-// Session is one reconcile of an upstream object and its copy. It is valid until SyncDown, Sync or SyncUp returns. Its writes
-// check the owner of the object, and carry its UID and resourceVersion: what has changed since it was read is not written.
-// A conflict is returned as an error; return it, and the object is reconciled again soon, without an error in the log.
+// Session is one reconcile, valid until SyncDown, Sync or SyncUp returns. Its writes check the owner and carry UID
+// and resourceVersion: what has changed since it was read is not written. Return a conflict: the object is reconciled
+// again soon, without an error in the log.
 type Session[T client.Object] struct {
 	of                   *reconciler[T]
 	key, name            types.NamespacedName
 	up, down             T // as read
 	upstream, downstream Access
 	facts                facts
-	awaited              time.Duration // for how long to wait for the report why the copy is absent
-	renewing             bool          // the copy is that of an earlier object
-	renewed              bool          // it was marked again, or deleted
+	awaited              time.Duration
+	renewing             bool // the copy of an earlier object
+	renewed              bool // it was marked again, or deleted
 }
 
-// Key returns the name of the upstream object, and Target the name of its copy.
+// Key returns the name of the upstream object.
 func (s *Session[T]) Key() types.NamespacedName { return s.key }
 
-// Target returns the name of the copy, whether it exists or not.
+// Target returns the name of the copy, which may not exist.
 func (s *Session[T]) Target() types.NamespacedName { return s.name }
 
-// UpstreamAccess returns the access to the upstream cluster, and DownstreamAccess that to the downstream cluster, for objects
-// other than those of the Session. Their writes check no owner.
+// UpstreamAccess is for other objects than the Session's. Its writes check no owner.
 func (s *Session[T]) UpstreamAccess() Access { return s.upstream }
 
-// DownstreamAccess returns the access to the downstream cluster.
+// DownstreamAccess is for other objects than the Session's. Its writes check no owner.
 func (s *Session[T]) DownstreamAccess() Access { return s.downstream }
 
-// Translate returns a copy of an upstream object with the metadata of its downstream copy, for Apply or Create.
+// Translate returns a copy of up with the metadata of its downstream copy, for Apply or Create.
 func (s *Session[T]) Translate(up T) T { return s.of.translator.Metadata(up, s.name) }
 
-// TranslateUpdate returns the annotations and labels of the copy after an update; see Translator.MetadataUpdate.
+// TranslateUpdate returns annotations and labels for an update; see Translator.MetadataUpdate.
 func (s *Session[T]) TranslateUpdate(up, down T) (changed bool, annotations, labels map[string]string) {
 	return s.of.translator.MetadataUpdate(up, down)
 }
 
-// act carries out the next step.
 func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	if s.facts.up == present && s.facts.selected && r.pair.options.OneToOne && !s.facts.finalizer && !s.facts.imported {
@@ -100,8 +98,8 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
 
-// renew marks the copy of an earlier object of the same name again, with one write, if it has the content that the present object gives:
-// the hub was restored, or its objects were made again. Otherwise it deletes the copy.
+// renew marks the copy of an earlier object again if it has the present content: the hub was restored, or its objects
+// made again. Otherwise it deletes the copy.
 func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	s.renewing = true
 	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
@@ -111,7 +109,6 @@ func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, s.deleteDown(ctx)
 }
 
-// renewWith is Apply and Create of a renewal.
 func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error {
 	s.renewed = true
 	if fields != nil {
@@ -126,7 +123,6 @@ func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error
 	return s.deleteDown(ctx)
 }
 
-// isRight reports whether the copy of an earlier object has these fields, but for the marks that name that object.
 func (s *Session[T]) isRight(fields map[string]any) (bool, error) {
 	actual, err := object.Fields(s.down)
 	if err != nil {
@@ -146,7 +142,6 @@ func (s *Session[T]) isRight(fields map[string]any) (bool, error) {
 	return contained && fieldset.Hash(desired.Object) == have[s.of.keys.Fields], nil
 }
 
-// revision returns the revision of the copy as it was read.
 func (s *Session[T]) revision() memory.Revision {
 	if s.facts.down == absent {
 		return memory.NoCopy
@@ -154,7 +149,7 @@ func (s *Session[T]) revision() memory.Revision {
 	return memory.Revision(s.down.GetResourceVersion())
 }
 
-// behind returns for how long the copy may still be read as it was before the last write, or 0 if it is not read so.
+// behind returns for how long the copy may be read as before the last write, or 0.
 func (s *Session[T]) behind() time.Duration {
 	last := s.of.memory.Last(s.key)
 	if last.Replaced != s.revision() {
@@ -163,7 +158,6 @@ func (s *Session[T]) behind() time.Duration {
 	return memory.StaleFor - time.Since(last.At)
 }
 
-// wrote records that a write has made another revision of the copy.
 func (s *Session[T]) wrote(made client.Object) {
 	if now := s.revision(); now != memory.Revision(made.GetResourceVersion()) {
 		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Replaced, w.At = now, time.Now() })
@@ -178,20 +172,19 @@ func (s *Session[T]) copyOfDown() T {
 	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 }
 
-// conflict reports that the name of the copy belongs to an object of somebody else, unless the syncer adopts the object. The
-// object is reconciled again when that object changes, and from time to time.
+// conflict reports that somebody else has the name, unless the syncer adopts that object. It is tried again when that
+// changes, and from time to time.
 func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	i, ok := r.syncer.(Importer[T])
 	if !ok || s.facts.up != present || s.facts.down != present || s.isCopyOfAnother(s.down) || !i.Import(ctx, s.copyOfUp(), s.copyOfDown()) {
 		return reconcile.Result{}, s.nameConflict(ctx, s.facts.ownership)
 	}
-	// From here on it is the copy, which Sync marks with its first write.
+	// From here on it is the copy, which Sync marks.
 	s.facts.ownership = Ours
 	return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Session: s})
 }
 
-// nameConflict reports a conflict.
 func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
 	r := s.of
 	r.memory.Block(s.name, s.key)
@@ -208,8 +201,8 @@ func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
 	return r.later(s.key, "the name of the copy belongs to another object")
 }
 
-// importedFrom returns the name of the downstream object for which the upstream object was made. An object with a
-// copied annotation was not made by the pair.
+// importedFrom returns for which downstream object the upstream object was made. One with a copied annotation was
+// not.
 func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
 	parts := strings.Split(s.up.GetAnnotations()[s.of.keys.Imported], "/")
 	if !s.facts.upSyncer || len(parts) != 5 || parts[0] != s.of.pair.options.Identity.Tenant ||
@@ -219,7 +212,6 @@ func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: parts[1], Name: parts[2]}, true
 }
 
-// markImported records in an upstream object the downstream object for which it is made.
 func (s *Session[T]) markImported(obj T) {
 	notes := obj.GetAnnotations()
 	if notes == nil {

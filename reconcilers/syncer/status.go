@@ -22,9 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// ApplyStatus applies the status of an object, usually of the copy, to the upstream object. It sends no request if the upstream
-// object has that status. A kind without a status subresource has its status written with the object. Fields that the schema of
-// the kind lacks upstream, as that of an older version, are left out and reported.
+// ApplyStatus applies the status of from, usually the copy, to the upstream object, if it differs. Without a status
+// subresource the object is written. Fields that the upstream schema lacks are left out and reported.
 func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	r := s.of
 	source, err := object.Fields(from)
@@ -78,15 +77,15 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 const (
 	// statusEvery is the time between two writes of the status of one original.
 	statusEvery = time.Second
-	// statusRate is how many writes of status a second one remote causes in the long run, and statusBurst in a moment. The first write
-	// for an original does not count, so that many new copies take no longer.
+	// statusRate and statusBurst bound the status writes of one remote, per second and at once. The first write for
+	// an original does not count, so that many new copies take no longer.
 	statusRate, statusBurst = 5, 5
 )
 
 // NewStatusLimiter returns the limiter for PairOptions.StatusLimiter.
 func NewStatusLimiter() *rate.Limiter { return rate.NewLimiter(statusRate, statusBurst) }
 
-// statusWait returns for how long the status must not be written: a remote may change it at any rate. Who waits has its turn.
+// statusWait returns for how long the status must not be written: a remote may change it at any rate.
 func (s *Session[T]) statusWait(now time.Time) time.Duration {
 	last := s.of.memory.Last(s.key).Status
 	if last.At.IsZero() {
@@ -102,11 +101,10 @@ func (s *Session[T]) statusWait(now time.Time) time.Duration {
 	return last.Due.Sub(now)
 }
 
-// statusDigests are the digests of the status that the upstream object has, and of the one that it gets.
 type statusDigests struct{ had, sent uint64 }
 
-// statusWritten reports whether the status that was written last needs no other write: the upstream object has it, perhaps beside
-// the status of others; its API server has dropped the rest; or the cache has not seen the write yet.
+// statusWritten reports whether the last write needs no other: the upstream object has it, its API server has dropped
+// the rest, or the cache has not seen it yet.
 func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests) bool {
 	last := s.of.memory.Last(s.key).Status
 	switch {
@@ -123,7 +121,7 @@ func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests)
 	return contained
 }
 
-// sendStatus applies the status to the subresource, or to the object if the kind has none.
+// sendStatus applies to the subresource, or to the object if the kind has none.
 func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) (memory.StatusWrite, error) {
 	r := s.of
 	owner := client.FieldOwner(r.pair.fieldManager(directionUp))
@@ -143,8 +141,8 @@ func (s *Session[T]) sendStatus(ctx context.Context, status map[string]any) (mem
 	return memory.StatusWrite{Made: memory.Revision(applied.GetResourceVersion())}, err
 }
 
-// sendDeclared applies the fields of a status that the upstream schema has. An API server refuses to apply other fields, and
-// drops them from a merge patch: the answer to one that is a dry run shows which they are.
+// sendDeclared applies the fields that the upstream schema has. An API server refuses to apply others, and drops them
+// from a merge patch: a dry run shows which.
 func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (memory.StatusWrite, error) {
 	answer := s.withStatus(nil)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.up.GetUID()}, "status": status})
@@ -167,7 +165,6 @@ func (s *Session[T]) sendDeclared(ctx context.Context, status map[string]any) (m
 	return made, err
 }
 
-// withStatus returns an object to apply that has a status alone.
 func (s *Session[T]) withStatus(status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	u.SetGroupVersionKind(s.of.kind)
@@ -177,8 +174,8 @@ func (s *Session[T]) withStatus(status map[string]any) *unstructured.Unstructure
 	return u.DeepCopy()
 }
 
-// isUndeclared reports whether an API server has refused to apply an object because the schema of its kind lacks a field. The API
-// server has no reason of its own for it: managedfields/internal/structuredmerge.go of apimachinery returns a plain error.
+// isUndeclared reports a refusal because of a field that the schema lacks. The API server has no reason for it:
+// managedfields/internal/structuredmerge.go of apimachinery returns a plain error.
 func isUndeclared(err error) bool {
 	var status apierrors.APIStatus // of a client that is not one of the hub
 	return apierrors.HasStatusCause(err, kubeconfig.CauseUndeclared) ||

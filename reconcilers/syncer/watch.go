@@ -14,16 +14,16 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
-// Related returns the names of the upstream objects to reconcile for an event of an object of another kind.
+// Related returns the upstream objects to reconcile for an event of another kind.
 type Related func(ctx context.Context, obj client.Object) []types.NamespacedName
 
-// WatchUpstream returns a source of requests for the events of upstream objects of another kind, for a ControllerModifier.
+// WatchUpstream is a source for upstream events of another kind, for a ControllerModifier.
 func (p *Pair) WatchUpstream(obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
 	return watchRelated(p.options.Upstream, obj, f)
 }
 
-// WatchDownstream returns a source of requests for the events of downstream objects of another kind, for a ControllerModifier.
-// A hub as the downstream side delivers all objects of the kind.
+// WatchDownstream is a source for downstream events of another kind, for a ControllerModifier. A hub delivers all
+// objects of the kind.
 func (p *Pair) WatchDownstream(obj client.Object, f Related) (source.TypedSource[reconcile.Request], error) {
 	return watchRelated(p.options.Downstream, obj, f)
 }

@@ -17,12 +17,11 @@ import (
 
 var errStale = errors.New("the copy has appeared or gone since it was read")
 
-// resourceOf names a kind in an error.
 func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 }
 
-// Create creates the copy with a POST request, for authors who do not apply. obj comes from Translate.
+// Create creates the copy by POST, for authors who do not apply. obj comes from Translate.
 func (s *Session[T]) Create(ctx context.Context, obj T) error {
 	return s.write(ctx, verbCreate, obj, func(obj T) error {
 		obj.SetResourceVersion("")
@@ -30,7 +29,7 @@ func (s *Session[T]) Create(ctx context.Context, obj T) error {
 	})
 }
 
-// Update replaces the copy. obj is Both.Downstream with changes; TranslateUpdate returns its labels and annotations.
+// Update replaces the copy with obj: Both.Downstream with changes, and metadata from TranslateUpdate.
 func (s *Session[T]) Update(ctx context.Context, obj T) error {
 	return s.write(ctx, verbUpdate, obj, func(obj T) error {
 		s.precondition(obj)
@@ -38,7 +37,7 @@ func (s *Session[T]) Update(ctx context.Context, obj T) error {
 	})
 }
 
-// Patch changes the copy to obj, which is Both.Downstream with changes, with a merge patch of the differences.
+// Patch sends the differences between Both.Downstream and obj, a changed copy of it, as a merge patch.
 func (s *Session[T]) Patch(ctx context.Context, obj T) error {
 	return s.write(ctx, verbUpdate, obj, func(obj T) error {
 		s.precondition(obj)
@@ -47,13 +46,11 @@ func (s *Session[T]) Patch(ctx context.Context, obj T) error {
 	})
 }
 
-// precondition makes a write fail if the copy has changed since it was read.
 func (s *Session[T]) precondition(obj T) {
 	obj.SetUID(s.down.GetUID())
 	obj.SetResourceVersion(s.down.GetResourceVersion())
 }
 
-// write checks, marks and sends an object.
 func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) error) error {
 	r := s.of
 	if err := s.mayWrite(); err != nil {
@@ -90,8 +87,8 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 	return nil
 }
 
-// CreateUpstream creates the upstream object for the downstream object of SyncUp. obj may be a copy of that object; its
-// metadata are cleaned of the marks of copies, too, and its name is Key.
+// CreateUpstream creates the upstream object in SyncUp. obj may be a copy of the downstream object: marks go, and its
+// name becomes Key.
 func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	r := s.of
 	obj, err := r.hooks().write(ctx, upstreamSide, verbCreate, obj)
@@ -116,14 +113,14 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	return nil
 }
 
-// withoutMarks returns labels or annotations without the marks of copies: those of another pair have no meaning upstream.
+// withoutMarks removes marks of copies: those of another pair mean nothing upstream.
 func (s *Session[T]) withoutMarks(all map[string]string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(key, _ string) bool { return s.of.keys.Has(key) })
 	return all
 }
 
-// UpdateUpstream replaces the upstream object. obj is Both.Upstream with changes.
+// UpdateUpstream replaces the upstream object with obj: Both.Upstream with changes.
 func (s *Session[T]) UpdateUpstream(ctx context.Context, obj T) error {
 	r := s.of
 	obj, err := r.hooks().write(ctx, upstreamSide, verbUpdate, obj)

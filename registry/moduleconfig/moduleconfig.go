@@ -37,18 +37,3 @@ type Deletes struct {
 	PerTarget int `json:"perTarget,omitempty"`
 	PerFleet  int `json:"perFleet,omitempty"`
 }
-
-// Error is one error in the configuration of a module.
-type Error struct {
-	// Config is the index of the configuration, Override that in its Overrides, or -1.
-	Config, Override int
-	// Field is wrong, in the configuration or the override. Empty means config.
-	Field string
-	Err   error
-}
-
-// Error names the module and the mistake.
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }

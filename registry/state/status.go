@@ -72,9 +72,12 @@ const ReasonNoProgress = "NoProgress"
 
 // Reasons of a module that waits for its remote, beside ReasonRightsMissing and ReasonWaiting.
 const (
-	ReasonAPIMissing         = "APIMissing"
+	// ReasonAPIMissing: the remote does not serve an API that the module requires.
+	ReasonAPIMissing = "APIMissing"
+	// ReasonVersionUnsupported: the module does not support the version of the remote.
 	ReasonVersionUnsupported = "VersionUnsupported"
-	ReasonHubPartNotRunning  = "HubPartNotRunning"
+	// ReasonHubPartNotRunning: the module needs a shared value of a hub part that does not run.
+	ReasonHubPartNotRunning = "HubPartNotRunning"
 )
 
 // Condition is one aspect of a remote.

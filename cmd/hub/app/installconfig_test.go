@@ -120,11 +120,11 @@ func TestInstall_Config(t *testing.T) {
 	}
 	const head = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 	for text, want := range map[string]string{
-		head + "flags:\n  concurrency: 0\n":                        "bad.yaml:4: --concurrency=0: use 1 or more",
-		head + "modules:\n- name: other\n":                         "bad.yaml:4: this hub has no module \"other\"",
-		head + "flags:\n  impersonate-apps: true\n":                "bad.yaml:4: flags: impersonate-apps: an installed hub has \"false\"; remove it",
-		head + "flags:\n  health-probe-bind-address: :9\n":         "bad.yaml:4: flags: health-probe-bind-address: an installed hub has \":8081\"",
-		head + "flags:\n  log-level: info\n" + "#\xff\n":           "bad.yaml:1: this is not YAML",
+		head + "flags:\n  concurrency: 0\n":                        "bad.yaml: --concurrency=0: use 1 or more",
+		head + "modules:\n- name: other\n":                         "bad.yaml: this hub has no module \"other\"",
+		head + "flags:\n  impersonate-apps: true\n":                "bad.yaml: flags: impersonate-apps: an installed hub has \"false\"; remove it",
+		head + "flags:\n  health-probe-bind-address: :9\n":         "bad.yaml: flags: health-probe-bind-address: an installed hub has \":8081\"",
+		head + "flags:\n  log-level: info\n" + "#\xff\n":           "bad.yaml: this is not YAML",
 		head + "# " + strings.Repeat("0123456789", 110_000) + "\n": "a ConfigMap holds ",
 	} {
 		i.refused([]string{file("bad.yaml", text)}, want)
@@ -167,7 +167,7 @@ func TestInstall_Config(t *testing.T) {
 	kept.Data["hub.yaml"] = head + "modules:\n- name: gone\n"
 	i.must(i.Update(t.Context(), kept, client.FieldOwner("by-hand")))
 	before = i.versions()
-	i.refused(nil, "ConfigMap configured/clusterfx-hub-config:4: this hub has no module \"gone\"", "name another file with --config")
+	i.refused(nil, "ConfigMap configured/clusterfx-hub-config: this hub has no module \"gone\"", "name another file with --config")
 	if diff := cmp.Diff(before, i.versions()); diff != "" {
 		t.Errorf("a refused configuration changes the installation: %s", diff)
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
 	HealthAddress string
-	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
+	// DebugAddress is where profiles are served, as host:port of loopback. Default: nowhere.
 	DebugAddress string
 	// CrashFile receives what the process writes when a panic ends it, in a folder that outlives it: the next process
 	// quarantines the app of that goroutine. Default: none.

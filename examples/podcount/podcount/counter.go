@@ -20,8 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// CountPods adds the counter to a remote's app. A registry.Remote has everything that an app offers: unnamed
-// dependencies belong to the remote, the others name the hub.
+// CountPods adds the counter to a remote's app. In a registry.Remote unnamed dependencies belong to the remote, the
+// others name the hub.
 func CountPods(p registry.Remote) error {
 	c := &counter{remote: p.Client, hub: p.HubClient, report: "podcount-" + string(p.Name), cluster: p.Status.Owner}
 	return registry.ControllerManagedBy(p.Manager).
@@ -41,7 +41,6 @@ type counter struct {
 	last    map[string]string     // the counts of the last report
 }
 
-// only returns the one request that every event makes.
 func (c *counter) only() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Name: c.report}}
 }
@@ -72,7 +71,6 @@ func (c *counter) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// count returns the number of Pods for each namespace that has any.
 func count(pods []corev1.Pod) map[string]string {
 	numbers := map[string]int{}
 	for i := range pods {

@@ -20,7 +20,6 @@ import (
 // greeting is the ConfigMap in the hub, and its copy in every remote.
 const greeting = "greeting"
 
-// owner is the field manager of everything that this module writes.
 const owner = client.FieldOwner("podcount")
 
 // Greet adds the greeter to the hub. In the hub's App, unnamed dependencies belong to the hub, and the registry leads

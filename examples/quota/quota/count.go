@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// Count adds a controller to the hub that watches the ResourceQuotas in all remotes. In the hub's App, unnamed
-// dependencies belong to the hub, and the registry leads to the remotes.
+// Count watches the ResourceQuotas in all remotes. In the hub's App, unnamed dependencies belong to the hub, and the
+// registry leads to the remotes.
 func Count(hub ctrl.Manager, remotes *registry.Registry) error {
 	return watch.ControllerManagedBy(hub, remotes).
 		Named("quota-count").
@@ -38,8 +38,7 @@ type accountant struct {
 	remotes *registry.Registry
 }
 
-// Reconcile counts the ResourceQuotas of one remote. WithClient lends out the client of its app, which reads from a
-// cache; it never waits for an unreachable remote.
+// Reconcile counts for one remote. WithClient lends its app's client, which reads from a cache and never waits.
 func (a *accountant) Reconcile(ctx context.Context, r watch.Request) (ctrl.Result, error) {
 	var all corev1.ResourceQuotaList
 	err := a.remotes.WithClient(ctx, r.Cluster, func(ctx context.Context, remote client.Client) error {

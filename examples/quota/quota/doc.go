@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota is the module that docs/modules.md writes step by step. Its remote part gives every Namespace
+// Package quota is the module quota. Its remote part gives every Namespace
 // with the label team a ResourceQuota, in every remote. Its hub part watches these in all remotes at once
 // and keeps the number of each remote's in a ConfigMap in the hub.
 package quota

@@ -35,7 +35,6 @@ func Enforce(p registry.Remote, config Config) error {
 		Complete(e)
 }
 
-// itsNamespace returns the request for the Namespace that a ResourceQuota is in.
 func itsNamespace(_ context.Context, quota client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: quota.GetNamespace()}}}
 }
@@ -46,8 +45,8 @@ type enforcer struct {
 	pods   int64
 }
 
-// Reconcile gives a Namespace its ResourceQuota. The cache has only ResourceQuotas with the label managed, see CacheFilters
-// in Module: any other ResourceQuota of that name makes CreateOrUpdate fail, and stays as it is.
+// Reconcile gives a Namespace its ResourceQuota. The cache has only those with the label managed, see CacheFilters in
+// Module: any other of that name makes CreateOrUpdate fail, and stays.
 func (e *enforcer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 	var namespace corev1.Namespace
 	if err := e.remote.Get(ctx, r.NamespacedName, &namespace); err != nil {

@@ -132,7 +132,6 @@ type secrets struct {
 	pair *syncer.Pair
 }
 
-// Init keeps the pair.
 func (s *secrets) Init(_ context.Context, p *syncer.Pair) error {
 	s.pair = p
 	return nil

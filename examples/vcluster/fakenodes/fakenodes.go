@@ -39,7 +39,6 @@ func Item(id syncer.Identity) syncer.Item {
 	return syncer.OfFake(&nodes{id: id}, syncer.Options[*corev1.Node]{})
 }
 
-// Name names the syncer.
 func (n *nodes) Name() string { return "fake-nodes" }
 
 // RegisterIndices adds indexes of Pods by the name of their Node. An API server has that index.

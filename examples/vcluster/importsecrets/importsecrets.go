@@ -30,10 +30,8 @@ func Item(id syncer.Identity) syncer.Item {
 		syncer.Options[*corev1.Secret]{Select: func(*corev1.Secret) bool { return false }}) // Nothing goes down.
 }
 
-// Name names the syncer.
 func (i *imports) Name() string { return "import-secrets" }
 
-// UpstreamName reads the annotation.
 func (i *imports) UpstreamName(down *corev1.Secret) (types.NamespacedName, bool) {
 	namespace, name, ok := strings.Cut(down.Annotations[To], "/")
 	ok = ok && down.Namespace == i.id.TargetNamespace && down.Labels[i.id.Keys().ManagedBy] == "" &&

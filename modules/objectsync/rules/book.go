@@ -14,23 +14,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// Book has the rules of a hub: those of the configuration of the module, and those that its overrides set for Clusters with some
-// labels. The zero Book has none.
+// Book has the rules of a hub, with overrides for Clusters by labels. The zero Book has none.
 type Book struct {
 	config    Config
 	base      []Rule // of config
 	overrides []override
 }
 
-// override is what differs for the Clusters with some labels.
 type override struct {
 	clusters     labels.Selector
-	hasRules     bool // rules replace those before; otherwise they stay
+	hasRules     bool // replace those before
 	rules        []Rule
 	abandonAfter *string
 }
 
-// NewBook returns the rules of a configuration and its overrides. Its error is that of an override that cannot be decoded.
+// NewBook fails for an override that cannot be decoded.
 func NewBook(base Config, overrides []moduleconfig.Override) (Book, error) {
 	b := Book{config: base, base: base.Complete()}
 	for _, o := range overrides {
@@ -80,7 +78,7 @@ func (b Book) Of(cluster map[string]string) []Rule {
 	return found
 }
 
-// All returns the rules of all Clusters. A rule of several lists is in it several times.
+// All returns the rules of all Clusters, one of several lists several times.
 func (b Book) All() []Rule {
 	all := slices.Clone(b.base)
 	for _, o := range b.overrides {
@@ -89,7 +87,7 @@ func (b Book) All() []Rule {
 	return all
 }
 
-// Abandon returns for how long a Cluster with these labels may be away, and false for no limit.
+// Abandon returns how long such a Cluster may be away, and false for no limit.
 func (b Book) Abandon(cluster map[string]string) (time.Duration, bool) {
 	c := b.config
 	for _, o := range b.overrides {

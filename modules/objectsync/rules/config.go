@@ -12,83 +12,82 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Config is the configuration of the module by an operator.
+// Config is the operator's.
 type Config struct {
-	// Rules say which objects are copied. Default: none.
+	// Rules default to none.
 	Rules []Rule `json:"rules,omitempty"`
 	// Limits bound what one remote may bring into the hub with one rule.
 	Limits Limits `json:"limits,omitzero"`
-	// AbandonAfter is how long a remote may be away, as a duration such as 72h, until the hub releases an object that is being
-	// deleted and has its only copy in that remote. Default: never; hub sync release does it.
+	// AbandonAfter is how long a remote may be away, such as 72h, until the hub releases a deleted object whose only
+	// copy is there. Default: never; hub sync release does it.
 	AbandonAfter string `json:"abandonAfter,omitempty"`
 }
 
-// Limits bound the copies of a rule from one remote. Beyond a limit no more copies are made; existing ones stay.
+// Limits bound a rule's copies from one remote. Beyond them none is made; existing ones stay.
 type Limits struct {
-	// Objects is the number of copies. Default: 1000.
+	// Objects is a number of copies. Default: 1000.
 	Objects int32 `json:"objects,omitempty"`
-	// Bytes is the size of all copies together as JSON, as a quantity such as 10Mi. Default: 10Mi.
+	// Bytes is the size of all copies as JSON. Default: 10Mi.
 	Bytes string `json:"bytes,omitempty"`
 }
 
-// Rule copies objects of one kind. Names of rules are unique, and are part of the marks of the copies: a rule with a new name
-// is another rule.
+// Rule copies objects of one kind. Its name is unique, and part of the marks: with a new name it is another rule.
 type Rule struct {
 	// Name is a DNS label of at most 32 characters. Required.
 	Name string `json:"name"`
 	// From is the source. Required.
 	From From `json:"from"`
-	// Kind is the kind of the objects. Required.
+	// Kind of the objects. Required.
 	Kind Kind `json:"kind"`
-	// Namespaces are the namespaces of the originals. Required for a kind with namespaces; the others have none.
+	// Namespaces of the originals. Required for a kind that has namespaces.
 	Namespaces Namespaces `json:"namespaces,omitzero"`
-	// Objects selects the originals by their labels. Default: all of them. A rule for Secrets of the hub requires a label.
+	// Objects selects by labels. Default: all. A rule for Secrets of the hub requires a label.
 	Objects *metav1.LabelSelector `json:"objects,omitempty"`
 	// To names the copies.
 	To To `json:"to"`
-	// Status brings the status of the copy back to the original, in a rule that is one-to-one. Default: false.
+	// Status brings the copy's status back, in a one-to-one rule. Default: false.
 	Status bool `json:"status,omitempty"`
-	// OnTargetDeletion says what happens when somebody deletes a copy. Default: Recreate.
+	// OnTargetDeletion is for copies that somebody deletes. Default: Recreate.
 	OnTargetDeletion OnTargetDeletion `json:"onTargetDeletion,omitempty"`
-	// OnDeregister says what happens to the copies when the Cluster is deleted. Default: Keep.
+	// OnDeregister is for copies when the Cluster is deleted. Default: Keep.
 	OnDeregister OnDeregister `json:"onDeregister,omitempty"`
-	// Adopt says whether an object becomes a copy that exists already in the target. Default: Never.
+	// Adopt is for objects that exist in the target. Default: Never.
 	Adopt Adopt `json:"adopt,omitempty"`
-	// Mode is Observe to record as events what would be written. Default: Enforce.
+	// Mode Observe records as events what would be written. Default: Enforce.
 	Mode Mode `json:"mode,omitempty"`
-	// Exclude are JSON pointers to fields that belong to the target and are not written. Default: none.
+	// Exclude are JSON pointers to fields that belong to the target. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
-	// Include are JSON pointers to fields that are copied although the API server of the original has allocated them, such as
+	// Include are JSON pointers to fields that are copied although an API server has allocated them, such as
 	// /spec/clusterIP of a Service. Default: none.
 	Include []string `json:"include,omitempty"`
-	// Patches change the copies, in this order. Default: none.
+	// Patches change the copies, in order. Default: none.
 	Patches []Patch `json:"patches,omitempty"`
-	// BringCRD brings the CustomResourceDefinition of the kind from the hub to remotes that lack it. Default: false.
+	// BringCRD brings the kind's definition from the hub to remotes that lack it. Default: false.
 	BringCRD bool `json:"bringCRD,omitempty"`
 }
 
 // From is the source of a rule.
 type From string
 
-// The sources.
+// Sources.
 const (
 	FromHub    From = "Hub"
 	FromRemote From = "Remote"
 )
 
-// Kind is a kind of objects. Its resource has the regular plural of the kind.
+// Kind has the regular plural as its resource.
 type Kind struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// Namespaces are the namespaces of the originals: exactly one of the fields is set.
+// Namespaces has exactly one field set.
 type Namespaces struct {
 	// Names are names of namespaces.
 	Names []string `json:"names,omitempty"`
-	// Selector selects namespaces by their labels; an empty selector selects all.
+	// Selector selects by labels; an empty one selects all.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Template is the name of one namespace for each cluster, such as tenant-{{cluster}}.
+	// Template is one namespace for each cluster, such as tenant-{{cluster}}.
 	Template string `json:"template,omitempty"`
 }
 
@@ -96,8 +95,8 @@ type Namespaces struct {
 type To struct {
 	// Names are the names of the copies. Required.
 	Names Names `json:"names"`
-	// Namespace is the namespace of the copies, which has to exist. It may contain {{cluster}}. Required for Translated if the
-	// kind has namespaces. Default: with Mirror that of the original.
+	// Namespace of the copies must exist. It may contain {{cluster}}. Required for Translated if the kind has
+	// namespaces. Default: with Mirror the original's.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -105,13 +104,13 @@ type To struct {
 type Names string
 
 const (
-	// Mirror keeps the names of the originals.
+	// Mirror keeps the originals' names.
 	Mirror Names = "Mirror"
-	// Translated makes names of the name, the namespace and the source of the original, so that they never collide.
+	// Translated names never collide: they have the name, namespace and source of the original.
 	Translated Names = "Translated"
 )
 
-// OnTargetDeletion says what happens when somebody deletes a copy.
+// OnTargetDeletion is for copies that somebody deletes.
 type OnTargetDeletion string
 
 const (
@@ -121,13 +120,13 @@ const (
 	Propagate OnTargetDeletion = "Propagate"
 )
 
-// OnDeregister says what happens to the copies when the Cluster is deleted.
+// OnDeregister is for copies when the Cluster is deleted.
 type OnDeregister string
 
 const (
 	// Keep keeps them. hub sync prune deletes them later.
 	Keep OnDeregister = "Keep"
-	// Delete deletes them, if the target responds at that time.
+	// Delete deletes them, if the target responds then.
 	Delete OnDeregister = "Delete"
 )
 
@@ -137,7 +136,7 @@ type Adopt string
 const (
 	// Never reports a conflict of names.
 	Never Adopt = "Never"
-	// IfEqual adopts an object that has the content of the copy. Metadata and status are not compared.
+	// IfEqual adopts what has the copy's content, metadata and status aside.
 	IfEqual Adopt = "IfEqual"
 )
 
@@ -153,12 +152,12 @@ const (
 
 // Patch changes copies. Either JSONPatch, or Path and CEL are set.
 type Patch struct {
-	// When limits the patch to Clusters with these labels. Default: all.
+	// When limits it to Clusters with these labels. Default: all.
 	When When `json:"when,omitzero"`
-	// JSONPatch are the operations of a JSON Patch (RFC 6902).
+	// JSONPatch is RFC 6902.
 	JSONPatch []Operation `json:"jsonPatch,omitempty"`
-	// Path is a JSON pointer to the field that gets the value of CEL, an expression with the variables cluster (with name and
-	// labels) and object, which is the copy before this patch. Missing parents of the field are made.
+	// Path is a JSON pointer to the field that gets the value of CEL, with the variables cluster (name and labels)
+	// and object, the copy before this patch. Missing parents are made.
 	Path string `json:"path,omitempty"`
 	CEL  string `json:"cel,omitempty"`
 }
@@ -182,7 +181,7 @@ const (
 	defaultBytes   = "10Mi"
 )
 
-// Defaults returns the values of fields that the operator does not set. Those of a rule are in Complete.
+// Defaults are the config's; those of a rule are in Complete.
 func Defaults() Config {
 	return Config{Limits: Limits{Objects: defaultObjects, Bytes: defaultBytes}}
 }
@@ -204,13 +203,13 @@ func (r Rule) complete() Rule {
 	return r
 }
 
-// Abandon returns AbandonAfter, and false if remotes are never abandoned.
+// Abandon returns AbandonAfter, and false for never.
 func (c Config) Abandon() (time.Duration, bool) {
 	after, err := time.ParseDuration(c.AbandonAfter)
 	return after, err == nil && after > 0
 }
 
-// MaxBytes returns Limits.Bytes as a number.
+// MaxBytes is Limits.Bytes as a number.
 func (c Config) MaxBytes() int64 {
 	bytes, err := resource.ParseQuantity(c.Limits.Bytes)
 	if err != nil {
@@ -219,12 +218,12 @@ func (c Config) MaxBytes() int64 {
 	return bytes.Value()
 }
 
-// GVK returns the kind of the objects.
+// GVK is the kind of the objects.
 func (r Rule) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.Kind.APIVersion, r.Kind.Kind)
 }
 
-// IsNamespaced reports whether the kind has namespaces, which the rule tells by having some.
+// IsNamespaced reports whether the rule, and so the kind, has namespaces.
 func (r Rule) IsNamespaced() bool { return !r.Namespaces.isZero() }
 
 func (n Namespaces) isZero() bool { return len(n.Names) == 0 && n.Selector == nil && n.Template == "" }

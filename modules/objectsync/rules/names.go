@@ -20,21 +20,19 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// ErrNamespace is the error of a template that yields no namespace which may be used.
+// ErrNamespace means that a template yields no namespace which may be used.
 var ErrNamespace = errors.New("the name of the cluster yields no namespace that a rule may use")
 
 // Place is where a rule works: between a hub and a remote.
 type Place struct {
-	// HubID identifies the hub. It keeps the copies of two hubs with a rule of the same name apart. See registry.Remote.
-	HubID string
-	// Cluster is the name of the remote.
-	Cluster string
+	HubID   string // HubID keeps the copies of two hubs with a rule of one name apart. See registry.Remote.
+	Cluster string // the name of the remote
 }
 
 const (
 	// hubTenant begins the tenants of rules from the hub.
 	hubTenant = "hub-"
-	// hubDigits is the length of the hash of the hub at their end: with 32 bits, two of a hundred hubs are alike in one of a
+	// hubDigits is the length of the hub's hash in them: with 32 bits, two of a hundred hubs are alike in one of a
 	// million fleets.
 	hubDigits = 8
 )
@@ -44,8 +42,8 @@ func digest(text string, digits int) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// Tenant names the source of a rule in the target: rules from one hub are one tenant for all remotes, and rules from remotes one
-// for each. Hashes keep hubs, clusters and rules apart.
+// Tenant names the source of a rule in the target: one for all remotes of rules from a hub, one for each of rules
+// from remotes. Hashes keep hubs, clusters and rules apart.
 func (r Rule) Tenant(at Place) string {
 	if r.From == FromHub {
 		return hubTenant + r.Name + "-" + digest(at.HubID, hubDigits)
@@ -63,10 +61,10 @@ func (r Rule) Identity(at Place) syncer.Identity {
 	return id
 }
 
-// Finalizer returns the finalizer of the originals of a rule that is one-to-one.
+// Finalizer is on the originals of a one-to-one rule.
 func (r Rule) Finalizer(at Place) string { return syncer.FinalizerOf(r.Identity(at)) }
 
-// RuleOfFinalizer returns the name of the rule from a hub whose finalizer this is, and false for any other finalizer.
+// RuleOfFinalizer returns the name of the rule from a hub, and false for any other finalizer.
 func RuleOfFinalizer(finalizer string) (string, bool) {
 	rest, ok := strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)
 	end := len(rest) - hubDigits - 1
@@ -91,8 +89,8 @@ func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured]
 	return syncer.NewCluster[*unstructured.Unstructured](id, o)
 }
 
-// CheckNamespaces returns an error that wraps ErrNamespace if a template of the rule yields no namespace that may be used for a
-// cluster. It concerns the names of clusters, which Validate does not know.
+// CheckNamespaces wraps ErrNamespace if a template yields no usable namespace for a cluster, whose name Validate does
+// not know.
 func (r Rule) CheckNamespaces(cluster string) error {
 	for _, template := range []string{r.Namespaces.Template, r.To.Namespace} {
 		name := expand(template, cluster)
@@ -106,13 +104,12 @@ func (r Rule) CheckNamespaces(cluster string) error {
 	return nil
 }
 
-// isOfKubernetes reports whether a namespace belongs to Kubernetes, whose controllers trust what is there, such as bootstrap tokens.
+// isOfKubernetes: controllers trust what is there, such as bootstrap tokens.
 func isOfKubernetes(namespace string) bool {
 	return namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic || namespace == corev1.NamespaceNodeLease
 }
 
-// TargetNamespaces returns the namespaces of the copies for a cluster; none for a rule that selects the namespaces of the originals
-// by labels and keeps them.
+// TargetNamespaces are those of the copies; none if the rule keeps the originals' and selects them by labels.
 func (r Rule) TargetNamespaces(cluster string) []string {
 	if to := expand(r.To.Namespace, cluster); to != "" {
 		return []string{to}
@@ -120,10 +117,10 @@ func (r Rule) TargetNamespaces(cluster string) []string {
 	return r.SourceNamespaces(cluster)
 }
 
-// mayUse reports whether objects of a namespace are copied, in either direction.
+// mayUse is for both directions.
 func mayUse(namespace string) bool { return namespace != hubv1.DefaultNamespace }
 
-// SourceNamespaces returns the namespaces of the originals for a cluster; none for a rule that selects them by labels.
+// SourceNamespaces are those of the originals; none if the rule selects them by labels.
 func (r Rule) SourceNamespaces(cluster string) []string {
 	if r.Namespaces.Template != "" {
 		return []string{expand(r.Namespaces.Template, cluster)}
@@ -131,7 +128,7 @@ func (r Rule) SourceNamespaces(cluster string) []string {
 	return r.Namespaces.Names
 }
 
-// ClusterOf returns the name of the cluster to which a namespace of the hub belongs, for a rule with a template.
+// ClusterOf returns whose namespace it is, for a rule with a template.
 func (r Rule) ClusterOf(namespace string) (string, bool) {
 	before, after, ok := strings.Cut(r.Namespaces.Template, clusterName)
 	rest, isBefore := strings.CutPrefix(namespace, before)
@@ -139,8 +136,8 @@ func (r Rule) ClusterOf(namespace string) (string, bool) {
 	return name, ok && isBefore && isAfter && name != ""
 }
 
-// IsReserved reports whether a key of a label or an annotation of a remote is not copied, because controllers of Kubernetes and of
-// clusterfx trust it. What package translate reserves is not copied in any case.
+// IsReserved reports a key that controllers of Kubernetes and clusterfx trust, so it is not copied from remotes. Package
+// translate reserves more.
 func IsReserved(key string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
 	if !ok || prefix == "app.kubernetes.io" {

@@ -25,25 +25,21 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// ErrPatch is the error of a patch that does not fit an object. Its text contains nothing of the object, which may be a Secret.
+// ErrPatch means that a patch does not fit. Its text has nothing of the object, which may be a Secret.
 var ErrPatch = errors.New("the patch does not fit the object")
 
-// Cluster is what patches know of a Cluster.
+// Cluster is what patches know of one.
 type Cluster struct {
-	// Name is the name of the Cluster.
-	Name string
-	// Labels are the labels of the Cluster.
-	Labels map[string]string
+	Name   string            // the name of the Cluster
+	Labels map[string]string // the labels of the Cluster
 }
 
 const (
-	// maxCost bounds the work of an expression for one object, in units of CEL.
-	maxCost = 1_000_000
-	// checkEvery is the number of iterations after which an expression looks at its context.
-	checkEvery = 100
+	maxCost    = 1_000_000 // maxCost bounds an expression for one object, in units of CEL
+	checkEvery = 100       // after how many iterations an expression looks at its context
 )
 
-// Patcher applies the patches of a rule that are meant for one Cluster. It may be used by several goroutines.
+// Patcher applies a rule's patches for one Cluster, from any goroutine.
 type Patcher struct {
 	steps   []func(ctx context.Context, obj map[string]any) (map[string]any, error)
 	cluster Cluster
@@ -83,9 +79,8 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 	return nil
 }
 
-// Adopts reports whether an object that has the name of a copy becomes the copy: copied is what the translator makes of the
-// original, before the patches. The copy of another rule or hub is never adopted, nor an object without content, which is equal
-// by chance.
+// Adopts reports whether an object with the copy's name becomes the copy. copied is the translator's result, before
+// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance.
 func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
 	if r.Adopt != IfEqual || translate.IsCopy(found) {
 		return false
@@ -119,7 +114,6 @@ func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[
 	}, nil
 }
 
-// options are those of RFC 6902, with a limit for what a patch may add.
 func options() *jsonpatch.ApplyOptions {
 	o := jsonpatch.NewApplyOptions()
 	o.AccumulatedCopySizeLimit = 1 << 20
@@ -134,7 +128,6 @@ func (p Patch) operations() (jsonpatch.Patch, error) {
 	return jsonpatch.DecodePatch(text)
 }
 
-// expression returns the step of a patch with an expression.
 func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
 	program, err := compile(patch.CEL)
 	if err != nil {
@@ -152,7 +145,7 @@ func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any)
 			return nil, err
 		}
 		if err != nil {
-			return nil, ErrPatch // The cause may repeat values.
+			return nil, ErrPatch
 		}
 		value, err := asJSON(result)
 		if err != nil || !set(obj, steps, value) {
@@ -162,7 +155,6 @@ func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any)
 	}, nil
 }
 
-// compile returns the program of an expression.
 func compile(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("cluster", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("object", cel.DynType),
@@ -178,7 +170,6 @@ func compile(expression string) (cel.Program, error) {
 	return env.Program(checked, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }
 
-// asJSON returns the result of an expression as a value of an unstructured object.
 func asJSON(result ref.Val) (value any, err error) {
 	native, err := result.ConvertToNative(reflect.TypeFor[*structpb.Value]())
 	if err != nil {
@@ -191,7 +182,7 @@ func asJSON(result ref.Val) (value any, err error) {
 	return value, utiljson.Unmarshal(text, &value)
 }
 
-// set sets a field of an object, and makes the maps that lead to it. It does not reach into lists.
+// set makes the maps on the way. It does not reach into lists.
 func set(obj map[string]any, steps []string, value any) bool {
 	for _, step := range steps[:len(steps)-1] {
 		next, ok := obj[step].(map[string]any)
@@ -208,7 +199,6 @@ func set(obj map[string]any, steps []string, value any) bool {
 	return true
 }
 
-// check reports what is wrong with a patch.
 func (p Patch) check() error {
 	isJSON, isCEL := len(p.JSONPatch) > 0, p.Path != "" || p.CEL != ""
 	if isJSON == isCEL {
@@ -249,12 +239,10 @@ func (o Operation) check() error {
 	return nil
 }
 
-// isPointer reports whether a text is a JSON pointer (RFC 6901) to a field.
 func isPointer(text string) bool {
 	return len(text) > 1 && strings.HasPrefix(text, "/") && !strings.HasSuffix(text, "/")
 }
 
-// pointer returns the steps of a JSON pointer.
 func pointer(text string) []string {
 	steps := strings.Split(text[1:], "/")
 	for i, step := range steps {
@@ -263,8 +251,7 @@ func pointer(text string) []string {
 	return steps
 }
 
-// mayChange reports whether a rule may change a field of copies or leave it out: of the metadata, single labels and annotations
-// that are no marks; and all other fields except those that say what the object is.
+// mayChange: all but what the object is; of metadata only labels and annotations that are no marks.
 func mayChange(text string) bool {
 	if !isPointer(text) {
 		return false

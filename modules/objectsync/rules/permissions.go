@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// Permissions returns the permissions that the rules need, and no others. Recording events in remotes is granted to every module.
+// Permissions returns exactly what the rules need. Recording events in remotes is granted to every module.
 func Permissions(c Config) registry.ConfigRules {
 	var found registry.ConfigRules
 	for _, r := range c.Complete() {
@@ -36,10 +36,10 @@ func Permissions(c Config) registry.ConfigRules {
 	return found
 }
 
-// IsServedByKubernetes reports whether a group belongs to Kubernetes itself, so that its kinds have no definitions.
+// IsServedByKubernetes reports a group whose kinds have no definitions.
 func IsServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
-// Resource returns the resource of the objects, in the regular plural.
+// Resource is in the regular plural.
 func (r Rule) Resource() string {
 	plural, _ := meta.UnsafeGuessKindToResource(r.GVK())
 	return plural.Resource
@@ -49,7 +49,6 @@ func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.GVK().Group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// asSource returns the permissions for the originals.
 func (r Rule) asSource() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
 	if r.IsOneToOne() && r.Mode == Enforce {
@@ -68,7 +67,6 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 	return all
 }
 
-// asTarget returns the permissions for the copies.
 func (r Rule) asTarget() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
 	if r.Mode == Enforce {
@@ -81,7 +79,6 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 	return all
 }
 
-// hubAsSource returns the permissions in the hub of a rule from there.
 func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	var all []rbac.NamespacedRules
 	for _, namespace := range r.hubScopes() {
@@ -105,8 +102,8 @@ func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	return all
 }
 
-// HubNamespaces returns the namespaces of the hub in which the rule works for all clusters; none if they are not known, or the
-// kind has no namespaces.
+// HubNamespaces returns where in the hub the rule works for all clusters; none if unknown, or the kind has no
+// namespaces.
 func (r Rule) HubNamespaces() []string {
 	switch {
 	case r.From == FromRemote && isTemplate(r.To.Namespace):
@@ -117,7 +114,6 @@ func (r Rule) HubNamespaces() []string {
 	return slices.Sorted(slices.Values(r.Namespaces.Names))
 }
 
-// hubScopes returns HubNamespaces, or "" for all of them.
 func (r Rule) hubScopes() []string {
 	if known := r.HubNamespaces(); len(known) > 0 {
 		return known
@@ -125,8 +121,7 @@ func (r Rule) hubScopes() []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// eventNamespaces returns the namespaces of the hub in which events about originals, and about a Cluster that lacks the definition,
-// are recorded.
+// eventNamespaces are where the hub records events about originals, and about a Cluster that lacks the definition.
 func (r Rule) eventNamespaces() []string {
 	all := r.hubScopes()
 	switch {

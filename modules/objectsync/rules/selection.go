@@ -11,10 +11,10 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// ObjectLabels returns the selector of the originals; nil selects all of them.
+// ObjectLabels selects the originals; nil selects all.
 func (r Rule) ObjectLabels() labels.Selector { return selectorOf(r.Objects) }
 
-// NamespaceLabels returns the selector of the namespaces of the originals, or nil if the rule has none.
+// NamespaceLabels selects their namespaces; nil if the rule does not.
 func (r Rule) NamespaceLabels() labels.Selector {
 	if r.Namespaces.Selector == nil {
 		return nil
@@ -39,17 +39,15 @@ func selectorOf(of *metav1.LabelSelector) labels.Selector {
 	return s
 }
 
-// Selector says which objects of a source are originals of a rule for one cluster. It sends no requests.
+// Selector says which objects are originals of a rule for one cluster. It sends no requests.
 type Selector struct {
 	objects    labels.Selector
 	namespaces map[string]bool
-	// labelsOf returns the labels of a namespace, and false if it does not exist.
-	labelsOf func(namespace string) (map[string]string, bool)
-	byLabels labels.Selector
+	labelsOf   func(namespace string) (map[string]string, bool) // false for a missing namespace
+	byLabels   labels.Selector
 }
 
-// Selector returns the selector of the originals for a cluster. labelsOf returns the labels of a namespace of the source; it is
-// called only for a rule that selects namespaces by labels.
+// Selector calls labelsOf, about a namespace of the source, only for a rule that selects namespaces by labels.
 func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[string]string, bool)) Selector {
 	s := Selector{objects: r.ObjectLabels(), byLabels: r.NamespaceLabels(), labelsOf: labelsOf, namespaces: map[string]bool{}}
 	for _, name := range r.SourceNamespaces(cluster) {
@@ -58,7 +56,7 @@ func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[stri
 	return s
 }
 
-// Selects reports whether an object is an original of the rule. A copy of any rule is not.
+// Selects is false for a copy of any rule.
 func (s Selector) Selects(obj metav1.Object) bool {
 	namespace := obj.GetNamespace()
 	switch {
@@ -73,8 +71,7 @@ func (s Selector) Selects(obj metav1.Object) bool {
 	return ok && s.byLabels.Matches(labels.Set(found))
 }
 
-// IsEqual reports whether an object has the content of a copy. Metadata, the status, and what an API server has allocated are not
-// compared, but what include names.
+// IsEqual ignores metadata, the status and what an API server has allocated, but for include.
 func IsEqual(copied, found *unstructured.Unstructured, include ...string) bool {
 	found = found.DeepCopy()
 	translate.WithoutAllocated(found, include)

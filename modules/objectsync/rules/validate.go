@@ -27,7 +27,6 @@ const (
 	maxBytes   = 1 << 30
 )
 
-// problems collects what is wrong.
 type problems []error
 
 func (p *problems) refuse(bad bool, format string, args ...any) {
@@ -36,7 +35,7 @@ func (p *problems) refuse(bad bool, format string, args ...any) {
 	}
 }
 
-// Validate is called when the hub starts, and for each remote whose overrides change the configuration.
+// Validate is called when the hub starts, and for remotes whose overrides change the configuration.
 func (c Config) Validate() error {
 	var p problems
 	p.refuse(len(c.Rules) > maxRules, "rules: use at most %d", maxRules)
@@ -61,7 +60,6 @@ func (c Config) Validate() error {
 	return errors.Join(p...)
 }
 
-// problems returns what is wrong with a rule.
 func (r Rule) problems() problems {
 	var p problems
 	p.refuse(len(validation.IsDNS1123Label(r.Name)) > 0 || len(r.Name) > maxName,
@@ -95,7 +93,6 @@ func (r Rule) problems() problems {
 	return p
 }
 
-// checkKind refuses kinds that are never copied.
 func (r Rule) checkKind(p *problems) {
 	kind, err := schema.ParseGroupVersion(r.Kind.APIVersion)
 	if err != nil || r.Kind.APIVersion == "" || r.Kind.Kind == "" || kind.Version == "" {
@@ -117,8 +114,6 @@ func (r Rule) checkKind(p *problems) {
 		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
 }
 
-// checkScope checks a kind of Kubernetes itself: whether there is one, and whether it has namespaces. The cluster tells that about
-// other kinds.
 func (r Rule) checkScope(p *problems) {
 	kind := r.GVK()
 	if !IsServedByKubernetes(kind.Group) {
@@ -133,7 +128,7 @@ func (r Rule) checkScope(p *problems) {
 	p.refuse(!namespaced && r.IsNamespaced(), "namespaces: a %s has no namespace; leave them out", kind.Kind)
 }
 
-// clusterScoped are the kinds of Kubernetes without namespaces. TestClusterScoped compares them with an API server.
+// clusterScoped kinds of Kubernetes; TestClusterScoped compares them with an API server.
 func clusterScoped() []string {
 	return []string{
 		"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
@@ -145,7 +140,7 @@ func clusterScoped() []string {
 	}
 }
 
-// deputies are the groups whose objects grant permissions, change the API server, or carry the name of their creator.
+// deputies are groups whose objects grant permissions, change the API server, or carry their creator's name.
 func deputies() []string {
 	return []string{
 		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
@@ -153,7 +148,6 @@ func deputies() []string {
 	}
 }
 
-// checkNamespaces checks the namespaces of the originals.
 func (r Rule) checkNamespaces(p *problems) {
 	n, set := r.Namespaces, 0
 	for _, one := range []bool{len(n.Names) > 0, n.Selector != nil, n.Template != ""} {
@@ -172,7 +166,6 @@ func (r Rule) checkNamespaces(p *problems) {
 	p.refuse(n.Template != "" && !isTemplate(n.Template), "namespaces.template: use a name with %s, such as tenant-%[1]s", clusterName)
 }
 
-// checkTarget checks the names and the namespace of the copies.
 func (r Rule) checkTarget(p *problems) {
 	to := r.To.Namespace
 	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
@@ -188,7 +181,6 @@ func (r Rule) checkTarget(p *problems) {
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
 
-// checkObjects checks the selector of the originals.
 func (r Rule) checkObjects(p *problems) {
 	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
 	p.refuse(err != nil, "objects: %v", err)
@@ -198,7 +190,6 @@ func (r Rule) checkObjects(p *problems) {
 	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub selects them by a label that they must have")
 }
 
-// asksForLabel reports whether a selector leaves out the objects without some label.
 func asksForLabel(s labels.Selector) bool {
 	all, selectable := s.Requirements()
 	return selectable && slices.ContainsFunc(all, func(r labels.Requirement) bool {
@@ -213,10 +204,9 @@ func asksForLabel(s labels.Selector) bool {
 // clusterName is the place of the name of the cluster.
 const clusterName = "{{cluster}}"
 
-// isTemplate reports whether a text becomes the name of a namespace with the name of a cluster.
 func isTemplate(text string) bool {
 	return strings.Count(text, clusterName) == 1 && len(validation.IsDNS1123Label(strings.Replace(text, clusterName, "a", 1))) == 0
 }
 
-// expand returns the name of a namespace for a cluster. The name of a cluster may contain dots, which a namespace cannot have.
+// expand: the name of a cluster may contain dots, which a namespace cannot have.
 func expand(text, cluster string) string { return strings.Replace(text, clusterName, cluster, 1) }

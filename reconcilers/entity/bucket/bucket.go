@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The intervals of a Bucket. A deaf watch is found within fifteen seconds, at the price of a message of 40 bytes each five.
+// A deaf watch is found within fifteen seconds, at the price of 40 bytes each five.
 const (
 	defaultBeat    = 5 * time.Second
 	beatsMissed    = 3
@@ -25,24 +25,23 @@ const (
 	requestTimeout = 5 * time.Second
 	connectedEvery = 200 * time.Millisecond
 	saveEvery      = time.Minute
-	// beatsListed is after how many beats a bucket is listed again in which values expire without a marker: each minute.
-	beatsListed = 12
+	beatsListed    = 12 // a bucket whose values expire without a marker is listed each minute
 )
 
 var (
-	// ErrInvalidOptions is the error of Options that cannot be used.
+	// ErrInvalidOptions means that Options cannot be used.
 	ErrInvalidOptions = errors.New("invalid options of a bucket")
-	// ErrNotFound is the error of a key that has no value.
+	// ErrNotFound means that the key has no value.
 	ErrNotFound = errors.New("the key does not exist")
-	// ErrConflict is the error of a write to a key that has another revision than expected.
+	// ErrConflict means that the key has another revision than expected.
 	ErrConflict = errors.New("the key has changed since it was read")
-	// ErrNotComplete is the error of a question that needs a complete and current copy of the bucket.
+	// ErrNotComplete means that the answer needs a complete and current copy.
 	ErrNotComplete = errors.New("the bucket is not read completely")
-	// ErrNoServer is the error of a hub that has no server.
+	// ErrNoServer means that the hub has no NATS server.
 	ErrNoServer = errors.New("the hub has no NATS server")
-	// ErrChanged is the error of a question that needs the bucket of before, which was recreated or restored.
+	// ErrChanged means that the bucket was recreated or restored.
 	ErrChanged = errors.New("the bucket was recreated or restored, and is not accepted yet")
-	// ErrRefused is the error of a write that is not sent, because the server has refused another one a moment before.
+	// ErrRefused means that a write was not sent, because the server has just refused another.
 	ErrRefused = errors.New("the server refuses writes to the bucket")
 
 	errDeaf   = errors.New("no canary was seen through the watch")
@@ -58,26 +57,23 @@ var (
 
 // Options describe a Bucket. Name, JetStream and Writer are required.
 type Options struct {
-	// Name is the name of the bucket.
+	// Name is the bucket's name.
 	Name string
-	// JetStream returns the connection, or an error while there is none. Its reconnect buffer must be off
-	// (nats.ReconnectBufSize(-1)): otherwise a write of a hub that has lost its lease is delivered after the connection has come
-	// back.
+	// JetStream returns the connection, or an error. Its reconnect buffer must be off (nats.ReconnectBufSize(-1)):
+	// otherwise a write of a hub that has lost its lease is delivered later.
 	JetStream func() (jetstream.JetStream, error)
-	// Writer identifies the hub: it is the UID of the namespace kube-system of its cluster.
+	// Writer identifies the hub: the UID of its namespace kube-system.
 	Writer string
-	// Gate returns an error if this process must not write, as without the lease of the hub. It is called right before each
-	// write. Default: the process writes.
+	// Gate returns an error if this process must not write. It is asked right before each write. Default: it may.
 	Gate func() error
-	// Anchor remembers the identity of the bucket beyond the life of the process. Default: none, so a bucket that was replaced
-	// while the process did not run is not recognized, and one that was replaced while it ran is not accepted before it ends.
+	// Anchor remembers the identity beyond the process. Default: none, so a bucket that was replaced while no process
+	// ran is not recognized, and one replaced before cannot be accepted.
 	Anchor Anchor
-	// Create creates the bucket if it does not exist and the Anchor does not know it. A bucket that was there before is never
-	// created: an empty one would seem to be healthy. Default: false.
+	// Create creates a missing bucket that the Anchor does not know: one that was there before would seem to be
+	// healthy, and empty. Default: false.
 	Create bool
-	// Disposable says that nothing depends on the identity of the bucket, as for a status, which is written again: it is never
-	// Changed, has no Anchor, and Create creates it also if it was there before. The copy has what Put has written at once, without the
-	// time of the server. Default: false.
+	// Disposable: nothing depends on the identity, as for a status. Such a bucket is never Changed, has no Anchor,
+	// and Create always creates it. Its copy has what Put wrote at once, without the server's time. Default: false.
 	Disposable bool
 	// Beat is the interval of canaries. Default: five seconds.
 	Beat time.Duration
@@ -89,14 +85,14 @@ type Options struct {
 type Bucket struct {
 	options Options
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex
 	held     held
 	health   Health
-	seen     time.Time // when the last canary was seen, or the list was complete
-	last     Identity  // the highest that was seen of the bucket of before
+	seen     time.Time // the last canary, or the end of the list
+	last     Identity  // highest of the bucket of before
 	hasLast  bool
-	agreed   time.Time // when an operator accepted the bucket last, as it was known when it was listed
-	beat     canary    // as it was seen last
+	agreed   time.Time // last acceptance known when it was listed
+	beat     canary    // seen last
 	beatAt   Revision  // its revision
 	saved    time.Time
 	watchers map[int]func(Change)
@@ -106,27 +102,27 @@ type Bucket struct {
 
 	losses int // of the watch
 	kv     jetstream.KeyValue
-	kvOf   jetstream.JetStream // the connection of kv
+	kvOf   jetstream.JetStream // connection of kv
 
-	notify sync.Mutex // is held while watchers are called, so that all see the changes in their order
+	notify sync.Mutex // held while watchers are called, so that all see one order
 }
 
 // Health is how far the copy can be trusted.
 type Health struct {
-	// Complete says that all keys have been read since the last loss.
+	// Complete: all keys have been read since the last loss.
 	Complete bool
-	// Changed says that the bucket was recreated or restored, and is not accepted yet.
+	// Changed: recreated or restored, and not accepted yet.
 	Changed bool
-	// Err is the reason of the last loss, and nil while the bucket is followed.
+	// Err is the reason of the last loss; nil while the bucket is followed.
 	Err error
-	// Since is the time of the last change of the other fields.
+	// Since is when another field changed last.
 	Since time.Time
-	// Refused is why the server refuses values or canaries, as in a full account or without a permission; nil if it does not.
+	// Refused is why the server refuses values or canaries, or nil.
 	Refused error
-	// Identity is that of the bucket as it was read last.
+	// Identity is as it was read last.
 	Identity Identity
-	// InvalidKeys is how many keys have a value that are no keys of entities: somebody has written them as subjects of NATS, and no
-	// client could delete them. They are not followed.
+	// InvalidKeys counts keys that somebody wrote as subjects of NATS, and no client could delete. They are not
+	// followed.
 	InvalidKeys int
 }
 
@@ -149,7 +145,7 @@ func New(o Options) (*Bucket, error) {
 	}, nil
 }
 
-// Name returns the name of the bucket.
+// Name returns the bucket's name.
 func (b *Bucket) Name() string { return b.options.Name }
 
 // Health returns how far the copy can be trusted.
@@ -164,14 +160,14 @@ func (b *Bucket) Health() Health {
 	return h
 }
 
-// Losses returns how often the watch was lost since the process began.
+// Losses counts the losses of the watch in this process.
 func (b *Bucket) Losses() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.losses
 }
 
-// Get returns the last known value of a key.
+// Get returns the last known value.
 func (b *Bucket) Get(key string) (Entry, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +175,7 @@ func (b *Bucket) Get(key string) (Entry, bool) {
 	return e, ok
 }
 
-// Keys returns all keys that are known to have a value, in no order.
+// Keys returns the keys known to have a value, in no order.
 func (b *Bucket) Keys() []string {
 	all, _ := b.List() // There may be others.
 	return all
@@ -192,7 +188,7 @@ func (b *Bucket) Len() int {
 	return len(b.held.entries)
 }
 
-// Marker returns the marker of a key that was deleted or purged, or that has expired with a marker.
+// Marker returns the marker of a key that was deleted, purged, or has expired with one.
 func (b *Bucket) Marker(key string) (Marker, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +199,7 @@ func (b *Bucket) Marker(key string) (Marker, bool) {
 	return m, ok
 }
 
-// Absent returns nil if a key has no value in a complete and current copy of the bucket of before. Otherwise the error wraps
+// Absent returns nil if a complete and current copy of the bucket of before has no value. Otherwise the error wraps
 // ErrNotComplete or ErrChanged, or says that the key exists.
 func (b *Bucket) Absent(key string) error {
 	switch _, err := b.Find(key); {
@@ -215,8 +211,8 @@ func (b *Bucket) Absent(key string) error {
 	return nil
 }
 
-// Find returns the last known value of a key. The error wraps ErrNotFound only if a complete and current copy of the bucket of before
-// has none, and otherwise ErrNotComplete or ErrChanged: the key may exist.
+// Find returns the last known value. The error wraps ErrNotFound only if Absent is nil, else ErrNotComplete or
+// ErrChanged.
 func (b *Bucket) Find(key string) (Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,14 +223,14 @@ func (b *Bucket) Find(key string) (Entry, error) {
 	return e, cmp.Or(b.partial(), fmt.Errorf("key %s of bucket %s: %w", key, b.options.Name, ErrNotFound))
 }
 
-// List returns all keys that have a value, in no order, and the error of Find if there may be others.
+// List returns the keys with a value, in no order, and an error if there may be others.
 func (b *Bucket) List() ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.held.entries)), b.partial()
 }
 
-// partial returns why a key that the copy lacks may exist; nil if it does not. The caller holds the lock.
+// partial says why a key that the copy lacks may exist, or nil. The caller holds the lock.
 func (b *Bucket) partial() error {
 	switch {
 	case !b.health.Complete:
@@ -247,10 +243,9 @@ func (b *Bucket) partial() error {
 	return nil
 }
 
-// Subscribe calls f for each change from now on, until the returned function is called. f is called in a goroutine that all
-// subscribers share, so it is code of the framework, which must not block, panic or call Subscribe. If the copy is complete, f is
-// called for each key that has a value or a marker before Subscribe returns; otherwise when it is. While the bucket is followed, f gets
-// each change; after a loss it gets the last change of each key that differs.
+// Subscribe calls f for each change until the returned function is called. If the copy is complete, f first gets each
+// key with a value or marker, before Subscribe returns; otherwise when it is. After a loss f gets the last change of
+// each key that differs. All subscribers share one goroutine: f must not block, panic or call Subscribe.
 func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	b.notify.Lock()
 	defer b.notify.Unlock()
@@ -280,7 +275,6 @@ func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	}
 }
 
-// tell calls all watchers.
 func (b *Bucket) tell(all ...Change) {
 	if len(all) == 0 {
 		return

@@ -11,16 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// CanaryPrefix begins the keys of canaries. No entity has such a key.
+// CanaryPrefix begins the keys of canaries, and of no entity. Each hub has one.
 const CanaryPrefix = "_clusterfx."
 
-// canaryKey returns the key of the canary of a hub. Two hubs that use one bucket have one each.
 func canaryKey(writer string) string { return CanaryPrefix + "canary." + writer }
 
-// canary is the value of the key.
 type canary struct {
-	// Counter grows with each write, but not while the bucket is Changed: otherwise a restored bucket would catch up with the
-	// identity that it has lost.
+	// Counter grows with each write, but not while the bucket is Changed: a restored bucket would catch up with its
+	// identity.
 	Counter uint64 `json:"counter"`
 	// Beat grows with each write.
 	Beat uint64 `json:"beat"`
@@ -34,7 +32,6 @@ func decodeCanary(value []byte) canary {
 	return c
 }
 
-// sawCanary records that the watch is alive.
 func (b *Bucket) sawCanary(c canary, at Revision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,14 +42,12 @@ func (b *Bucket) sawCanary(c canary, at Revision) {
 	}
 }
 
-// isReplaced reports whether the stream is another one than that of the watch.
 func (r *reading) isReplaced(ctx context.Context) bool {
 	_, now, err := r.of.open(ctx, r.js)
 	return err == nil && !now.identity.Created.Equal(r.facts.identity.Created)
 }
 
-// sing writes canaries until ctx ends, if this process writes, or until one is refused because the stream is another one than that of the
-// watch, and not because another process of the hub has written one.
+// sing writes canaries while this process writes, until ctx ends or one is refused because the stream was replaced.
 func (r *reading) sing(ctx context.Context) {
 	b := r.of
 	beat := time.NewTicker(b.options.Beat)
@@ -76,7 +71,6 @@ func (r *reading) sing(ctx context.Context) {
 	}
 }
 
-// singOnce writes the next canary.
 func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
 	b.mu.Lock()
 	next, at := b.beat, b.beatAt
@@ -88,7 +82,6 @@ func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
 	return b.putCanary(ctx, kv, next, at)
 }
 
-// putCanary writes the canary, if it has the expected revision.
 func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, c canary, expected Revision) error {
 	value, err := json.Marshal(c)
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// held is the copy of a bucket.
 type held struct {
 	entries map[string]Entry
-	// markers has the last marker of each key, as long as the stream has it, and for keepsMarkers after that, within maxMarkers.
+	// markers stay known for keepsMarkers after the stream dropped them, within maxMarkers.
 	markers map[string]Marker
-	// invalid has keys with a value that no client writes or deletes, since package jetstream refuses them. They are not followed.
+	// invalid keys have a value, and package jetstream refuses them. They are not followed.
 	invalid map[string]bool
 }
 
@@ -24,13 +23,11 @@ func newHeld() held {
 	return held{entries: map[string]Entry{}, markers: map[string]Marker{}, invalid: map[string]bool{}}
 }
 
-// validKey reports whether package jetstream accepts a key, which somebody may have written as a subject of NATS.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
-// markField is the end of the name of a field with the mark of a secondary.
+// markField ends the name of a field with the mark of a secondary.
 const markField = `/owner":`
 
-// record is a message of the stream.
 type record struct {
 	key      string
 	op       Operation
@@ -39,7 +36,6 @@ type record struct {
 	created  time.Time
 }
 
-// apply applies a message, and reports whether it has changed something.
 func (h *held) apply(r record) bool {
 	if !validKey.MatchString(r.key) {
 		h.invalid[r.key] = true
@@ -72,8 +68,8 @@ func (h *held) apply(r record) bool {
 	return true
 }
 
-// replace takes over a new list, and returns the differences, in the order of the revisions. If the bucket is the one of before,
-// what was known of lives and markers stays, since the stream may have compacted it.
+// replace takes over a list, and returns the differences in the order of revisions. Of the bucket of before, known
+// lives and markers stay, since the stream may have compacted them.
 func (h *held) replace(list held, another bool) []Change {
 	if !another {
 		list.inherit(*h)
@@ -90,7 +86,7 @@ func (h *held) replace(list held, another bool) []Change {
 			all = append(all, list.lacks(key))
 		}
 	}
-	for key, m := range list.markers { // Of keys that were deleted while the process did not follow the bucket.
+	for key, m := range list.markers { // Deleted while the process did not follow.
 		_, isEntry := list.entries[key]
 		_, wasEntry := h.entries[key]
 		if !isEntry && !wasEntry && h.markers[key] != m {
@@ -102,14 +98,13 @@ func (h *held) replace(list held, another bool) []Change {
 	return all
 }
 
-// keepsMarkers is how long a marker is known that the stream has dropped, by its own time. Without a bound a bucket whose keys come and
-// go would take more and more memory. After that the deletion is proven by a complete list.
+// keepsMarkers bounds the memory for a bucket whose keys come and go. Later a complete list proves the deletion.
 const keepsMarkers = 24 * time.Hour
 
-// maxMarkers bounds the markers of a bucket whose keys come and go, whether the stream has them or not.
+// maxMarkers bounds markers, whether the stream has them or not.
 const maxMarkers = 10_000
 
-// forget drops the oldest markers if there are too many, a quarter of them, so that this is rare.
+// forget drops the oldest quarter, so that this is rare.
 func (h *held) forget() {
 	if len(h.markers) <= maxMarkers {
 		return
@@ -122,7 +117,6 @@ func (h *held) forget() {
 	}
 }
 
-// inherit takes over what was known of the keys before.
 func (h *held) inherit(before held) {
 	for key, m := range before.markers {
 		if m.Revision > h.markers[key].Revision && time.Since(m.Time) < keepsMarkers {
@@ -148,7 +142,6 @@ func (h *held) inherit(before held) {
 	}
 }
 
-// lacks returns the change of a key that the copy does not have.
 func (h *held) lacks(key string) Change {
 	if m, ok := h.markers[key]; ok {
 		return Change{Key: key, Operation: Deleted, Revision: m.Revision, Listed: true}

@@ -47,6 +47,7 @@ func TestInherit_ForgetsMarkers(t *testing.T) {
 }
 
 // The markers of keys that come and go are bounded, also in one list; the last ones are known. An entity keeps the marker before its life.
+// Promise: markers: the last 10 000 of each bucket are known; a key is created again also after its marker is forgotten.
 func TestBucket_BoundsMarkers(t *testing.T) {
 	t.Parallel()
 	b, err := New(Options{Name: "things", JetStream: func() (jetstream.JetStream, error) { return nil, ErrNotFound }, Writer: "hub"})

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Run follows the bucket until ctx ends. It returns when no goroutine of the Bucket runs any longer.
+// Run follows the bucket until ctx ends and no goroutine of the Bucket runs.
 func (b *Bucket) Run(ctx context.Context) {
 	pause := minPause
 	for ctx.Err() == nil {
@@ -45,7 +45,7 @@ func (b *Bucket) Run(ctx context.Context) {
 	_ = b.remember(ctx) // The process ends.
 }
 
-// rest returns after a pause. While there is no connection it returns as soon as there is one, and reports that.
+// rest pauses. Without a connection it returns as soon as there is one, and reports that.
 func (b *Bucket) rest(ctx context.Context, pause time.Duration) (connected bool) {
 	end := time.NewTimer(pause + rand.N(pause/4)) //nolint:gosec // It spreads the load, and is no secret.
 	defer end.Stop()
@@ -73,7 +73,6 @@ func (b *Bucket) isConnected() bool {
 	return err == nil && js.Conn().IsConnected()
 }
 
-// reading is one watch of the bucket: first all values, then the changes.
 type reading struct {
 	of       *Bucket
 	kv       jetstream.KeyValue
@@ -84,12 +83,12 @@ type reading struct {
 	canaryAt Revision
 	canaries sync.WaitGroup
 	js       jetstream.JetStream
-	heard    time.Time // when the last message of the list came
+	heard    time.Time // last message of the list
 	lose     context.CancelCauseFunc
 }
 
-// follow reads the whole bucket, and follows its changes until the watch is lost. It returns nil when the bucket is to be listed
-// again because values may have expired, or invalid keys been purged, without a marker.
+// follow returns when the watch is lost; nil when values may have expired, or invalid keys been purged, without a
+// marker: list again.
 func (b *Bucket) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,7 +137,6 @@ func (b *Bucket) follow(ctx context.Context) error {
 	}
 }
 
-// check returns an error if the watch is deaf.
 func (r *reading) check(ctx context.Context) error {
 	if r.of.isDeaf(r.heard, r.complete) {
 		return errDeaf
@@ -149,7 +147,7 @@ func (r *reading) check(ctx context.Context) error {
 	return nil
 }
 
-// take takes a message of the watch; nil follows the last value.
+// take: nil follows the last value.
 func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 	b := r.of
 	r.heard = time.Now()
@@ -179,7 +177,7 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// drain ends a watch. Its dispatcher holds a lock while it waits for a reader of the channel, so the channel is read until it is
+// drain ends a watch. Its dispatcher holds a lock while it waits for a reader, so the channel is read until it is
 // closed.
 func drain(watch jetstream.KeyWatcher) {
 	done := make(chan struct{})
@@ -192,13 +190,11 @@ func drain(watch jetstream.KeyWatcher) {
 	<-done
 }
 
-// facts are the properties of the stream of a bucket.
 type facts struct {
 	identity        Identity
 	expiresSilently bool // values may expire, and no marker reports it
 }
 
-// open reads the properties of the bucket.
 func (b *Bucket) open(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -220,10 +216,9 @@ func (b *Bucket) open(ctx context.Context, js jetstream.JetStream) (jetstream.Ke
 	}, nil
 }
 
-// History is how many values of a key a bucket of ours keeps: two are needed to see that a key was deleted and created again.
+// History is how many values of a key our buckets keep: two are needed to see a deletion and a creation.
 const History = 5
 
-// create creates the bucket, unless it has been there before.
 func (b *Bucket) create(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
 	_, known, err := b.earlier(ctx)
 	switch {
@@ -253,7 +248,7 @@ func recordOf(e jetstream.KeyValueEntry) record {
 	return r
 }
 
-// isDeaf reports whether the watch has been silent for too long: the next message of the list, or the canary, should have come.
+// isDeaf: the next message of the list, or the canary, should have come.
 func (b *Bucket) isDeaf(heard time.Time, complete bool) bool {
 	patience := beatsMissed * b.options.Beat
 	if !complete {
@@ -264,7 +259,6 @@ func (b *Bucket) isDeaf(heard time.Time, complete bool) bool {
 	return time.Since(b.seen) > patience
 }
 
-// changed applies a message of the watch.
 func (b *Bucket) changed(r record) {
 	b.mu.Lock()
 	ok := b.held.apply(r)
@@ -275,7 +269,6 @@ func (b *Bucket) changed(r record) {
 	}
 }
 
-// listed takes over a complete list.
 func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	earlier, known, err := b.earlier(ctx)
 	if err != nil {
@@ -287,7 +280,7 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	if isChanged {
 		id = earlier
 	}
-	// The first secondaries are made after this. What was saved last is up to a minute old, and the bucket may seem to continue that.
+	// The first secondaries follow. What was saved may be a minute old, and the bucket may seem to continue that.
 	if err := b.save(ctx, id); err != nil {
 		return err
 	}
@@ -310,8 +303,7 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	return nil
 }
 
-// earlier returns the identity that the bucket shall continue: the highest of the Anchor and of this process, unless an
-// operator has accepted another one.
+// earlier is the highest identity of the Anchor and this process, unless an operator has accepted another.
 func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 	b.mu.Lock()
 	last, known := b.last, b.hasLast
@@ -334,7 +326,6 @@ func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
 	return saved, true, nil
 }
 
-// lost records that the copy is not current.
 func (b *Bucket) lost(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -346,15 +337,13 @@ func (b *Bucket) lost(err error) {
 	b.health.Complete, b.health.Err = false, err
 }
 
-// Remember has the identity saved at once, and not within a minute, as after secondaries were collected.
+// Remember has the identity saved at once, as after secondaries were collected.
 func (b *Bucket) Remember() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved = time.Time{}
 }
 
-// remember saves the identity from time to time, and notices that a bucket was accepted. It returns an error if another process of the
-// hub knows that the bucket is Changed.
 func (b *Bucket) remember(ctx context.Context) error {
 	b.mu.Lock()
 	known, isChanged, due, agreed := b.hasLast, b.health.Changed, time.Since(b.saved) >= saveEvery, b.agreed
@@ -369,7 +358,7 @@ func (b *Bucket) remember(ctx context.Context) error {
 	switch {
 	case ok && saved.Accepted.After(agreed) && now.Continues(saved):
 		b.accepted(saved)
-	case isChanged: // What was saved last may be a minute old, so that only an acceptance counts.
+	case isChanged: // What was saved may be a minute old, so only an acceptance counts.
 		return nil
 	case ok && !id.Continues(saved):
 		return errElsewhere
@@ -382,7 +371,6 @@ func (b *Bucket) remember(ctx context.Context) error {
 	return nil
 }
 
-// load returns the identity that was saved last.
 func (b *Bucket) load(ctx context.Context) (Identity, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -393,7 +381,6 @@ func (b *Bucket) load(ctx context.Context) (Identity, bool, error) {
 	return id, ok, nil
 }
 
-// save saves an identity if this process may write, so that a later process recognizes the bucket.
 func (b *Bucket) save(ctx context.Context, id Identity) error {
 	if b.options.Anchor == nil || b.options.Gate() != nil {
 		return nil
@@ -409,7 +396,6 @@ func (b *Bucket) save(ctx context.Context, id Identity) error {
 	return nil
 }
 
-// accepted ends Changed.
 func (b *Bucket) accepted(id Identity) {
 	b.mu.Lock()
 	b.health.Changed, b.health.Since, b.health.Identity.Accepted = false, time.Now(), id.Accepted

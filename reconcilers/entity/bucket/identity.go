@@ -12,14 +12,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Identity distinguishes a bucket from one that was created in its place, or restored from a backup of it.
+// Identity tells a bucket from one that was created in its place, or restored.
 type Identity struct {
-	// Created is the time at which the stream of the bucket was created. A restored stream keeps it.
+	// Created is the stream's. A restored stream keeps it.
 	Created time.Time `json:"created"`
-	// Counter is the counter of the canary, which only grows.
+	// Counter of the canary only grows.
 	Counter uint64 `json:"counter"`
-	// Accepted is when an operator has accepted the bucket with this identity, also if its counter is lower than that of the bucket
-	// before. The zero time means that no acceptance was needed.
+	// Accepted is when an operator accepted the bucket with this identity, also with a lower counter; zero if none
+	// was needed.
 	Accepted time.Time `json:"accepted,omitzero"`
 }
 
@@ -28,19 +28,19 @@ func (i Identity) Continues(earlier Identity) bool {
 	return i.Created.Equal(earlier.Created) && i.Counter >= earlier.Counter
 }
 
-// noCounter is the counter of an identity that no bucket continues, which is saved when a mark proves that the bucket was restored: its
-// canary does not, if what was saved of it was restored as well.
+// noCounter is a counter that no bucket continues. It is saved when a mark proves a restore: the canary does not if
+// the Anchor was restored, too.
 const noCounter = math.MaxUint64
 
-// IsOfBefore reports whether a Life, of the mark of a secondary, is of the bucket before this one, although the key has a value here: it
-// is later than the revision of the value.
+// IsOfBefore reports whether a mark's Life is of the bucket before this one, although the key has a value: it is
+// later than the value's revision.
 func (b *Bucket) IsOfBefore(l Life, at Revision) bool {
 	h := b.Health()
 	return l.Revision > at && (h.Changed || !l.Time.After(h.Identity.Accepted))
 }
 
-// Check returns an error if a Life, of the mark of a secondary, proves that the bucket was restored, which is Changed from then on: the
-// stream has not come to the revision, or has another value there, whose time differs. One from before the acceptance proves nothing.
+// Check returns an error if a mark's Life proves a restore, and makes the bucket Changed: the stream has not come to
+// the revision, or has another time there. A Life from before the acceptance proves nothing.
 func (b *Bucket) Check(ctx context.Context, l Life) error {
 	id := b.Health().Identity
 	if !l.Time.After(id.Accepted) {
@@ -64,8 +64,8 @@ func (b *Bucket) Check(ctx context.Context, l Life) error {
 	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
 }
 
-// Proves reports whether somebody has written a marker. The stream also writes markers, of values that are too old: that is no evidence
-// for the deletes that follow, since a bucket with another age loses all its values at once. It may wait for a request.
+// Proves reports whether somebody has written a marker. Markers that the stream writes for old values are no
+// evidence: a bucket with another age loses all values at once. It may send a request.
 func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
 	if !m.purged {
 		return true, nil
@@ -74,7 +74,6 @@ func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
 	return found != nil && found.Header.Get(jetstream.MarkerReasonHeader) == "", err
 }
 
-// messageAt reads the message of a revision, which is nil if the stream has none, and the last revision.
 func (b *Bucket) messageAt(ctx context.Context, at Revision) (found *jetstream.RawStreamMsg, last Revision, err error) {
 	js, err := b.options.JetStream()
 	if err != nil {
@@ -93,9 +92,9 @@ func (b *Bucket) messageAt(ctx context.Context, at Revision) (found *jetstream.R
 	return found, Revision(stream.CachedInfo().State.LastSeq), nil
 }
 
-// Anchor remembers the identity of a bucket outside of NATS, beyond the life of the process.
+// Anchor remembers the identity of a bucket outside of NATS.
 type Anchor interface {
-	// Load returns the identity that was saved last, and false if there is none.
+	// Load returns what was saved last, and false for nothing.
 	Load(ctx context.Context) (Identity, bool, error)
 	// Save replaces the identity.
 	Save(ctx context.Context, id Identity) error

@@ -36,6 +36,7 @@ func TestIdentity_Continues(t *testing.T) {
 }
 
 // A bucket that is deleted and created again under a live watch is another one.
+// Promise: bucket deleted and created under a live watch: found by the canary that is refused, within ten seconds.
 func TestBucket_Recreated(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -166,6 +167,7 @@ func TestBucket_Restored(t *testing.T) {
 
 // What a process knows of markers and lives is not that of a bucket which was restored and accepted before the process has seen it: an
 // update under a key counts, whose revision is below that of a marker of before.
+// Promise: a bucket is restored and accepted before the hub has seen it: what the hub knew of markers and lives is forgotten.
 func TestBucket_AcceptedUnseen(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -193,6 +195,7 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 
 // The identity is saved before an entity is announced, and at an orderly end: a secondary is never made of a bucket that the next
 // process does not recognize. Nothing is saved without the lease.
+// Promise: the hub ends before a minute is over: the identity of the bucket is saved before the first object, after each collection and at the end.
 func TestBucket_SavesTheIdentity(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

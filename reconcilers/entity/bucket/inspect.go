@@ -11,25 +11,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Description is what a server reports of a bucket. A description needs no Bucket, and is for tools.
+// Description is what a server reports of a bucket, for tools.
 type Description struct {
-	// Identity is that of the bucket for one hub: with the counter of the canary of the hub.
+	// Identity has the counter of one hub's canary.
 	Identity Identity
-	// Values is how many values and markers the stream has, with earlier values of keys and with canaries, and Bytes their size.
+	// Values counts values and markers, earlier ones and canaries too; Bytes is their size.
 	Values, Bytes uint64
-	// LastRevision is that of the last write.
+	// LastRevision is the last write's.
 	LastRevision Revision
-	// History is how many values of each key are kept, and Replicas how many servers have them.
+	// History is how many values of a key are kept, Replicas how many servers have them.
 	History, Replicas int
-	// Expires is when values expire; 0 for never. MarkerLife is how long the markers of expired values are kept; 0 means that
-	// values expire without a marker, so that hubs notice within a minute.
+	// Expires is when values expire; 0: never. MarkerLife is how long markers of expired values are kept; 0: there
+	// are none, so hubs notice within a minute.
 	Expires, MarkerLife time.Duration
-	// Consumers is how many watches follow the bucket.
+	// Consumers counts the watches.
 	Consumers int
 }
 
-// Describe reads the description of a bucket from the server. writer identifies the hub, see Options; without it the description
-// has no counter. The error wraps ErrNotFound if the bucket does not exist.
+// Describe asks the server. Without writer (see Options) there is no counter. The error wraps ErrNotFound if the
+// bucket does not exist.
 func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) (Description, error) {
 	stream, err := js.Stream(ctx, streamOf(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -63,23 +63,18 @@ func Describe(ctx context.Context, js jetstream.JetStream, name, writer string) 
 	return d, nil
 }
 
-// Definition describes a bucket that is created.
+// Definition describes a bucket to create.
 type Definition struct {
-	// Name is the name: letters, digits, - and _.
-	Name string
-	// Replicas is how many servers have the values: 1, 3 or 5. Default: 1.
-	Replicas int
-	// Expires is when values expire. Default: never.
-	Expires time.Duration
-	// MaxBytes limits the bucket; writes fail when it is full. Default: no limit but that of the account.
-	MaxBytes int64
+	Name     string        // Name has letters, digits, - and _
+	Replicas int           // 1, 3 or 5 servers. Default: 1.
+	Expires  time.Duration // when values expire. Default: never.
+	MaxBytes int64         // MaxBytes makes writes fail when it is reached. Default: the account's limit.
 }
 
-// markerLife is how long a bucket of ours keeps the markers of values that have expired.
 const markerLife = time.Hour
 
-// Create creates a bucket as hubs need it: with History values for each key, so that a hub recognizes a key that was deleted and
-// created again while it did not run, and with markers for values that expire. The error wraps ErrConflict if it exists.
+// Create creates a bucket with History values for each key, so that a hub sees what was deleted and created again
+// while it did not run, and with markers for expired values. The error wraps ErrConflict if it exists.
 func Create(ctx context.Context, js jetstream.JetStream, d Definition) error {
 	if !validName.MatchString(d.Name) {
 		return fmt.Errorf("%w: the name %q: letters, digits, - and _", ErrInvalidOptions, d.Name)
@@ -98,5 +93,4 @@ func Create(ctx context.Context, js jetstream.JetStream, d Definition) error {
 	return nil
 }
 
-// streamOf returns the name of the stream of a bucket.
 func streamOf(name string) string { return "KV_" + name }

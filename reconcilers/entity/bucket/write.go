@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Put writes a value if the key has the expected revision; 0 means that it has no value. It returns the new revision. The error
-// wraps ErrConflict if the key has another revision, or is the error of the Gate. If the request may have been carried out although
-// it failed, the error is that of NATS, and the watch tells the result.
+// Put writes a value if the key has the expected revision (0: no value), and returns the new one. The error wraps
+// ErrConflict, or is the Gate's. If the request may have been carried out, it is that of NATS, and the watch tells
+// the result.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Revision) (Revision, error) {
 	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	defer cancel()
 	revision, err := b.update(ctx, kv, record{key: key, value: value, revision: expected})
 	if expected == 0 && errors.Is(err, ErrConflict) {
-		// A key with a marker has its revision. Create of package jetstream would send this second write without the Gate.
+		// A key with a marker has its revision. Create of package jetstream would send this write without the Gate.
 		if marker, ok := b.findMarker(ctx, kv, key); ok {
 			revision, err = b.update(ctx, kv, record{key: key, value: value, revision: marker})
 		}
@@ -34,7 +34,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Rev
 	return revision, err
 }
 
-// findMarker returns the revision of the marker of a key, which the stream may have although it is no longer known.
+// findMarker asks the stream, which may have a marker that is no longer known.
 func (b *Bucket) findMarker(ctx context.Context, kv jetstream.KeyValue, key string) (Revision, bool) {
 	if m, ok := b.Marker(key); ok {
 		return m.Revision, true
@@ -46,7 +46,7 @@ func (b *Bucket) findMarker(ctx context.Context, kv jetstream.KeyValue, key stri
 	return Revision(all[len(all)-1].Revision()), true
 }
 
-// Delete deletes a key if it has the expected revision, which is not 0. The error wraps ErrConflict otherwise.
+// Delete deletes a key of the expected revision, not 0. The error wraps ErrConflict otherwise.
 func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) error {
 	if expected == 0 { // NATS would delete any revision.
 		return fmt.Errorf("key %s of bucket %s: %w", key, b.options.Name, ErrConflict)
@@ -60,7 +60,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) erro
 	return err
 }
 
-// Read reads a key from the stream. A replicated bucket may return an earlier value than the last one.
+// Read asks the stream. A replica may return an earlier value.
 func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
@@ -78,7 +78,6 @@ func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	return Entry{Key: key, Value: e.Value(), Revision: life.Revision, Created: life.Time, Life: life}, nil
 }
 
-// openKey opens the bucket for one operation on a key, with a deadline.
 func (b *Bucket) openKey(ctx context.Context, key string) (jetstream.KeyValue, context.Context, context.CancelFunc, error) {
 	if strings.HasPrefix(key, CanaryPrefix) {
 		return nil, nil, nil, fmt.Errorf("%w: keys with %s are reserved", ErrInvalidOptions, CanaryPrefix)
@@ -96,7 +95,7 @@ func (b *Bucket) openKey(ctx context.Context, key string) (jetstream.KeyValue, c
 	return kv, ctx, cancel, nil
 }
 
-// opened returns the bucket of a connection. To open it is a request, so it is opened once.
+// opened opens a bucket once, which is a request.
 func (b *Bucket) opened(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
 	b.mu.Lock()
 	kv, of := b.kv, b.kvOf
@@ -114,12 +113,12 @@ func (b *Bucket) opened(ctx context.Context, js jetstream.JetStream) (jetstream.
 	return kv, nil
 }
 
-// update writes the value of a record if its key has the revision of the record; 0 means that the stream has nothing of the key.
+// update writes if the key has the record's revision; 0: the stream has nothing of the key.
 func (b *Bucket) update(ctx context.Context, kv jetstream.KeyValue, r record) (Revision, error) {
 	return b.write(r.key, func() (uint64, error) { return kv.Update(ctx, r.key, r.value, uint64(r.revision)) })
 }
 
-// write asks the gate, and sends one write right after it.
+// write asks the gate right before it sends.
 func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error) {
 	if err := b.options.Gate(); err != nil {
 		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
@@ -143,7 +142,7 @@ func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error
 	return Revision(revision), nil
 }
 
-// Publish publishes a message on a subject, if the process may write. It is not confirmed, and is lost while there is no connection.
+// Publish publishes a message, if the process may write. It is not confirmed, and lost without a connection.
 func (b *Bucket) Publish(subject string, data []byte) error {
 	js, err := b.options.JetStream()
 	if err != nil {
@@ -155,16 +154,14 @@ func (b *Bucket) Publish(subject string, data []byte) error {
 	return js.Conn().Publish(subject, data)
 }
 
-// refusalLasts is how long a refusal counts that no other write of a value has confirmed.
 const refusalLasts = 5 * time.Minute
 
-// refusal is the last write of a value, or the last canary, if the server has refused it.
 type refusal struct {
-	err   error     // nil if it was accepted
-	until time.Time // the next write is not sent before, so that it does not wait for the server
+	err   error     // nil: accepted
+	until time.Time // no write is sent before, so that none waits for the server
 }
 
-// isWaiting returns an error while a refusal counts. One write in each beat is sent.
+// isWaiting is an error while a refusal counts. One write in each beat is sent.
 func (b *Bucket) isWaiting(r *refusal) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,8 +173,8 @@ func (b *Bucket) isWaiting(r *refusal) error {
 	return nil
 }
 
-// answered takes the error of a write. Errors about one key, or the connection, say nothing of other writes. The server does not answer
-// a write that is not permitted.
+// answered: errors about one key, or the connection, say nothing of other writes. The server does not answer a write
+// that is not permitted.
 func (b *Bucket) answered(r *refusal, err error) {
 	var answer *jetstream.APIError
 	js, none := b.options.JetStream()

@@ -18,23 +18,20 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// AnchorName is the name of the ConfigMap with the identities of all buckets.
+// AnchorName is the ConfigMap with the identities of all buckets.
 const AnchorName = "clusterfx-buckets"
 
-// Anchor is the memory of the identity of a bucket, in a ConfigMap of the hub with one entry for each bucket.
+// Anchor keeps a bucket's identity in a ConfigMap of the hub.
 type Anchor struct {
-	// Client writes to the hub's cluster, and Reader reads from its API server.
-	Client client.Client
-	Reader client.Reader
-	// Namespace is that of the ConfigMap: the credentials namespace.
-	Namespace string
-	// Bucket is the name of the bucket.
-	Bucket string
+	Client    client.Client // Client writes to the hub's cluster, Reader reads live
+	Reader    client.Reader
+	Namespace string // the credentials namespace
+	Bucket    string // the name of the bucket
 }
 
 var _ bucket.Anchor = Anchor{}
 
-// Load returns the identity that was saved last.
+// Load returns what was saved last.
 func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
 	var found corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: AnchorName}, &found)
@@ -55,7 +52,7 @@ func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
 	return id, true, nil
 }
 
-// Save replaces the identity. Each bucket has a field manager of its own, so that no entry removes another one.
+// Save replaces the identity. Each bucket has a field manager, so that no entry removes another.
 func (a Anchor) Save(ctx context.Context, id bucket.Identity) error {
 	text, err := json.Marshal(id)
 	if err != nil {
@@ -69,8 +66,8 @@ func (a Anchor) Save(ctx context.Context, id bucket.Identity) error {
 	return nil
 }
 
-// Accept accepts a bucket as it is now, for the hub with this id: it replaces the identity in the Anchor. The hub notices within
-// seconds, and collects the objects of entities that the bucket lacks. The error wraps bucket.ErrNotFound if there is no such bucket.
+// Accept replaces the identity in the Anchor by the bucket's present one. The hub with this id notices within
+// seconds, and collects the objects of missing entities. The error wraps bucket.ErrNotFound if there is no bucket.
 func Accept(ctx context.Context, js jetstream.JetStream, a Anchor, hubID string) (bucket.Identity, error) {
 	now, err := bucket.Describe(ctx, js, a.Bucket, hubID)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	ErrNotConfigured = fmt.Errorf("%w; set the NATS options of the hub", bucket.ErrNoServer)
 	// ErrNotRunning is the error before Run and after it.
 	ErrNotRunning = errors.New("the connection to NATS is not made yet, or is closed")
-	// ErrInvalidOptions is the error of Options that cannot be used.
+	// ErrInvalidOptions means that Options cannot be used.
 	ErrInvalidOptions = errors.New("invalid options of the connection to NATS")
 )
 
@@ -35,16 +35,15 @@ type Connection struct {
 	environment Environment
 	client      []nats.Option
 
-	mu      sync.Mutex          // protects what follows
-	js      jetstream.JetStream // nil while there is none
-	err     error               // why there is none
+	mu      sync.Mutex
+	js      jetstream.JetStream // may be nil
+	err     error               // why js is nil
 	buckets map[string]*bucket.Bucket
 	reports map[*bucket.Bucket]*entity.StatusStore
 	start   func(*bucket.Bucket) // nil unless Run runs
 }
 
-// New returns a connection that Run makes. It opens nothing. The error wraps ErrInvalidOptions, and is about the options or the files
-// that they name.
+// New opens nothing. The error wraps ErrInvalidOptions, and is about the options or the files that they name.
 func New(o Options, e Environment) (*Connection, error) {
 	c := &Connection{options: o, environment: e, buckets: map[string]*bucket.Bucket{}, reports: map[*bucket.Bucket]*entity.StatusStore{}}
 	if err := o.checkURL(); err != nil {
@@ -60,8 +59,7 @@ func New(o Options, e Environment) (*Connection, error) {
 	return c, nil
 }
 
-// Dial connects with the options once, for a tool, and fails if that takes longer than ctx or five seconds. The caller closes the
-// connection.
+// Dial connects once, for a tool, within ctx and five seconds. The caller must close the connection.
 func Dial(ctx context.Context, o Options, e Environment) (*nats.Conn, jetstream.JetStream, error) {
 	c, err := New(o, e)
 	if err != nil {
@@ -78,7 +76,7 @@ func Dial(ctx context.Context, o Options, e Environment) (*nats.Conn, jetstream.
 	return c.connect()
 }
 
-// connect begins to connect with further options, and does not wait for a server: the client tries again without end.
+// connect does not wait for a server: the client tries again without end.
 func (c *Connection) connect(further ...nats.Option) (*nats.Conn, jetstream.JetStream, error) {
 	conn, err := nats.Connect(c.options.URL, slices.Concat(c.client, further)...)
 	if err != nil {
@@ -95,7 +93,6 @@ func (c *Connection) connect(further ...nats.Option) (*nats.Conn, jetstream.JetS
 	return conn, js, nil
 }
 
-// jetStream returns the connection for buckets.
 func (c *Connection) jetStream() (jetstream.JetStream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +114,8 @@ func (c *Connection) Follow(name string) (*bucket.Bucket, error) {
 	return c.follow(o)
 }
 
-// Status returns the store of the status of the entities in a bucket, for entity.Options.Status. It follows the bucket that
-// entity.StatusBucket names, which may be restored or made again at any time: the hub writes the status again. All callers share it.
+// Status returns the store for entity.Options.Status, of the bucket that entity.StatusBucket names, which may be
+// restored or made again: the hub writes the status again. All callers share it.
 func (c *Connection) Status(name string) (*entity.StatusStore, error) {
 	b, err := c.follow(bucket.Options{Name: entity.StatusBucket(name), Disposable: true})
 	if err != nil {
@@ -152,7 +149,7 @@ func (c *Connection) follow(o bucket.Options) (*bucket.Bucket, error) {
 	return b, nil
 }
 
-// Connected reports whether the connection is up. A hub without NATS is not connected; the error says so.
+// Connected returns an error while the connection is down, and for a hub without NATS.
 func (c *Connection) Connected() error {
 	js, err := c.jetStream()
 	if err != nil {
@@ -164,8 +161,8 @@ func (c *Connection) Connected() error {
 	return nil
 }
 
-// Run connects, and keeps the copies of all buckets up to date until ctx ends. It returns when no goroutine runs any longer. What the
-// client refuses is tried again, such as a file that is being replaced, and is a problem of the connection meanwhile.
+// Run connects and keeps all copies up to date, until ctx ends and no goroutine runs. What the client refuses, such
+// as a file that is being replaced, is tried again and reported.
 func (c *Connection) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -191,7 +188,7 @@ func (c *Connection) Run(ctx context.Context) error {
 	return nil
 }
 
-// keep keeps a connection until ctx ends, with the credential that the Secret has.
+// keep follows the credential in the Secret.
 func (c *Connection) keep(ctx context.Context) {
 	if c.options.URL == "" {
 		<-ctx.Done()
@@ -216,7 +213,7 @@ func (c *Connection) keep(ctx context.Context) {
 	}
 }
 
-// await returns when ctx ends, or when the connection is away and the Secret has another credential.
+// await returns when ctx ends, or the connection is away and the Secret has another credential.
 func (c *Connection) await(ctx context.Context, conn *nats.Conn, used map[string][]byte) {
 	for pause(ctx, maxWait) {
 		if c.options.Secret == "" || conn.IsConnected() {
@@ -228,11 +225,10 @@ func (c *Connection) await(ctx context.Context, conn *nats.Conn, used map[string
 	}
 }
 
-// tidyEvery is how often parts of Clusters that no longer exist are looked for while nothing is lost.
+// tidyEvery applies while nothing is lost.
 const tidyEvery = 10 * time.Minute
 
-// tidy removes the parts of Clusters that no longer exist from each status when it has become complete, and from time to time, until ctx
-// ends.
+// tidy removes the parts of Clusters that no longer exist when a status has become complete, and from time to time.
 func (c *Connection) tidy(ctx context.Context) {
 	done := map[*bucket.Bucket]time.Time{}
 	for pause(ctx, observeEvery) && c.environment.Clusters != nil {
@@ -253,7 +249,6 @@ func (c *Connection) tidy(ctx context.Context) {
 	}
 }
 
-// pause returns after a time, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -262,7 +257,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// use replaces the connection; err says why there is none.
 func (c *Connection) use(js jetstream.JetStream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

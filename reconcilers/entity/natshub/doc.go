@@ -13,18 +13,11 @@ bucket that a module follows.
 		return err
 	}
 
-The connection is made again without end, with a backoff. A hub runs while NATS is away, and a hub without Options.URL has a
-Connection whose buckets are never complete: a module that needs NATS waits, and bucket.Health.Err says why.
+The connection is retried without end. A hub runs while NATS is away; without Options.URL its buckets are never complete, and
+bucket.Health.Err says why. Nothing is buffered: a write fails, and its reconcile tries again, since a buffered one would be sent
+after the hub has lost its lease. So each write asks registry.Options.Gate right before, and carries the revision it replaces.
 
-A part of the status whose Cluster does not exist, in a read of the hub's API server, is removed when the status has become complete:
-the Cluster may have been deleted while NATS was away.
-
-Nothing is buffered while the connection is away: a write fails, and is tried again by the reconcile that made it. A write that
-waited in a buffer would be sent after the hub has lost its lease. For the same reason each write asks registry.Options.Gate right
-before it is sent, and carries the revision of the key that it replaces.
-
-The identity of each bucket (see package bucket) is kept in a ConfigMap of the hub, so that a hub that starts recognizes a bucket
-that was restored while it did not run. An operator accepts such a bucket
-with hub entity accept, see Accept.
+Identities of buckets are in a ConfigMap of the hub, so that a restore while no hub ran is noticed; hub entity accept accepts
+one. Parts of the status of deleted Clusters are removed when the status is complete.
 */
 package natshub

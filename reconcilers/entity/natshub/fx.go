@@ -19,16 +19,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Params are the dependencies of the connection in the hub part.
+// Params are what the connection takes in the hub part.
 type Params struct {
 	registry.HubPart
 
-	// NATS are the options of the hub. Default: the zero Options.
-	NATS Options `optional:"true"`
+	NATS Options `optional:"true"` // NATS defaults to the zero Options
 }
 
-// Module shares the connection of the hub with the apps of all remotes: their modules may ask for a *Connection. Its hub part is
-// Degraded while a module lacks NATS or one of its buckets.
+// Module shares the hub's connection with all apps, whose modules may ask for a *Connection. Its hub part is Degraded
+// while a module lacks NATS or a bucket.
 var Module = registry.NewModule("nats", registry.ModuleOptions{
 	Description: "Connects the hub to NATS, for modules with entities.",
 	Hub:         fx.Options(fx.Provide(connect), registry.Share[*Connection]()),

@@ -24,44 +24,44 @@ import (
 
 // Options describe the connection to NATS. The zero Options are those of a hub without NATS.
 type Options struct {
-	// URL is the address of a server, or several ones with commas, such as tls://nats.example.com:4222. A server that is reached
-	// with tls:// has to have a valid certificate.
+	// URL is one or several servers with commas, such as tls://nats.example.com:4222. tls:// needs a valid
+	// certificate.
 	URL string
-	// CredentialsFile has a JWT and a seed, as nsc writes them; NKeyFile has a seed alone. One of them, or none.
+	// CredentialsFile has a JWT and a seed, as nsc writes them; NKeyFile a seed alone. At most one of them.
 	CredentialsFile, NKeyFile string
-	// CAFile has the certificates of authorities. Default: those of the system.
+	// CAFile has certificates of authorities. Default: the system's.
 	CAFile string
-	// Secret is the name of a Secret in the credentials namespace, in place of the files: the key nats.creds has a JWT and a seed,
-	// or nats.nk a seed, and ca.crt certificates of authorities. It is read again for each connection. Default: none.
+	// Secret names a Secret in the credentials namespace, in place of files: nats.creds has a JWT and a seed, or
+	// nats.nk a seed; ca.crt has authorities. It is read for each connection. Default: none.
 	Secret string
-	// Domain is the domain of JetStream. Default: that of the server.
+	// Domain of JetStream. Default: the server's.
 	Domain string
-	// CreateBuckets creates a bucket that does not exist and that the hub has never seen. Default: false, it has to exist.
+	// CreateBuckets creates a missing bucket that the hub has never seen. Default: false.
 	CreateBuckets bool
 }
 
-// The keys of Options.Secret.
+// Keys of Options.Secret.
 const (
 	secretCredentials = "nats.creds" //nolint:gosec // It is the name of a key.
 	secretSeed        = "nats.nk"
 	secretAuthorities = "ca.crt"
 )
 
-// Environment is what a connection gets of its hub. All fields but HubID may be missing.
+// Environment is what a connection gets of its hub. Only HubID is required.
 type Environment struct {
 	// HubID identifies the hub.
 	HubID string
 	// Gate returns an error if the hub must not write. Default: it may.
 	Gate func() error
-	// AnchorOf returns the memory of the identity of a bucket. Default: none.
+	// AnchorOf returns a bucket's Anchor. Default: none.
 	AnchorOf func(bucket string) bucket.Anchor
-	// Secret reads the data of a Secret in the credentials namespace. Default: none, Options.Secret cannot be used.
+	// Secret reads a Secret in the credentials namespace. Default: none.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
-	// Clusters reads the names of all Clusters of the hub from its API server. Default: none, parts of the status stay.
+	// Clusters reads the names of all Clusters live. Default: none, parts of the status stay.
 	Clusters func(ctx context.Context) (map[string]bool, error)
-	// Degraded reports what the connection lacks, as registry.SetDegraded. Default: no report.
+	// Degraded is registry.SetDegraded. Default: no report.
 	Degraded func(reason, message string)
-	// Event records an event about the ConfigMap with the identities of buckets. Default: none.
+	// Event records on the ConfigMap of identities. Default: none.
 	Event func(kind, reason, action, note string)
 	// Logger logs losses and returns. Default: none.
 	Logger logr.Logger
@@ -77,23 +77,23 @@ var (
 	errSeed           = errors.New("it has no seed of a user")
 )
 
-// The intervals of the connection. A server that does not respond is noticed within twenty seconds.
+// A server that does not respond is noticed within twenty seconds.
 const (
 	pingInterval = 10 * time.Second
 	pingsMissed  = 2
 	minWait      = 500 * time.Millisecond
-	maxWait      = 2 * time.Second // Few hubs use a server: it need not be spared, and modules wait.
+	maxWait      = 2 * time.Second // few hubs use a server: it need not be spared, and modules wait
 	dialTimeout  = 5 * time.Second
 )
 
-// Validate returns an error about options that cannot be used, or about the files that they name. It connects to nothing.
+// Validate checks options and the files that they name. It connects to nothing.
 func (o Options) Validate() error {
 	none := func(context.Context, string) (map[string][]byte, error) { return nil, errNoSecrets }
 	_, err := New(o, Environment{Secret: none})
 	return err
 }
 
-// checkURL returns an error about an address, which does not repeat it: it may have a password.
+// checkURL does not repeat the address: it may have a password.
 func (o Options) checkURL() error {
 	if o.URL == "" && o != (Options{}) {
 		return errNoURL
@@ -107,7 +107,7 @@ func (o Options) checkURL() error {
 	return nil
 }
 
-// client returns the options of the client. Neither the address, which may have a password, nor a credential is in an error or a log.
+// client returns options whose errors and logs have neither the address, which may have a password, nor a credential.
 func (o Options) client(e Environment) ([]nats.Option, error) {
 	log := e.Logger
 	all := []nats.Option{
@@ -139,7 +139,6 @@ func (o Options) client(e Environment) ([]nats.Option, error) {
 	return append(all, credential...), err
 }
 
-// ofFiles returns the options of the client for the credential in a file.
 func (o Options) ofFiles(e Environment) ([]nats.Option, error) {
 	given := 0
 	for _, one := range []string{o.CredentialsFile, o.NKeyFile, o.Secret} {
@@ -161,8 +160,7 @@ func (o Options) ofFiles(e Environment) ([]nats.Option, error) {
 	return nil, nil
 }
 
-// credential returns the options of the client for the credential in the Secret, and the data of the Secret. Without a Secret both are
-// empty.
+// credential returns the options for the Secret, and its data; both are empty without one.
 func (c *Connection) credential(ctx context.Context) ([]nats.Option, map[string][]byte, error) {
 	name := c.options.Secret
 	if name == "" {
@@ -181,7 +179,6 @@ func (c *Connection) credential(ctx context.Context) ([]nats.Option, map[string]
 	return all, data, nil
 }
 
-// optionsOf returns the options of the client for the data of a Secret.
 func optionsOf(data map[string][]byte) ([]nats.Option, error) {
 	var all []nats.Option
 	if text, ok := data[secretAuthorities]; ok {

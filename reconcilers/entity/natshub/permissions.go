@@ -11,13 +11,13 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// Permissions are the subjects of NATS on which a user may publish and subscribe.
+// Permissions are the subjects on which a NATS user may publish and subscribe.
 type Permissions struct {
 	Publish   Subjects `json:"publish"`
 	Subscribe Subjects `json:"subscribe"`
 }
 
-// Subjects are the subjects that are allowed, except those that are denied.
+// Subjects are what is allowed, except what is denied.
 type Subjects struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny,omitempty"`
@@ -33,11 +33,10 @@ func (p Permissions) String() string {
 	return strings.TrimSpace(text.String())
 }
 
-// replies are the subjects of the responses to a client of NATS.
 const replies = "_INBOX.>"
 
-// HubPermissions returns the permissions that the user of a hub needs for buckets with entities: it follows the entities, and writes
-// their status and its canary. It cannot write an entity, and creates no bucket.
+// HubPermissions lets a hub follow entities, and write their status and its canary. It cannot write an entity or
+// create a bucket.
 func HubPermissions(buckets ...string) Permissions {
 	p := Permissions{Subscribe: Subjects{Allow: []string{replies}}}
 	for _, name := range buckets {
@@ -48,8 +47,8 @@ func HubPermissions(buckets ...string) Permissions {
 	return p
 }
 
-// WriterPermissions returns the permissions that a user needs who reads and writes the entities of buckets, as a portal does or the
-// command entity, and reads their status. The user cannot write canaries.
+// WriterPermissions is for a portal or the command entity: it reads and writes entities, reads their status, and
+// cannot write canaries.
 func WriterPermissions(buckets ...string) Permissions {
 	p := Permissions{Subscribe: Subjects{Allow: []string{replies}}}
 	for _, name := range buckets {
@@ -59,7 +58,6 @@ func WriterPermissions(buckets ...string) Permissions {
 	return p
 }
 
-// follow returns the subjects on which a user publishes who reads and follows a bucket.
 func follow(name string) []string {
 	stream := "KV_" + name
 	return []string{

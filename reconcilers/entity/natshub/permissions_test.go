@@ -21,6 +21,7 @@ import (
 
 // The permissions of a hub are enough to follow entities, to write canaries and the status, and no more: it cannot write an entity. Those
 // of a writer are enough to write entities, and no more: it cannot write the status, or another bucket.
+// Promise: the user of the hub has no more permissions than are printed: the hub works, and cannot write an entity.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	hub, writer := newSeed(t), newSeed(t)

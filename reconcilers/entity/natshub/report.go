@@ -18,29 +18,27 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
 
-// The reasons of the state Degraded of the hub part, in the order of their importance.
+// Reasons of Degraded, the most important first.
 const (
-	// ReasonNotConfigured means that a module needs NATS, and the hub has no server.
+	// ReasonNotConfigured: a module needs NATS, and the hub has no server.
 	ReasonNotConfigured = "NATSNotConfigured"
-	// ReasonUnavailable means that there is no connection.
+	// ReasonUnavailable: there is no connection.
 	ReasonUnavailable = "NATSUnavailable"
-	// ReasonWritesRefused means that the server refuses writes to a bucket: the account is full, or a permission is missing.
+	// ReasonWritesRefused: the server refuses writes to a bucket: the account is full, or a permission is missing.
 	ReasonWritesRefused = "WritesRefused"
-	// ReasonBucketUnavailable means that a bucket cannot be followed: it does not exist, or its watch is lost.
+	// ReasonBucketUnavailable: a bucket does not exist, or its watch is lost.
 	ReasonBucketUnavailable = "BucketUnavailable"
-	// ReasonBucketChanged means that a bucket was recreated or restored, and is not accepted yet.
+	// ReasonBucketChanged: a bucket was recreated or restored, and is not accepted yet.
 	ReasonBucketChanged = "BucketChanged"
-	// ReasonInvalidKeys means that a bucket has values under keys that are no keys of entities, which are not followed.
+	// ReasonInvalidKeys: values have keys that are no keys of entities, which are not followed.
 	ReasonInvalidKeys = "InvalidKeys"
 )
 
-// observeEvery is how often the state is reported.
 const observeEvery = time.Second
 
-// patience is how long a loss lasts before it is reported: a watch that begins again is no problem.
+// patience: a watch that begins again is no problem.
 const patience = 5 * time.Second
 
-// observe reports the state until ctx ends.
 func (c *Connection) observe(ctx context.Context) {
 	changed := map[string]bool{}
 	for pause(ctx, observeEvery) {
@@ -58,7 +56,6 @@ func (c *Connection) observe(ctx context.Context) {
 	}
 }
 
-// record records an event about a bucket that is changed or accepted.
 func (c *Connection) record(name string, isChanged bool) {
 	if isChanged {
 		c.environment.Event(corev1.EventTypeWarning, ReasonBucketChanged, "Freeze", changedMessage(name))
@@ -72,21 +69,20 @@ func changedMessage(name string) string {
 		"check it, and run hub entity accept %s", name, name)
 }
 
-// isRunning reports whether Run runs, which it does not on a standby.
+// isRunning is false on a standby.
 func (c *Connection) isRunning() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.start != nil
 }
 
-// followed returns the buckets that modules follow, sorted by name.
 func (c *Connection) followed() []*bucket.Bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Values(c.buckets), func(a, b *bucket.Bucket) int { return strings.Compare(a.Name(), b.Name()) })
 }
 
-// problem returns the first problem of the connection and of the buckets that modules follow; empty for none.
+// problem returns the first problem; empty for none.
 func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
 	if len(all) == 0 {
 		return "", "" // NATS is not needed.
@@ -121,7 +117,6 @@ func (c *Connection) problem(all []*bucket.Bucket) (reason, message string) {
 	return "", ""
 }
 
-// names returns the names of buckets in a sentence.
 func names(all []*bucket.Bucket) string {
 	const most = 5
 	var text []string
@@ -134,7 +129,6 @@ func names(all []*bucket.Bucket) string {
 	return "the buckets " + strings.Join(text, ", ")
 }
 
-// collector has the metrics of a connection.
 type collector struct {
 	of                                       *Connection
 	connected, complete, changed, keys, lost *prometheus.Desc
@@ -156,14 +150,12 @@ func newCollector(c *Connection) *collector {
 	}
 }
 
-// Describe sends all descriptions.
 func (m *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, one := range []*prometheus.Desc{m.connected, m.complete, m.changed, m.keys, m.lost} {
 		out <- one
 	}
 }
 
-// Collect sends the state.
 func (m *collector) Collect(out chan<- prometheus.Metric) {
 	all := m.of.followed()
 	if len(all) == 0 || !m.of.isRunning() { // A hub part may follow a bucket on a standby, too.

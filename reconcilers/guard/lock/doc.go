@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package lock contains the type of the locks of package guard, for the status of a kind of your own.
-
-It is a separate package, and imports apimachinery only, so that the Go types of an API do not depend on a controller.
-In the status of the kind, which is a subresource:
+Package lock has the type of package guard's locks, for the status of a kind of your own. It imports apimachinery only, so
+that an API does not depend on a controller.
 
 	type TunnelStatus struct {
 		// +listType=map
@@ -15,6 +13,6 @@ In the status of the kind, which is a subresource:
 		Locks []lock.Record `json:"locks,omitempty"`
 	}
 
-Both lists need the markers. Without them a write of one condition or lock removes all others.
+Both lists must have the markers: without them a write of one condition or lock removes all others.
 */
 package lock

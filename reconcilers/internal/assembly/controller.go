@@ -18,34 +18,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// retryMax is the longest pause between two tries of an object whose reconcile returns errors.
 const retryMax = 5 * time.Minute
 
-// defaultConcurrency is how many objects a controller reconciles at once.
 const defaultConcurrency = 8
 
-// Options configure the controller that AddTo and Module add to a manager. All fields are optional.
+// Options configure the controller of AddTo and Module. All are optional.
 type Options struct {
-	// Concurrency is how many objects the controller reconciles at once. It reconciles each object in one worker at a
-	// time. Default: 8.
-	Concurrency int
-	// Timeout bounds one reconcile. Default: the manager's timeout, or the default of the package.
-	Timeout time.Duration
-	// Build adds watches and predicates to the controller. Default: the controller watches the objects only.
-	Build func(*ctrl.Builder)
+	Concurrency int                 // how many objects are reconciled at once, each by one worker. Default: 8.
+	Timeout     time.Duration       // Timeout bounds one reconcile. Default: the manager's, or the package's.
+	Build       func(*ctrl.Builder) // Build adds watches and predicates. Default: only the objects are watched.
 }
 
-// Controller describes a controller for one kind of objects. All fields but Options are required.
+// Controller is for one kind. All fields but Options are required.
 type Controller struct {
 	Options
-	// Name names the controller.
-	Name string
-	// DefaultTimeout bounds one reconcile if neither the options nor the manager have a timeout.
-	DefaultTimeout time.Duration
-	// RetryBase is the pause after the first error of an object. It doubles with each further error.
-	RetryBase time.Duration
-	// Predicates filter the events of the objects.
-	Predicates []predicate.Predicate
+	Name           string                // Name names the controller
+	DefaultTimeout time.Duration         // DefaultTimeout applies without one of the options or the manager
+	RetryBase      time.Duration         // the first pause after errors, which doubles
+	Predicates     []predicate.Predicate // Predicates filter the events of the objects
 }
 
 // AddTo adds the controller to a manager. obj is an empty object of the kind. It sends no requests.

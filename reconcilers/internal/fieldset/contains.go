@@ -9,14 +9,13 @@ import (
 	"strconv"
 )
 
-// Contains reports whether an object has all fields of a desired object, with their values. Otherwise path names the first field
-// that differs, without its value. See the package documentation for lists and for empty fields.
+// Contains reports whether actual has all desired fields and values. Otherwise path names the first that differs,
+// without its value. See the package documentation for lists and empty fields.
 func Contains(actual, desired map[string]any) (path string, ok bool) {
 	d := mapContains(actual, desired)
 	return d.path(), d == nil
 }
 
-// contains returns the first difference, or nil.
 func contains(actual, desired any) *difference {
 	switch d := desired.(type) {
 	case nil:
@@ -36,8 +35,7 @@ func contains(actual, desired any) *difference {
 }
 
 func mapContains(actual, desired map[string]any) *difference {
-	// The keys are not sorted, because most objects are as desired. If there are several differences, the first one by key is
-	// returned.
+	// Keys are not sorted, because most objects are as desired. Of several differences the first by key is returned.
 	var first *difference
 	for key, want := range desired {
 		if first != nil && first.key < key {
@@ -54,7 +52,6 @@ func mapContains(actual, desired map[string]any) *difference {
 	return first
 }
 
-// equal compares values that are neither maps nor lists.
 func equal(a, b any) bool {
 	switch want := b.(type) {
 	case nil:
@@ -74,7 +71,6 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// number is the value of a number: whole for an integer, float for others.
 type number struct {
 	whole int64
 	float float64
@@ -100,7 +96,7 @@ func numberOf(value any) (number, bool) {
 	return number{}, false
 }
 
-// ofFloat returns an integer if a float is one: below 2^63 each integer that a float can have is exact.
+// ofFloat: below 2^63 each integer that a float can have is exact.
 func ofFloat(float float64) number {
 	if float == math.Trunc(float) && float >= -1<<63 && float < 1<<63 {
 		return number{whole: int64(float)}

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// maxKey is the number of bytes of a key in a path. Keys of annotations and of the data of a Secret have fewer.
+// maxKey bounds a key in a path, in bytes. Keys of annotations and Secrets are shorter.
 const maxKey = 320
 
-// difference is the way to a field that differs, from the outside to the inside. It is made from the inside, so that comparing
-// allocates nothing for the fields that do not differ.
+// difference is the way to a field, made from the inside, so that equal fields allocate nothing.
 type difference struct {
 	kind  step
 	key   string
@@ -19,7 +18,6 @@ type difference struct {
 	next  *difference
 }
 
-// step is one step of the way.
 type step uint8
 
 const (
@@ -28,10 +26,8 @@ const (
 	inList
 )
 
-// end returns the difference of a value itself.
 func end() *difference { return &difference{kind: atEnd} }
 
-// unless returns the difference of a value itself, unless the value is as desired.
 func unless(same bool) *difference {
 	if same {
 		return nil
@@ -39,7 +35,7 @@ func unless(same bool) *difference {
 	return end()
 }
 
-// path returns the path of the field, which is empty for no difference. A key that is not a plain name is in brackets.
+// path is empty for no difference. A key that is no plain name is in brackets.
 func (d *difference) path() string {
 	var path strings.Builder
 	for ; d != nil && d.kind != atEnd; d = d.next {
@@ -64,7 +60,7 @@ func isPlain(key string) bool {
 	})
 }
 
-// printable returns a key, cut, and quoted if it has characters that a message must not have.
+// printable cuts a key, and quotes it if a message must not have it.
 func printable(key string) string {
 	cut := ""
 	if len(key) > maxKey {

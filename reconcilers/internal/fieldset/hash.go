@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// Hash returns 16 hex digits of a hash of the paths of all fields of an object. Values make no difference, and of a list only
-// the length and the paths in its elements.
+// Hash returns 16 hex digits for the paths of all fields. Values make no difference; of a list only its length and
+// the paths within.
 func Hash(desired map[string]any) string {
 	sum := sha256.Sum256(appendShape(nil, desired))
 	return hex.EncodeToString(sum[:8])
 }
 
-// appendShape appends the shape of a value. The number of entries precedes them, and the length of a key precedes the key, so
-// that no content of a key is taken for a deeper path.
+// appendShape writes the number of entries and the length of each key first, so that no key is taken for a deeper
+// path.
 func appendShape(shape []byte, value any) []byte {
 	switch v := value.(type) {
 	case map[string]any:

@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// listContains compares lists; see the package documentation.
 func listContains(actual, desired []any) *difference {
 	if isKeyed(desired) {
 		return keyedContains(actual, desired)
@@ -23,12 +22,11 @@ func listContains(actual, desired []any) *difference {
 		if _, isMap := want.(map[string]any); isMap {
 			return &difference{kind: inList, index: i, next: d}
 		}
-		return end() // A list of scalars is one field.
+		return end()
 	}
 	return nil
 }
 
-// setContains compares sets of scalars, and other values like contains.
 func setContains(actual, desired any) *difference {
 	is, isList := actual.([]any)
 	want, alsoList := desired.([]any)
@@ -43,7 +41,7 @@ func setContains(actual, desired any) *difference {
 	return nil
 }
 
-// keyedContains looks for each desired element behind the one before.
+// keyedContains looks behind the previous match.
 func keyedContains(actual, desired []any) *difference {
 	rest := actual
 	for i, want := range desired {
@@ -60,8 +58,7 @@ func keyedContains(actual, desired []any) *difference {
 	return nil
 }
 
-// counterpart returns the actual element with the key of a desired element, or the element of the same index if none has the
-// key.
+// counterpart has the key of want, or else its index.
 func counterpart(actual []any, want any, i int) any {
 	key := keyOf(want)
 	for _, is := range actual {
@@ -75,18 +72,16 @@ func counterpart(actual []any, want any, i int) any {
 	return nil
 }
 
-// isKeyed reports whether all elements of a list have keys.
 func isKeyed(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(one any) bool { return keyOf(one) == (elementKey{}) })
 }
 
-// elementKey is the key of an element of a list, or the zero value if the element has none.
 type elementKey struct {
 	field, value string
 	number       int64
 }
 
-// keyOf returns the key of an element. Lists of type map in the API of Kubernetes have these keys.
+// keyOf has the keys of lists of type map in Kubernetes' API.
 func keyOf(element any) elementKey {
 	fields, ok := element.(map[string]any)
 	if !ok {

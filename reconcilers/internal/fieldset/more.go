@@ -4,15 +4,15 @@ package fieldset
 
 import "slices"
 
-// More returns what an object, which contains a desired object, has where the desired object has an empty map, null or a list of maps,
-// by path; nil for nothing. Only the API server knows the schema, and so whether apply would remove it. The values may be secret.
+// More returns, by path, what an object that contains desired has where desired has an empty map, null or a list of
+// maps; nil for nothing. Only the API server knows whether apply would remove it. Values may be secret.
 func More(actual, desired map[string]any) map[string]any {
 	var m more
 	m.inMap(nil, actual, desired)
 	return m.found
 }
 
-// more collects what More returns. The way to a value is a slice, so that nothing is allocated for an object that has no more.
+// more keeps the way as a slice: an object that has no more allocates nothing.
 type more struct{ found map[string]any }
 
 type way []difference

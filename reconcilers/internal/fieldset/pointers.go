@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// ErrPointer is the error of a JSON pointer that is malformed, or that names the identity of an object.
+// ErrPointer means a malformed JSON pointer, or one to the identity of an object.
 var ErrPointer = errors.New("invalid JSON pointer")
 
-// Without removes the fields that JSON pointers (RFC 6901) name. A field that the object lacks is no error. All pointers name
-// fields of the object as it is passed: the order of the pointers makes no difference, also if they name elements of one list.
-// The error wraps ErrPointer; then the object is unchanged.
+// Without removes the fields that JSON pointers (RFC 6901) name. Missing ones are no error, and all name fields of
+// obj as passed. The error wraps ErrPointer; then obj is unchanged.
 func Without(obj map[string]any, pointers []string) error {
 	all := make([][]string, 0, len(pointers))
 	for _, pointer := range pointers {
@@ -40,7 +39,6 @@ var (
 	errIdentity = errors.New("the object needs its apiVersion, kind, name and namespace")
 )
 
-// parse returns the steps of a pointer.
 func parse(pointer string) ([]string, error) {
 	if !strings.HasPrefix(pointer, "/") {
 		return nil, errSlash
@@ -61,7 +59,7 @@ func parse(pointer string) ([]string, error) {
 	return steps, nil
 }
 
-// removed is an element of a list that compact removes.
+// removed marks what compact removes from a list.
 type removed struct{}
 
 func remove(value any, steps []string) {
@@ -85,7 +83,6 @@ func remove(value any, steps []string) {
 	}
 }
 
-// compact returns a value without the removed elements of its lists.
 func compact(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

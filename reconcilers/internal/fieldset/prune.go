@@ -4,10 +4,9 @@ package fieldset
 
 import "encoding/base64"
 
-// Prune removes from an object what apply does not send: the status, and the metadata that an API server sets. Of a typed object it also
-// removes nulls, which such objects have for times and lists that are not set; in a custom resource null may have a meaning of its own.
-// Nulls in lists stay, since they have an index. The stringData of a Secret become its data, as they do in an API server, which never
-// returns them.
+// Prune removes what apply does not send: the status, and metadata that an API server sets. Of a typed object also
+// nulls, which stand for unset times and lists; in a custom resource null may mean something. Nulls in lists keep
+// their index. stringData become data, as in an API server.
 func Prune(obj map[string]any, isTyped bool) {
 	delete(obj, "status")
 	if metadata, ok := obj["metadata"].(map[string]any); ok {
@@ -61,8 +60,7 @@ func pruneNulls(value any) {
 	}
 }
 
-// Common returns the fields of an object that another one has, too, whatever their values are there. Of a list it has all
-// elements, reduced to common fields if the other list has the same length.
+// Common returns the fields that other has, too, with any values. Lists are whole, reduced if both have one length.
 func Common(obj, other map[string]any) map[string]any {
 	common := map[string]any{}
 	for key, value := range obj {

@@ -8,19 +8,16 @@ import (
 	"sync"
 )
 
-// ClusterIndex knows which Clusters have a value, such as the Secret that they name or their identity, so that an event does not
-// list all Clusters. It may lag behind the objects: a caller reads the Clusters that it returns. An index of the cache would do the
-// same, but has to be declared before the manager starts, and a manager that is stopped before its cache has the kind of an index
-// never ends (controller-runtime#3440).
-//
-// The zero ClusterIndex is ready to be used, also by several goroutines.
+// ClusterIndex knows which Clusters have a value, so that an event lists none. It may lag: read the Clusters that it
+// returns. An index of the cache must be declared before the manager starts, and never ends if that stops early
+// (controller-runtime#3440). The zero value is ready, also for several goroutines.
 type ClusterIndex struct {
-	mu       sync.Mutex // protects the maps; held for map operations only
+	mu       sync.Mutex // for map operations
 	values   map[string]string
 	clusters map[string]map[string]struct{}
 }
 
-// Set records the value of a Cluster. An empty name means that the Cluster has gone.
+// Set records a Cluster's value; empty: the Cluster has gone.
 func (u *ClusterIndex) Set(cluster, value string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -45,7 +42,7 @@ func (u *ClusterIndex) Set(cluster, value string) {
 	u.values[cluster], u.clusters[value][cluster] = value, struct{}{}
 }
 
-// Of returns the names of the Clusters that have a value, sorted.
+// Of returns sorted names.
 func (u *ClusterIndex) Of(value string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

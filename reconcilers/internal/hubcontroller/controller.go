@@ -13,14 +13,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Logger returns the logger of a controller. controller-runtime's own logger names the object with
-// a different key for each kind; all lines about a remote have the key "cluster".
+// Logger names the remote in all lines with the key "cluster"; controller-runtime's key differs by kind.
 func Logger(mgr ctrl.Manager, controller string) logr.Logger {
 	return mgr.GetLogger().WithValues("controller", controller)
 }
 
-// Backoff of reconciles that failed because of the hub's API server. The default maximum of a quarter of an hour would
-// delay the recovery of a hub after an outage.
+// The default maximum of a quarter of an hour would delay the recovery after an outage of the API server.
 const (
 	retryBase = 5 * time.Millisecond
 	retryMax  = 30 * time.Second
@@ -34,8 +32,7 @@ func Options[request comparable](concurrency int, queue liveness.NewQueue[reques
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax),
 		NewQueue:                queue,
 		ReconciliationTimeout:   liveness.ReconcileTimeout,
-		// A hub that lost its lease builds its App again in the same process, where a name is
-		// never released.
+		// A hub that lost its lease builds its App again, and a name is never released.
 		SkipNameValidation: &yes,
 	}
 }

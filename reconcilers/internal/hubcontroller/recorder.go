@@ -15,7 +15,7 @@ import (
 // Event is an event about a part of an object.
 type Event struct {
 	Type, Reason string
-	Part         string // of the object that the event is about; empty for the whole object
+	Part         string // empty for the whole object
 	Note         string
 }
 
@@ -40,7 +40,6 @@ func NewRecorder(mgr ctrl.Manager) Recorder {
 	return Recorder{eventseries.ByNote(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
-// eventAction is the action of all events.
 const eventAction = "Reconcile"
 
 // Record records an event about an object.

@@ -16,18 +16,17 @@ import (
 // FieldManager owns the fields that the hub writes.
 const FieldManager = "clusterfx-hub"
 
-// Patch writes the changes that were made to a Cluster since it was read, and nothing else. It returns a conflict if the
-// Cluster has also changed in the API server: a list such as the finalizers is replaced only by a list that was made
-// from the latest version.
+// Patch writes only what was changed in a Cluster since it was read. If the Cluster has changed in the API server,
+// the error is a conflict: lists such as finalizers are replaced whole.
 func Patch(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(FieldManager))
 }
 
-// StaleRetry is how soon a reconcile that found a newer object than the cache has is retried.
+// StaleRetry is the retry of a reconcile whose cache is behind.
 const StaleRetry = 50 * time.Millisecond
 
-// RetryIfStale turns a conflict, which only means that the cache is stale, into a retry.
+// RetryIfStale turns a conflict into a retry.
 func RetryIfStale(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: StaleRetry}, nil

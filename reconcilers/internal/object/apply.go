@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OnlyNew is the resourceVersion of an apply that may only create. No object has it, because the first revision of etcd
-// belongs to none: an API server creates the object, or returns a conflict if one of that name exists.
+// OnlyNew is the resourceVersion of an apply that may only create. No object has it, because the first revision of
+// etcd belongs to none: the API server creates, or returns a conflict.
 const OnlyNew = "1"
 
-// Fields returns an object as server-side apply sends it. The result shares nothing with the object.
+// Fields returns what server-side apply sends. It shares nothing with obj.
 func Fields(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.DeepCopy().Object, nil
@@ -23,8 +23,8 @@ func Fields(obj client.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// DeleteExactly deletes an object with its UID and, if it has one, its resourceVersion as preconditions: an object that has changed
-// since it was read, or that has replaced it, is not deleted. An object that has gone is no error.
+// DeleteExactly has the UID and, if there is one, the resourceVersion as preconditions. An object that has gone is no
+// error.
 func DeleteExactly(ctx context.Context, c client.Client, obj client.Object, opts ...client.DeleteOption) error {
 	uid, revision := obj.GetUID(), obj.GetResourceVersion()
 	exactly := client.Preconditions{UID: &uid}

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletions are the objects whose deletion has succeeded, but which still existed when they were last read. The only
-// remaining step is to remove the finalizer. They are kept in memory.
+// Deletions are objects whose deletion has succeeded, and only the removal of the finalizer is left. They are in
+// memory.
 type Deletions struct {
-	mu   sync.Mutex // protects uids, for map operations only
+	mu   sync.Mutex // for map operations
 	uids map[types.NamespacedName]types.UID
 }
 
-// Add records that the deletion of an object has succeeded.
+// Add records a deletion that has succeeded.
 func (d *Deletions) Add(key types.NamespacedName, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,7 +32,7 @@ func (d *Deletions) Has(key types.NamespacedName, uid types.UID) bool {
 	return d.uids[key] == uid
 }
 
-// Forget drops the record of an object that is gone, or no longer has the finalizer.
+// Forget drops an object that is gone, or lost the finalizer.
 func (d *Deletions) Forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

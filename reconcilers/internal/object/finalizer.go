@@ -14,17 +14,13 @@ import (
 
 // Finalizers changes the finalizers of objects of one kind.
 type Finalizers struct {
-	// Client writes. Its reads are not used.
-	Client client.Writer
-	// Kind is the kind of the objects.
-	Kind schema.GroupVersionKind
-	// Owner is the field manager.
-	Owner string
+	Client client.Writer           // Client writes. Its reads are not used.
+	Kind   schema.GroupVersionKind // the kind of the objects
+	Owner  string                  // the field manager
 }
 
-// Set replaces the finalizers of an object, and changes nothing else. It writes only if the object still has the UID and
-// the resourceVersion of known; otherwise the error is a conflict. It returns the metadata of the object after the
-// write.
+// Set replaces the finalizers, and nothing else, if the object still has the UID and resourceVersion of known; else
+// the error is a conflict. It returns the metadata after the write.
 func (f Finalizers) Set(ctx context.Context, known metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": known.GetUID(), "resourceVersion": known.GetResourceVersion(), "finalizers": finalizers,
@@ -36,7 +32,6 @@ func (f Finalizers) Set(ctx context.Context, known metav1.Object, finalizers []s
 	return target, f.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(f.Owner))
 }
 
-// metadata returns empty metadata with the name of an object, for a read or a write.
 func (f Finalizers) metadata(obj metav1.Object) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(f.Kind)

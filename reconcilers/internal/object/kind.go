@@ -17,9 +17,8 @@ func New[O client.Object]() O {
 	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
 }
 
-// KindOf returns the kind of the objects, which the client's scheme must know. The error says why the objects cannot be
-// reconciled. One reason is that they have no Go type of their own: the functions of the options need the fields of the
-// type, and a new object must know its kind.
+// KindOf needs a type that the client's scheme knows. Unstructured objects cannot be reconciled: the functions of the
+// options need the fields, and a new object must know its kind.
 func KindOf[O client.Object](c client.Client) (schema.GroupVersionKind, error) {
 	t := reflect.TypeFor[O]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Failures is how many requests in a row an API server refuses until people are told.
+// Failures in a row of an API server are told to people.
 const Failures = 5
 
-// Refusal returns the class of an error with which an API server refuses a request, in checked words: the reason, the code, and fields or
-// types of causes. It returns false for other errors, and for a refusal that passes by itself: a conflict, a time-out, or too many requests.
+// Refusal returns the class of a refusal in checked words: the reason, the code, and fields or types of causes. It is
+// false for other errors, and for what passes by itself: a conflict, a time-out, too many requests.
 func Refusal(err error) (class string, refused bool) {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -47,7 +47,7 @@ func Refusal(err error) (class string, refused bool) {
 	return class, true
 }
 
-// LacksNamespace reports whether an API server has refused a write because the Namespace of the object does not exist.
+// LacksNamespace reports a write that was refused because its Namespace does not exist.
 func LacksNamespace(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || !apierrors.IsNotFound(err) {
@@ -57,7 +57,7 @@ func LacksNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// EventName returns the name of an event about an object, which follows from the name of the object and a digest.
+// EventName follows from the object's name and a digest.
 func EventName(about, digest string) string {
 	const most = 253 // of a name
 	about = strings.TrimRight(about[:min(len(about), most-len(digest)-1)], ".-")

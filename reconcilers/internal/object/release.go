@@ -22,17 +22,14 @@ import (
 )
 
 const (
-	// pageSize is the number of objects in one page of a list.
-	pageSize = 500
-	// maxConflicts bounds the number of retries for an object that other clients change all the time.
-	maxConflicts = 20
-	// concurrency is the number of concurrent writes.
-	concurrency = 8
+	pageSize     = 500
+	maxConflicts = 20 // for an object that others change all the time
+	concurrency  = 8
 )
 
-// Release returns the step that removes a finalizer from all objects of a type in a remote that leaves the hub. The step
-// is named after its owner and runs last: by then other steps have deleted their objects. An object that cannot be
-// changed does not keep the step from the other objects.
+// Release returns the step that removes a finalizer from all objects of a type in a remote that leaves. It is named
+// after its owner and runs last, when other steps have deleted their objects. It continues after an object that
+// cannot be changed.
 func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registry.CleanupStep {
 	return registry.CleanupStep{Name: owner + "/finalizers", Order: math.MaxInt, Run: func(ctx context.Context) error {
 		kind, err := KindOf[O](mgr.GetClient())
@@ -45,8 +42,7 @@ func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registr
 	}}
 }
 
-// ReleaseUnstructured removes a finalizer from all objects of a kind that the caches of the app have unstructured, as Release
-// does.
+// ReleaseUnstructured does that for a kind that the app's caches have unstructured.
 func ReleaseUnstructured(ctx context.Context, mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string) error {
 	r := newRelease(mgr, kind, finalizer)
 	r.newList = func(list schema.GroupVersionKind) (runtime.Object, error) {
@@ -64,17 +60,15 @@ func newRelease(mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string
 	}
 }
 
-// release removes a finalizer from objects.
 type release struct {
 	Finalizers
 	finalizer string
 	live      client.Reader
 	cached    client.Reader
-	newList   func(schema.GroupVersionKind) (runtime.Object, error) // a list of the objects in the cache
+	newList   func(schema.GroupVersionKind) (runtime.Object, error) // list of the objects in the cache
 }
 
-// all reads the objects from the API server, in pages. Credentials for some namespaces only cannot list all objects;
-// then all uses the objects in the app's cache.
+// all reads pages from the API server, or the app's cache if credentials for some namespaces cannot list all.
 func (r release) all(ctx context.Context) error {
 	var failed failures
 	for token, more := "", true; more && ctx.Err() == nil; {
@@ -96,8 +90,7 @@ func (r release) all(ctx context.Context) error {
 	return failed.err()
 }
 
-// each removes the finalizer from the objects, several at once: a remote may be far away, and the time of a step is
-// short.
+// each writes several at once: a remote may be far away, and the time of a step is short.
 func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadata) []error {
 	var all errgroup.Group
 	all.SetLimit(concurrency)
@@ -112,7 +105,6 @@ func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadat
 	return errs
 }
 
-// seen returns the objects in the app's cache.
 func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 	empty, err := r.newList(r.listKind())
 	if err != nil {
@@ -139,7 +131,7 @@ func (r release) listKind() schema.GroupVersionKind {
 	return r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List")
 }
 
-// one removes the finalizer from an object. After a conflict it reads the object from the API server.
+// one reads live after a conflict.
 func (r release) one(ctx context.Context, found *metav1.PartialObjectMetadata) error {
 	for conflicts := 0; ; conflicts++ {
 		if !slices.Contains(found.Finalizers, r.finalizer) {
@@ -163,7 +155,6 @@ func ignoreGone(err error, obj metav1.Object) error {
 	return fmt.Errorf("remove the finalizer of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 }
 
-// failures counts errors and keeps the first.
 type failures struct {
 	first error
 	count int

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// maxReason is the largest size of the reason of a condition, in bytes.
 const maxReason = 1024
 
-// MaxNote is the largest size of the note of an event, in bytes. The API server refuses an event with a larger note.
+// MaxNote bounds the note of an event, in bytes; the API server refuses more.
 const MaxNote = 1024
 
-// IsReason reports whether the API server takes the text as the reason of a condition.
+// IsReason reports whether the API server takes a text as the reason of a condition.
 func IsReason(text string) bool {
 	return len(text) <= maxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
 }
 
-// Shortened cuts a text to a number of bytes, and drops invalid UTF-8.
+// Shortened cuts to a number of bytes, and drops invalid UTF-8.
 func Shortened(text string, most int) string {
 	const more = " ..."
 	if len(text) > most {

@@ -14,8 +14,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// ExpectKindsInAnyOrder fails the test unless a module starts with the invoke that adds its kind to the scheme before it
-// and after it. It returns the error of a start without the invoke, which must say how to add the kind.
+// ExpectKindsInAnyOrder fails the test unless a module starts with the invoke that adds its kind before and after it.
+// It returns the error of a start without the invoke, which must say how to add the kind.
 func ExpectKindsInAnyOrder(t *testing.T, config *rest.Config, kinds, module fx.Option) error {
 	t.Helper()
 	start := func(parts ...fx.Option) error {

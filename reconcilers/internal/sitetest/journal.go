@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Journal records what has happened in a test, in order. Several goroutines may write it.
+// Journal is what happened in a test, in order. Several goroutines may write it.
 type Journal struct {
-	mu      sync.Mutex // protects entries
+	mu      sync.Mutex
 	entries []string
 }
 

@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Lagging returns the site with managers whose caches receive watch events with a delay. Live reads and writes have no
-// delay.
+// Lagging returns the site with managers whose caches get watch events late. Live reads and writes are not delayed.
 func (s *Site) Lagging(lag time.Duration) *Site {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
@@ -21,13 +20,11 @@ func (s *Site) Lagging(lag time.Duration) *Site {
 	return &other
 }
 
-// lagging delays the responses to watch requests.
 type lagging struct {
 	next http.RoundTripper
 	lag  time.Duration
 }
 
-// RoundTrip sends the request.
 func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
 	if err != nil || !r.URL.Query().Has("watch") {
@@ -39,14 +36,12 @@ func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// part is the result of one read, and the time at which it is delivered.
 type part struct {
 	data []byte
 	err  error
 	due  time.Time
 }
 
-// lateBody is the body of a response whose data is delivered some time after it has arrived.
 type lateBody struct {
 	io.ReadCloser
 
@@ -72,7 +67,6 @@ func (b *lateBody) read(lag time.Duration) {
 	}
 }
 
-// Read returns the data of the response after the delay.
 func (b *lateBody) Read(p []byte) (int, error) {
 	for len(b.rest.data) == 0 {
 		if b.rest.err != nil {
@@ -98,7 +92,6 @@ func (b *lateBody) Read(p []byte) (int, error) {
 
 var errClosed = errors.New("the body is closed")
 
-// Close ends the watch.
 func (b *lateBody) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	err := b.ReadCloser.Close()

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// NewRegistry returns a registry for remotes on this machine, which shuts down at the end of the test. The API server of
-// the configuration is the hub. Options need a scheme and modules.
+// NewRegistry returns a registry for remotes on this machine, with hub as its hub, until the end of the test. Options
+// need a scheme and modules.
 func NewRegistry(t testing.TB, hub *rest.Config, o registry.Options) *registry.Registry {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(hub)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sitetest is the test kit of package pipeline and package guard: a namespace of a real API server for each
-// test, managers that work in it, waiting, and a journal of events. The tests start the API server themselves, and
-// install the kinds that it serves.
+// Package sitetest is the test kit of pipeline and guard: a namespace of a real API server for each test, managers in
+// it, waiting, and a journal. The tests start the API server and install its kinds.
 package sitetest
 
 import (
@@ -24,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Patience is the timeout of waits that normally take a second or two.
+// Patience bounds waits that normally take a second or two.
 const Patience = time.Minute
 
 // Site is a namespace of an API server, with a client that reads live.

@@ -24,21 +24,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// clusterView is the objects of one kind in a cluster with a cache.
 type clusterView struct {
 	cluster cluster.Cluster
 	object  client.Object
 	seen    *tombstones
 }
 
-// reader returns the cache, because the client reads unstructured objects from the API server.
+// Reader returns the cache: the client reads unstructured objects from the API server.
 func (v *clusterView) Reader(Access) client.Reader { return v.cluster.GetCache() }
 
 func (v *clusterView) Requests(observe Observer) source.TypedSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return requestsFor(observe(ctx, obj, v.seen.has(obj)))
 	})
-	// The cache replaces an object that a list no longer has without a deletion that a watch has reported.
+	// The cache replaces an object without a deletion that a watch has reported.
 	noted := predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { v.seen.forget(e.Object); return true },
 		DeleteFunc: func(e event.DeleteEvent) bool {
@@ -51,8 +50,8 @@ func (v *clusterView) Requests(observe Observer) source.TypedSource[reconcile.Re
 	return source.Kind(v.cluster.GetCache(), v.object, h, predicate.Predicate(noted))
 }
 
-// Declare adds the tombstone of an object that a watch has reported as deleted, if it was deleted by itself: the watch reports each
-// object as deleted, too, when its Namespace or the definition of its kind is deleted.
+// Declare adds the tombstone of an object that a watch reported, if it was deleted by itself, and not with its
+// Namespace or definition.
 func (v *clusterView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
 	kind, err := apiutil.GVKForObject(v.object, v.cluster.GetScheme())
 	if err != nil {
@@ -84,10 +83,9 @@ func requestsFor(keys []types.NamespacedName) []reconcile.Request {
 	return all
 }
 
-// maxTombstones bounds the deleted objects that a view remembers. An object that is dropped is deleted without evidence.
+// maxTombstones bounds the memory. An object that is dropped is deleted without evidence.
 const maxTombstones = 100_000
 
-// tombstone is what is known of an object that a watch has reported as deleted.
 type tombstone struct {
 	revision string // the last one
 	created  metav1.Time
@@ -95,9 +93,8 @@ type tombstone struct {
 	owners   []metav1.OwnerReference
 }
 
-// tombstones are the tombstones of a view.
 type tombstones struct {
-	mu  sync.Mutex // protects the map
+	mu  sync.Mutex
 	all map[types.NamespacedName]tombstone
 }
 

@@ -18,24 +18,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
-// HubSelection selects the objects of the hub that a pair with the hub as its upstream side sees.
+// HubSelection selects the hub's objects for an upstream side.
 type HubSelection struct {
-	// Labels, Namespaces and Route are those of hubobjects.Selection, and equal for all apps, which share one informer.
+	// Labels, Namespaces and Route are those of hubobjects.Selection, and must be equal for all apps, which share one
+	// informer.
 	Labels     labels.Selector
 	Namespaces []string
 	Route      hubobjects.Route
-	// Keys are the keys of the remote's objects. None are needed with hubobjects.All.
+	// Keys are the remote's; none with hubobjects.All.
 	Keys []string
 }
 
-// OfHub is the hub, in the remote part of a module. As the upstream side it has the selected objects; as the downstream side it
-// has the copies of the pair, and the selection is not used. The module declares the permissions in its HubRules: get, list
-// and watch for the kinds, and for a downstream side also create, patch and delete.
+// OfHub is the hub as an app reaches it. Upstream it has the selected objects; downstream the pair's copies, without
+// the selection. The module must declare HubRules: get, list and watch for the kinds; downstream also create, patch
+// and delete.
 func OfHub(p registry.Remote, s HubSelection) Side {
 	return Side{&hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
 }
 
-// hubSide is the hub as an app reaches it.
 type hubSide struct {
 	client    client.Client
 	objects   *hubobjects.Source
@@ -65,7 +65,6 @@ func (s *hubSide) open(w Want) (View, error) {
 	return &hubView{objects: objects}, nil
 }
 
-// hubView is the objects of one kind in the hub that belong to an app.
 type hubView struct{ objects *hubobjects.Objects }
 
 func (v *hubView) Reader(Access) client.Reader { return v.objects }
@@ -85,7 +84,6 @@ func (v *hubView) Declare(ctx context.Context, key types.NamespacedName) (contex
 	return gone.Declare(ctx)
 }
 
-// selects reports whether the selection of the pair contains an object that was read from the API server.
 func (s HubSelection) selects(obj client.Object) bool {
 	switch {
 	case s.Labels != nil && !s.Labels.Matches(labels.Set(obj.GetLabels())):

@@ -18,13 +18,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// Leased is a remote of a registry, in the hub part of a module. The pair borrows its client for each reconcile. While the
-// remote is not Ready, the reconciles of the pair wait.
+// Leased is a remote of a registry, for a hub part. Each reconcile borrows its client, and waits while it is not
+// Ready.
 func Leased(r *registry.Registry, name registry.ClusterName) Side {
 	return Side{&leasedSide{registry: r, name: name}}
 }
 
-// leasedSide is a remote as a hub part reaches it.
 type leasedSide struct {
 	registry *registry.Registry
 	name     registry.ClusterName
@@ -38,7 +37,6 @@ func (s *leasedSide) lend(ctx context.Context, f func(context.Context, Access) e
 
 func (s *leasedSide) open(w Want) (View, error) { return &leasedView{side: s, object: w.Object}, nil }
 
-// leasedView is the objects of one kind in a remote.
 type leasedView struct {
 	side   *leasedSide
 	object client.Object
@@ -59,22 +57,20 @@ func (v *leasedView) Requests(observe Observer) source.TypedSource[reconcile.Req
 	})}
 }
 
-// declare adds no evidence: a remote whose app has been replaced reports no deletions.
+// Declare adds nothing: a remote whose app was replaced reports no deletions.
 func (v *leasedView) Declare(ctx context.Context, _ types.NamespacedName) (context.Context, error) {
 	return ctx, nil
 }
 
-// unnamed is a source whose requests have no cluster.
 type unnamed struct {
 	source.TypedSource[watch.Request]
 }
 
-// Start starts the source.
 func (u unnamed) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return u.TypedSource.Start(ctx, namedQueue{queue})
 }
 
-// namedQueue is the queue of a controller for a source of requests with a cluster. Sources only add to a queue.
+// namedQueue takes the requests of a source with a cluster. Sources only add.
 type namedQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 }

@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// DefaultKeyPrefix is the prefix of the marks unless Identity.KeyPrefix is set.
+	// DefaultKeyPrefix is the default of Identity.KeyPrefix.
 	DefaultKeyPrefix = "sync.clusterfx.dev"
-	// DefaultNamePrefix begins the names of cluster-scoped copies unless Identity.NamePrefix is set. It is the prefix that
-	// vcluster has published, so that a fleet can change its tool and keep its names.
+	// DefaultNamePrefix is the default of Identity.NamePrefix, as vcluster has published it, so that a fleet can
+	// change its tool and keep its names.
 	DefaultNamePrefix = "vcluster"
 )
 
-// ErrInvalidIdentity is the error of an Identity that cannot be used.
+// ErrInvalidIdentity means that an Identity cannot be used.
 var ErrInvalidIdentity = errors.New("invalid identity")
 
-// Identity distinguishes the objects of one pair in the downstream cluster from all other objects there. All pairs with the
-// same downstream cluster need different identities. The process has no identity: each pair has one.
+// Identity distinguishes the objects of one pair in the downstream cluster. All pairs of one downstream cluster must
+// have different ones.
 type Identity struct {
-	// Tenant names the upstream cluster in the downstream cluster: a DNS label. Required.
+	// Tenant names the upstream cluster, a DNS label. Required.
 	Tenant string
-	// TargetNamespace is the namespace of the copies of namespaced objects. NewNamespaced requires it; with NewCluster it
-	// distinguishes tenants of the same name, and with NewMirror it replaces the namespace of the original if it is set.
+	// TargetNamespace is the namespace of copies: required by NewNamespaced, a replacement with NewMirror, and a
+	// distinction of tenants of one name with NewCluster.
 	TargetNamespace string
-	// KeyPrefix is the prefix of the labels and annotations that mark a copy, a DNS subdomain. Default: DefaultKeyPrefix.
+	// KeyPrefix begins the labels and annotations of copies, a DNS subdomain. Default: DefaultKeyPrefix.
 	KeyPrefix string
-	// NamePrefix begins the names of cluster-scoped copies, a DNS label. Default: DefaultNamePrefix.
+	// NamePrefix begins names of cluster-scoped copies, a DNS label. Default: DefaultNamePrefix.
 	NamePrefix string
-	// Owner is an object in the TargetNamespace that owns the copies in that namespace, so that Kubernetes deletes them with
-	// the owner. Copies elsewhere have no owner, since Kubernetes deletes objects whose owner has another namespace. Choose an object with no other purpose. Default: none, no owner reference is set.
+	// Owner is an object in TargetNamespace, best with no other purpose, with which Kubernetes deletes the copies
+	// there. Copies elsewhere have no owner. Default: none.
 	Owner metav1.OwnerReference
 }
 
-// WithDefaults returns the identity with its defaults. The error wraps ErrInvalidIdentity.
+// WithDefaults returns the identity with defaults. The error wraps ErrInvalidIdentity.
 func (id Identity) WithDefaults() (Identity, error) {
 	id.setDefaults()
 	for _, check := range []struct {
@@ -88,25 +88,25 @@ func (id Identity) Keys() Keys {
 
 // Keys are the keys of the marks.
 type Keys struct {
-	// ManagedBy, Namespace and ControlledBy are labels: the tenant, the namespace of the original, and a controller other
-	// than the pair that manages the object.
+	// ManagedBy, Namespace and ControlledBy are labels: the tenant, the original's namespace, and another controller
+	// that manages the object.
 	ManagedBy, Namespace, ControlledBy string
-	// ObjectName, ObjectNamespace, ObjectUID and ObjectKind are annotations that identify the original.
+	// ObjectName and the others are annotations that identify the original.
 	ObjectName, ObjectNamespace, ObjectUID, ObjectKind string
-	// HostName and HostNamespace are annotations with the name of the copy itself. An object whose annotations name another
-	// object was copied by somebody together with its marks.
+	// HostName and HostNamespace are annotations with the copy's own name: if they name another object, somebody has
+	// copied the marks.
 	HostName, HostNamespace string
-	// ManagedAnnotations and ManagedLabels are annotations with the keys that come from the original.
+	// ManagedAnnotations and ManagedLabels are annotations with the keys from the original.
 	ManagedAnnotations, ManagedLabels string
-	// Fields is an annotation with a hash of the paths of the fields that the pair applies; it contains no values.
+	// Fields is an annotation with a hash of the applied paths, without values.
 	Fields string
-	// Generation is an annotation with the generation of the original when the copy was written last, if it has one.
+	// Generation is an annotation with the original's generation at the last write.
 	Generation string
-	// Imported is an annotation of an upstream object that was made from a downstream object.
+	// Imported is an annotation of an upstream object made from a downstream object.
 	Imported string
 
 	prefix string
 }
 
-// Has reports whether a key is a mark, of this pair or of another one with the same prefix.
+// Has reports whether a key is a mark, of any pair with the same prefix.
 func (k Keys) Has(key string) bool { return strings.HasPrefix(key, k.prefix) }

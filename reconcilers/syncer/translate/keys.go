@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isOfOneCluster reports whether a label or an annotation is a fact of one cluster that a program has written, or the mark of a tool
-// that would take the copy for an object of its own, and delete it. All other keys are copied, such as app.kubernetes.io/instance, by
-// which Services select Pods: tell Argo CD to track by annotation if it tracks by that label in the cluster of the copies.
+// isOfOneCluster reports whether a label or annotation is a fact of one cluster, or the mark of a tool that would
+// take the copy for its own and delete it. app.kubernetes.io/instance is copied, since Services select by it: tell
+// Argo CD to track by annotation.
 func isOfOneCluster(key string) bool {
 	domain, _, hasDomain := strings.Cut(key, "/")
 	return slices.Contains(singleKeys(), key) || strings.HasPrefix(key, "olm.owner") ||
@@ -39,8 +39,8 @@ func singleDomains() []string {
 	}
 }
 
-// IsCopy reports whether an object has the marks of a copy, of any pair and prefix, and names itself in them: no pair copies it again,
-// or two pairs in opposite directions would copy without end. An object that somebody has made from a copy with its marks is none.
+// IsCopy reports whether an object has the marks of a copy, of any pair, and names itself in them. No pair copies it
+// again: two pairs in opposite directions would copy without end.
 func IsCopy(obj metav1.Object) bool {
 	notes := obj.GetAnnotations()
 	for key, name := range notes {
@@ -53,10 +53,10 @@ func IsCopy(obj metav1.Object) bool {
 	return false
 }
 
-// vclusterPrefix is the prefix of the marks of vcluster, which have the same names: its host objects are originals like others.
+// vclusterPrefix is vcluster's prefix of marks with the same names: its host objects are originals like others.
 const vclusterPrefix = "vcluster.loft.sh"
 
-// The names of marks, behind the prefix.
+// Names of marks, behind the prefix.
 const (
 	managedBy     = "/managed-by"
 	objectName    = "/object-name"

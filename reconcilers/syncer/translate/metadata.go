@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/allocated"
 )
 
-// Metadata returns a copy of an upstream object with the metadata of its downstream copy.
 func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	down := t.withoutAllocated(up.DeepCopyObject().(T)) //nolint:forcetypeassert // A deep copy has the type of the original.
 	Clean(down)
@@ -36,7 +35,6 @@ func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	return down
 }
 
-// withoutAllocated removes from an object what its API server has allocated.
 func (t *translator[T]) withoutAllocated(obj T) T {
 	kind := t.kindOf()
 	if !allocated.Has(kind.GroupKind()) {
@@ -58,14 +56,14 @@ func (t *translator[T]) withoutAllocated(obj T) T {
 	return reduced
 }
 
-// WithoutAllocated removes from an object what its API server has allocated, as its managedFields tell, but for what include names; see
+// WithoutAllocated removes what an API server has allocated, by its managedFields, but for include; see
 // Options.Include.
 func WithoutAllocated(obj *unstructured.Unstructured, include []string) {
 	allocated.Without(obj.GroupVersionKind(), obj.Object, obj.GetManagedFields(), include)
 }
 
-// WithoutLocal removes from an object what belongs to its cluster alone: what the API server has allocated, as managed tells, and labels
-// and annotations of one cluster.
+// WithoutLocal removes what belongs to one cluster: what managed says is allocated, and labels and annotations of one
+// cluster.
 func WithoutLocal[T client.Object](obj T, kind schema.GroupVersionKind, managed []metav1.ManagedFieldsEntry) T {
 	t := &translator[T]{}
 	t.kind.Store(&kind)
@@ -81,7 +79,7 @@ func WithoutLocal[T client.Object](obj T, kind schema.GroupVersionKind, managed 
 	return obj
 }
 
-// Clean removes from an object the metadata that belong to one API server.
+// Clean removes the metadata of one API server.
 func Clean(obj metav1.Object) {
 	obj.SetGenerateName("")
 	obj.SetSelfLink("")
@@ -96,7 +94,6 @@ func Clean(obj metav1.Object) {
 	obj.SetManagedFields(nil)
 }
 
-// mark adds the marks of a copy, and the lists of the keys that come from the original.
 func (t *translator[T]) mark(up T, to types.NamespacedName, labels, notes map[string]string) {
 	setList(notes, t.keys.ManagedAnnotations, notes)
 	setList(notes, t.keys.ManagedLabels, labels)
@@ -117,14 +114,12 @@ func (t *translator[T]) mark(up T, to types.NamespacedName, labels, notes map[st
 	notes[t.keys.HostName] = to.Name
 }
 
-// setList records the keys of a map, or nothing if the map is empty.
 func setList(notes map[string]string, key string, of map[string]string) {
 	if list := strings.Join(slices.Sorted(maps.Keys(of)), "\n"); list != "" {
 		notes[key] = list
 	}
 }
 
-// labelsOf returns the labels that a copy gets from its original.
 func (t *translator[T]) labelsOf(up T) map[string]string {
 	labels := map[string]string{}
 	for key, value := range up.GetLabels() {
@@ -135,7 +130,6 @@ func (t *translator[T]) labelsOf(up T) map[string]string {
 	return labels
 }
 
-// annotationsOf returns the annotations that a copy gets from its original.
 func (t *translator[T]) annotationsOf(up T) map[string]string {
 	notes := map[string]string{}
 	for key, value := range up.GetAnnotations() {
@@ -150,7 +144,6 @@ func (t *translator[T]) reserved(key string) bool {
 	return t.keys.Has(key) || isOfOneCluster(key) || t.options.Reserved != nil && t.options.Reserved(key)
 }
 
-// MetadataUpdate returns the annotations and labels of a downstream object after an update.
 func (t *translator[T]) MetadataUpdate(up, down T) (changed bool, annotations, labels map[string]string) {
 	to := types.NamespacedName{Namespace: down.GetNamespace(), Name: down.GetName()}
 	labels, annotations = t.labelsOf(up), t.annotationsOf(up)
@@ -168,7 +161,7 @@ func (t *translator[T]) MetadataUpdate(up, down T) (changed bool, annotations, l
 	return changed, annotations, labels
 }
 
-// keep adds the keys of the downstream object that do not come from the original, now or before.
+// keep adds the downstream keys that do not come from the original, now or before.
 func keep(all, before map[string]string, managed string, marks Keys) {
 	from := strings.Split(managed, "\n")
 	for key, value := range before {
@@ -178,8 +171,7 @@ func keep(all, before map[string]string, managed string, marks Keys) {
 	}
 }
 
-// Selector returns the selector of the copies that correspond to a selector of the originals. Only Options.HashLabels makes a
-// difference; a translator of another package makes none.
+// Selector translates a selector of originals into one of copies. Only Options.HashLabels makes a difference.
 func Selector[T client.Object](t Translator[T], s metav1.LabelSelector) metav1.LabelSelector {
 	known, ok := t.(*translator[T])
 	if !ok {

@@ -15,18 +15,16 @@ import (
 type Ownership uint8
 
 const (
-	// Foreign is an object without the marks of the pair, or with marks that contradict each other. A pair never writes it.
+	// Foreign has no marks of the pair, or marks that contradict each other. It is never written.
 	Foreign Ownership = iota
-	// Ours is the copy of the upstream object of that name and UID, or of one that is absent.
+	// Ours is the copy of the upstream object with this UID, or of an absent one.
 	Ours
-	// Stale is the copy of an earlier upstream object of the same name: the UIDs differ.
+	// Stale is the copy of an earlier object of the same name.
 	Stale
-	// Copied is an object with the marks of another object: somebody has copied it with its labels and annotations. A pair
-	// never writes it.
+	// Copied has the marks of another object. It is never written.
 	Copied
 )
 
-// String returns the name of the constant.
 func (o Ownership) String() string {
 	switch o {
 	case Ours:
@@ -40,7 +38,6 @@ func (o Ownership) String() string {
 	return "Foreign"
 }
 
-// Owner decides whose a downstream object is. uid is that of the upstream object, or empty if that object is absent.
 func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
 	kind := t.kindOf()
 	if kind.Empty() { // It would take each copy for an object of somebody else.
@@ -65,14 +62,13 @@ func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
 	return Ours
 }
 
-// isKind reports whether the mark with a kind is of this kind, in any version: a pair may change the version that it uses.
+// isKind compares the group and kind only: a pair may change the version that it uses.
 func isKind(mark string, kind schema.GroupKind) bool {
 	version, name, ok := strings.Cut(mark, ", Kind=")
 	group, _, isVersion := strings.Cut(version, "/")
 	return ok && isVersion && group == kind.Group && name == kind.Kind
 }
 
-// ToUpstream returns the name of the original of a downstream object, and false if the object is not a copy of the pair.
 func (t *translator[T]) ToUpstream(down T) (types.NamespacedName, bool) {
 	if t.Owner(down, "") != Ours {
 		return types.NamespacedName{}, false

@@ -14,46 +14,42 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
 )
 
-// Translator translates the names and the metadata of objects of one kind between the clusters of a pair. Its methods send
-// no requests and may be called from any goroutine.
+// Translator translates names and metadata of one kind. Its methods send no requests and may be called from any
+// goroutine.
 type Translator[T client.Object] interface {
-	// ToDownstream returns the names that the copy of an upstream object may have, in the order in which they are tried. The
-	// second name is for an object whose first name belongs to the copy of another object. No name means that the object
-	// cannot have a copy.
+	// ToDownstream returns the names that a copy may have, in the order of trial; the second is for when another copy
+	// has the first. None: the object cannot have a copy.
 	ToDownstream(up types.NamespacedName) []types.NamespacedName
-	// ToUpstream returns the name of the original of a downstream object, and false if the object is not a copy of the pair.
+	// ToUpstream returns the name of the original, and false if down is not a copy of the pair.
 	ToUpstream(down T) (types.NamespacedName, bool)
-	// Owner decides whose a downstream object is. uid is that of the upstream object, or empty if that object is absent.
+	// Owner decides whose down is. uid is the upstream object's, empty if that is absent.
 	Owner(down T, uid types.UID) Ownership
-	// Metadata returns a copy of an upstream object with the metadata of its downstream copy: its name, labels, annotations,
-	// marks and owner. Everything else is as in the original, but for fields that the upstream API server has allocated. The marks follow
-	// from the name, the UID, the generation, the labels and the annotations of the original: a pair also passes an object with nothing
-	// else, to get them alone.
+	// Metadata returns a copy of up with the metadata of its downstream copy, without fields that the upstream API
+	// server has allocated. Marks depend only on name, UID, generation, labels and annotations: a pair also passes an
+	// object with nothing else.
 	Metadata(up T, to types.NamespacedName) T
-	// MetadataUpdate returns the annotations and labels of a downstream object after an update: the upstream object decides
-	// about the keys that come from it, and all other keys stay. changed is false if they are the present ones. It is for
-	// writers that update or patch; a writer that applies uses Metadata.
+	// MetadataUpdate is for writers that update or patch: upstream decides about keys that come from it, all others
+	// stay. changed is false if nothing differs.
 	MetadataUpdate(up, down T) (changed bool, annotations, labels map[string]string)
 }
 
 // Options change a translator. The zero Options are the defaults.
 type Options struct {
-	// Kind is the kind of the objects. Default: that of the pair. Without one, until a pair has the translator, Owner and ToUpstream panic.
+	// Kind is the kind of the objects. Default: the pair's. Until one is known, Owner and ToUpstream panic.
 	Kind schema.GroupVersionKind
-	// ExcludedAnnotations are annotations that are not copied. Default: no others than the reserved ones.
+	// ExcludedAnnotations are not copied. Default: only the reserved ones.
 	ExcludedAnnotations []string
-	// Reserved says which keys of labels and annotations are not copied. Marks are reserved in any case, and keys of one cluster; see
-	// the package documentation. Default: no others.
+	// Reserved says which other keys of labels and annotations are not copied, besides marks and keys of one cluster
+	// (see the package documentation). Default: none.
 	Reserved func(key string) bool
-	// Include are JSON pointers to fields that are copied, with all that they contain, also if the upstream API server has allocated
-	// them, such as /spec/clusterIP and /spec/ports of a Service. Default: none.
+	// Include are JSON pointers to fields that are copied even if the upstream API server has allocated them, such as
+	// /spec/clusterIP of a Service. Default: none.
 	Include []string
-	// HashLabels replaces each key of a label by a hash of it, as vcluster 0.4 did, so that no controller of the downstream
-	// cluster acts on a label of a tenant. Values stay. Default: false, labels are copied as they are.
+	// HashLabels replaces the keys of labels by hashes, as vcluster 0.4 did, so that no downstream controller acts on
+	// a tenant's label. Default: false.
 	HashLabels bool
 }
 
-// translator implements all translators. They differ in the names.
 type translator[T client.Object] struct {
 	id        Identity
 	keys      Keys
@@ -64,7 +60,6 @@ type translator[T client.Object] struct {
 	kind      atomic.Pointer[schema.GroupVersionKind] // nil until it is known
 }
 
-// kindOf returns the kind of the objects, or the empty kind while it is not known.
 func (t *translator[T]) kindOf() schema.GroupVersionKind {
 	if kind := t.kind.Load(); kind != nil {
 		return *kind
@@ -72,7 +67,6 @@ func (t *translator[T]) kindOf() schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// form is the kind of names of a translator.
 type form uint8
 
 const (
@@ -81,9 +75,8 @@ const (
 	mirror
 )
 
-// NewNamespaced returns a translator of namespaced objects: all namespaces of the upstream cluster share
-// Identity.TargetNamespace. The name of a copy contains the name, the namespace and the tenant; see the package
-// documentation.
+// NewNamespaced translates namespaced objects into Identity.TargetNamespace. Names contain name, namespace and
+// tenant.
 func NewNamespaced[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, namespaced)
 	t.managedBy = t.id.Tenant
@@ -93,7 +86,7 @@ func NewNamespaced[T client.Object](id Identity, o Options) Translator[T] {
 	return t
 }
 
-// NewCluster returns a translator of objects without a namespace.
+// NewCluster translates objects without a namespace.
 func NewCluster[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, clusterScoped)
 	t.managedBy = t.id.Tenant
@@ -106,9 +99,8 @@ func NewCluster[T client.Object](id Identity, o Options) Translator[T] {
 	return t
 }
 
-// NewMirror returns a translator that keeps the names of objects, and their namespaces unless Identity.TargetNamespace is
-// set. Two originals of one name in two namespaces have only one copy in a TargetNamespace: that of the object which was
-// first.
+// NewMirror keeps names, and namespaces unless Identity.TargetNamespace is set: there, of originals of one name only
+// the first has a copy.
 func NewMirror[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, mirror)
 	t.managedBy = t.id.Tenant
@@ -130,8 +122,8 @@ func newTranslator[T client.Object](id Identity, o Options, f form) *translator[
 	return t
 }
 
-// Bind gives a translator to a pair: it has one identity and kind from then on. A translator of another package is returned as it is.
-// The error wraps ErrInvalidIdentity.
+// Bind gives a translator its one identity and kind. A translator of another package is returned as it is. The error
+// wraps ErrInvalidIdentity.
 func Bind[T client.Object](t Translator[T], id Identity, kind schema.GroupVersionKind) (Translator[T], error) {
 	known, ok := t.(*translator[T])
 	if !ok {
@@ -152,8 +144,7 @@ func Bind[T client.Object](t Translator[T], id Identity, kind schema.GroupVersio
 	return known, nil
 }
 
-// ManagedBy returns the value of the label Keys.ManagedBy of the copies of a translator, which is empty for a translator of
-// another package.
+// ManagedBy returns the label Keys.ManagedBy of the copies, empty for a translator of another package.
 func ManagedBy[T client.Object](t Translator[T]) string {
 	if known, ok := t.(*translator[T]); ok {
 		return known.managedBy
@@ -161,7 +152,6 @@ func ManagedBy[T client.Object](t Translator[T]) string {
 	return ""
 }
 
-// ToDownstream returns the names that the copy of an upstream object may have.
 func (t *translator[T]) ToDownstream(up types.NamespacedName) []types.NamespacedName {
 	if up.Name == "" {
 		return nil
@@ -175,8 +165,7 @@ func (t *translator[T]) ToDownstream(up types.NamespacedName) []types.Namespaced
 	return all
 }
 
-// maxName returns how long the names of the copies of a kind may be. The API server of Kubernetes adds eleven characters to
-// the name of a CronJob for its Jobs, and checks that.
+// maxName: the API server adds eleven characters to the name of a CronJob for its Jobs, and checks that.
 func maxName(kind schema.GroupVersionKind) int {
 	if kind.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "CronJob"}) {
 		return names.MaxLength - 11
@@ -192,7 +181,6 @@ func inNamespace(namespace string, all []string) []types.NamespacedName {
 	return keys
 }
 
-// LabelKey returns the key that a label of an upstream object has downstream.
 func (t *translator[T]) labelKey(key string) string {
 	if !t.options.HashLabels {
 		return key

@@ -18,50 +18,47 @@ import (
 func (all Catalog) Configure(configs []moduleconfig.Config) []error {
 	var problems []error
 	seen := map[string]bool{}
-	for i, c := range configs {
+	for _, c := range configs {
 		known := all.Find(c.Name)
 		switch {
 		case known == nil:
-			problems = append(problems, &moduleconfig.Error{Config: i, Override: -1, Err: fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names())})
+			problems = append(problems, fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names()))
 		case seen[c.Name]:
-			problems = append(problems, &moduleconfig.Error{Config: i, Override: -1, Err: fmt.Errorf("module %q is configured twice; remove one", c.Name)})
+			problems = append(problems, fmt.Errorf("module %q is configured twice; remove one", c.Name))
 		default:
-			problems = append(problems, known.configure(i, c)...)
+			problems = append(problems, known.configure(c)...)
 		}
 		seen[c.Name] = true
 	}
 	return problems
 }
 
-// configure gets the module's index in the operator's list, for its problems.
-func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
-	report := func(override int, err error) {
-		problems = append(problems, &moduleconfig.Error{Config: index, Override: override, Err: errorIn(c.Name, err)})
-	}
+func (e *Entry) configure(c moduleconfig.Config) (problems []error) {
+	report := func(err error) { problems = append(problems, errorIn(c.Name, err)) }
 	e.base, e.deletes = c.Config, c.Deletes
 	if err := e.selectBy(c.Clusters); err != nil {
-		problems = append(problems, &moduleconfig.Error{Config: index, Override: -1, Field: "clusters", Err: errorIn(c.Name, err)})
+		report(err)
 	}
 	if c.Deletes.PerTarget < 0 || c.Deletes.PerFleet < 0 {
-		report(-1, errNegative)
+		report(errNegative)
 	}
 	ofBase := joined(e.checkConfig(e.scheme, e.base))
 	for _, problem := range ofBase {
-		report(-1, problem)
+		report(problem)
 	}
 	for i, o := range c.Overrides {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
 		switch {
 		case len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0:
-			report(i, fmt.Errorf("overrides[%d]: it has no selector; move a configuration for all remotes to config", i))
+			report(fmt.Errorf("overrides[%d]: it has no selector; move a configuration for all remotes to config", i))
 		case err != nil:
-			report(i, fmt.Errorf("overrides[%d]: %w", i, err))
+			report(fmt.Errorf("overrides[%d]: %w", i, err))
 		}
 		for _, problem := range without(joined(e.checkConfig(e.scheme, e.base, o.Config)), ofBase) {
-			report(i, fmt.Errorf("overrides[%d]: %w", i, problem))
+			report(fmt.Errorf("overrides[%d]: %w", i, problem))
 		}
 		if o.Deletes.PerTarget < 0 || o.Deletes.PerFleet < 0 {
-			report(i, fmt.Errorf("overrides[%d]: %w", i, errNegative))
+			report(fmt.Errorf("overrides[%d]: %w", i, errNegative))
 		}
 		e.overrides = append(e.overrides, override{selector, o.Config, o.Deletes})
 	}

@@ -72,9 +72,6 @@ func (s *Subscription) Type() string { return s.entry.of.Name() + inHub }
 // Synced returns a channel that is closed when the subscription has its initial objects.
 func (s *Subscription) Synced() <-chan struct{} { return s.entry.synced }
 
-// Ended returns a channel that is closed when the informer has ended.
-func (s *Subscription) Ended() <-chan struct{} { return s.entry.ctx.Done() }
-
 // Blind returns the kind of the objects if the informer has not synced, or cannot list and watch; empty otherwise.
 func (s *Subscription) Blind(now time.Time) string {
 	if s.isClosed() || s.entry.isSynced() && s.entry.cache.Blind(user, now) == "" {

@@ -33,7 +33,8 @@ func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	return nil
 }
 
-const natsExtension = "clusterfx.dev/nats-url"
+// NATSExtension is the name of the extension of a cluster in a kubeconfig that holds the address of the NATS server of the hub in it.
+const NATSExtension = "clusterfx.dev/nats-url"
 
 // WriteNATS writes the address of the hub's NATS server into a kubeconfig.
 func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
@@ -44,7 +45,7 @@ func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
 	if entry.Extensions == nil {
 		entry.Extensions = map[string]runtime.Object{}
 	}
-	entry.Extensions[natsExtension] = &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+	entry.Extensions[NATSExtension] = &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
 	return nil
 }
 
@@ -52,7 +53,7 @@ func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
 func (f *Flags) NATS() string {
 	var url string
 	if entry := f.chosen(); entry != nil {
-		if extension, ok := entry.Extensions[natsExtension].(*runtime.Unknown); ok && json.Unmarshal(extension.Raw, &url) != nil {
+		if extension, ok := entry.Extensions[NATSExtension].(*runtime.Unknown); ok && json.Unmarshal(extension.Raw, &url) != nil {
 			return ""
 		}
 	}

@@ -42,7 +42,6 @@ const checkExample = `  # The hub's installation
   # A context of a kubeconfig, before its cluster is registered
   %s check --cluster-context edge-eu-1-admin`
 
-// checkFlags are the flags of the command check.
 type checkFlags struct {
 	remote  access.RemoteFlags
 	policy  kubeconfig.Policy
@@ -330,7 +329,6 @@ func (f *checkFlags) needs(ctx context.Context, cluster *hubv1.Cluster) ([]diagn
 	return all, nil
 }
 
-// print prints the report.
 func (f *checkFlags) print(report diagnose.Report) error {
 	t := f.session.terminal
 	switch f.format.String() {

@@ -3,19 +3,26 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 const configExample = `  # Is the file right?
   %s config validate hub.yaml`
 
-// newConfig returns the command config, with the command validate below it.
 func newConfig(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
@@ -29,7 +36,7 @@ func newConfig(p Program) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check configuration files, without a cluster",
 		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
-			"the checks of the modules themselves. Every problem is printed with its file and line. It reads no cluster.\n\n" +
+			"the checks of the modules themselves. Every problem is printed with its file and field. It reads no cluster.\n\n" +
 			"The command knows the modules of this program: check the file of a custom hub with that hub.\n\n" +
 			"Exit status: 0 if all files are right, 1 if not.",
 		Example: p.example(configExample),
@@ -39,7 +46,6 @@ func newConfig(p Program) *cobra.Command {
 	return cmd
 }
 
-// validateFiles prints the problems of each file, in the order of the files.
 func (p Program) validateFiles(paths []string) error {
 	var status error
 	for _, path := range paths {
@@ -54,7 +60,6 @@ func (p Program) validateFiles(paths []string) error {
 	return status
 }
 
-// validateFile returns all problems of a configuration file, as the command run prints them.
 func (p Program) validateFile(path string) error {
 	text, err := hubconfig.ReadText(path)
 	if err != nil {
@@ -62,4 +67,89 @@ func (p Program) validateFile(path string) error {
 	}
 	_, err = hubconfig.CheckText(path, text, p.Modules)
 	return err
+}
+
+// bindConfig adds the flag --config of the commands that compute the permissions of modules for a hub that runs.
+func bindConfig(set *pflag.FlagSet, to *string) {
+	set.StringVar(to, hubconfig.ConfigFlag, "", "File of kind "+hubconfig.Kind+" of the hub, for modules whose permissions follow "+
+		"from their configuration. Default: the installed file, if there is one")
+}
+
+// configured returns the modules with the configuration in the text of a file, which has a path, and the flags that it sets.
+func (p Program) configured(path string, text []byte) ([]registry.Module, *hubconfig.Flags, error) {
+	file, err := hubconfig.CheckText(path, text, p.Modules)
+	if err != nil {
+		return nil, nil, err
+	}
+	modules, err := registry.ConfigureModules(p.Modules, file.Options.Registry.ModuleConfigs)
+	return modules, file, err
+}
+
+// configuredBy is configured with the file at a path.
+func (p Program) configuredBy(path string) ([]registry.Module, *hubconfig.Flags, error) {
+	text, err := hubconfig.ReadText(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.configured(path, text)
+}
+
+// modules returns the modules of the program with the configuration of the hub: that of the file at a path, or else that of the
+// installed hub. It fails without that configuration if permissions of one of the modules that are needed follow from it.
+func (s *session) modules(ctx context.Context, path string, needed []registry.Module) ([]registry.Module, error) {
+	p := s.program
+	if path != "" {
+		modules, _, err := p.configuredBy(path)
+		return modules, err
+	}
+	depend := withConfigRules(needed)
+	installed, err := s.installed(ctx)
+	if err != nil && len(depend) == 0 {
+		if apierrors.IsForbidden(err) {
+			s.terminal.Warn("the configuration of the installed hub, which may select more modules, cannot be read; name its file with --%s: %v",
+				hubconfig.ConfigFlag, err)
+		}
+		return p.Modules, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the permissions of %s follow from the configuration of the hub; name its file with --%s, or: %w",
+			moduleNames(depend), hubconfig.ConfigFlag, err)
+	}
+	if installed.Config == "" {
+		if installed.Image == "" && len(depend) > 0 {
+			s.terminal.Warn("no hub is installed in namespace %s, so the permissions of %s are those of the default configuration; "+
+				"name the file of a hub that runs elsewhere with --%s", s.hub.Namespace, moduleNames(depend), hubconfig.ConfigFlag)
+		}
+		return p.Modules, nil
+	}
+	modules, _, err := p.configured(fmt.Sprintf("ConfigMap %s/%s", s.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", hubconfig.ConfigFlag, err)
+	}
+	return modules, nil
+}
+
+func (s *session) installed(ctx context.Context) (install.Installed, error) {
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return install.Installed{}, err
+	}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	if err != nil {
+		return install.Installed{}, hub.Explain(err)
+	}
+	found, err := install.Find(ctx, c, s.hub.Namespace)
+	return found, hub.Explain(err)
+}
+
+// withConfigRules returns the modules whose permissions follow from their configuration.
+func withConfigRules(modules []registry.Module) []registry.Module {
+	return slices.DeleteFunc(slices.Clone(modules), func(m registry.Module) bool { return !m.HasConfigRules() })
+}
+
+func moduleNames(modules []registry.Module) string {
+	if len(modules) == 1 {
+		return "module " + modules[0].Name()
+	}
+	return "modules " + strings.Join(names(modules), ", ")
 }

@@ -34,7 +34,7 @@ func (c *configured) Validate() error {
 }
 
 // config validate checks a file without a cluster, including the values of flags and the configuration of modules, and
-// names the file and the line of each problem. run reports the same problem.
+// names the file and the field of each problem. run reports the same problem.
 func TestConfig_Validate(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	module := registry.NewModule("quota", registry.ModuleOptions{
@@ -56,17 +56,17 @@ func TestConfig_Validate(t *testing.T) {
 		t.Errorf("a valid file: exit code %d, %s", code, out)
 	}
 	for text, want := range map[string]string{
-		configHead + "flags:\n  log-level: info\n  concurrency: 0\n":                                                             ":5: --concurrency=0: use 1 or more",
-		configHead + "flags:\n  log-level: loud\n":                                                                               ":4: --log-level: ",
-		configHead + "modules:\n- name: other\n":                                                                                 ":4: this hub has no module \"other\"; it has quota",
-		configHead + "modules:\n- name: quota\n- name: quota\n":                                                                  ":5: module \"quota\" is configured twice",
-		configHead + "modules:\n- name: quota\n  config:\n    pods: 1\n    pots: 2\n":                                            `:7: module "quota": `,
-		configHead + "modules:\n- name: quota\n  config:\n    pods: 1\n    name:\n      fist: a\n":                               `:8: module "quota": `,
-		configHead + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: many\n":                                `:7: module "quota": `,
-		configHead + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: -1\n":                                  ":7: module \"quota\": the configuration is not valid: pods: use 0 or more",
-		configHead + "modules:\n- name: quota\n  overrides:\n  - selector: {matchLabels: {a: b}}\n    config:\n      pods: -1\n": ":8: module \"quota\": overrides[0]: ",
-		configHead + "modules:\n- name: quota\n  overrides:\n  - config: {pods: 1}\n":                                            ":6: module \"quota\": overrides[0]: it has no selector",
-		configHead + "flags:\n  concurrency: 0\nmodules:\n- name: other\n":                                                       ":6: this hub has no module \"other\"",
+		configHead + "flags:\n  log-level: info\n  concurrency: 0\n":                                                             ": --concurrency=0: use 1 or more",
+		configHead + "flags:\n  log-level: loud\n":                                                                               ": --log-level: ",
+		configHead + "modules:\n- name: other\n":                                                                                 ": this hub has no module \"other\"; it has quota",
+		configHead + "modules:\n- name: quota\n- name: quota\n":                                                                  ": module \"quota\" is configured twice",
+		configHead + "modules:\n- name: quota\n  config:\n    pods: 1\n    pots: 2\n":                                            `: module "quota": `,
+		configHead + "modules:\n- name: quota\n  config:\n    pods: 1\n    name:\n      fist: a\n":                               `: module "quota": `,
+		configHead + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: many\n":                                `: module "quota": `,
+		configHead + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: -1\n":                                  ": module \"quota\": the configuration is not valid: pods: use 0 or more",
+		configHead + "modules:\n- name: quota\n  overrides:\n  - selector: {matchLabels: {a: b}}\n    config:\n      pods: -1\n": ": module \"quota\": overrides[0]: ",
+		configHead + "modules:\n- name: quota\n  overrides:\n  - config: {pods: 1}\n":                                            ": module \"quota\": overrides[0]: it has no selector",
+		configHead + "flags:\n  concurrency: 0\nmodules:\n- name: other\n":                                                       ": this hub has no module \"other\"",
 	} {
 		for _, command := range []string{"config validate ", "run --config="} {
 			if code, out := validate(text, command); code != 1 || !strings.Contains(out, path+want) {
@@ -76,7 +76,7 @@ func TestConfig_Validate(t *testing.T) {
 	}
 }
 
-// All problems of a file are reported in the order of their lines, each with the file and the line: problems of the
+// All problems of a file are reported, each with the file and the field: problems of the
 // structure, of flags, and of every module, including values of a wrong type. A wrong value of a flag is reported once,
 // and so is a problem that an override inherits. Files are reported in the order of the arguments.
 func TestConfig_EveryProblem(t *testing.T) {
@@ -114,22 +114,22 @@ modules:
   name: quota
 - name: nameless
 `)
-	want := `bad.yaml:2: kind is "HubConfigration"; this hub reads HubConfiguration
-bad.yaml:4: flags: concurency: there is no flag "concurency" to set in a file; see run --help
-bad.yaml:5: flags: concurrency: "many": use a whole number
-bad.yaml:6: --max-concurrent-starts=0: use 1 or more
-bad.yaml:7: --log-level: unknown log level "loud": use debug, info, error
-bad.yaml:9: this hub has no module "other"; it has quota
-bad.yaml:10: modules[0].confg: there is no such field; use clusters, config, deletes, name, overrides
-bad.yaml:13: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
-bad.yaml:14: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
-bad.yaml:15: module "quota": decode the configuration into command.configured: unknown field "pots"
-bad.yaml:17: module "quota": overrides[0]: it has no selector; move a configuration for all remotes to config
-bad.yaml:20: module "quota": overrides[1]: decode the configuration into command.configured: field "pods": use a value of type int64, not of type array
-bad.yaml:21: module "quota": overrides[1]: decode the configuration into command.configured: unknown field "pots"
-bad.yaml:22: module "quota" is configured twice; remove one
-bad.yaml:23: modules[2].name: it is there twice, see line 22; remove one
-bad.yaml:24: this hub has no module "nameless"; it has quota
+	want := `bad.yaml: duplicate field "modules[2].name" in line 23
+bad.yaml: unknown field "modules[0].confg"
+bad.yaml: kind is "HubConfigration"; this hub reads HubConfiguration
+bad.yaml: flags: concurency: there is no flag "concurency" to set in a file; see run --help
+bad.yaml: flags: concurrency: "many": use a whole number
+bad.yaml: --max-concurrent-starts=0: use 1 or more
+bad.yaml: --log-level: unknown log level "loud": use debug, info, error
+bad.yaml: this hub has no module "other"; it has quota
+bad.yaml: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
+bad.yaml: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
+bad.yaml: module "quota": decode the configuration into command.configured: unknown field "pots"
+bad.yaml: module "quota": overrides[0]: it has no selector; move a configuration for all remotes to config
+bad.yaml: module "quota": overrides[1]: decode the configuration into command.configured: field "pods": use a value of type int64, not of type array
+bad.yaml: module "quota": overrides[1]: decode the configuration into command.configured: unknown field "pots"
+bad.yaml: module "quota" is configured twice; remove one
+bad.yaml: this hub has no module "nameless"; it has quota
 `
 	var out bytes.Buffer
 	hub := func(args ...string) (int, string) {

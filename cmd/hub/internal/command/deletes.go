@@ -36,7 +36,6 @@ const allowDeletesExample = `  # Allow the deletes that are known to wait
   %s deletes ls
   %s deletes allow quota-configmaps-7f3a`
 
-// newDeletes returns the command deletes, with the commands below it.
 func newDeletes(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deletes",
@@ -127,7 +126,6 @@ func newAllowDeletes(p Program) *cobra.Command {
 	return cmd
 }
 
-// describeAllowed says what was allowed, and of what.
 func describeAllowed(done helddeletes.Allowed) string {
 	h := done.Hold
 	text := fmt.Sprintf("hold/%s allows deletes of %s by module %s in %s: ", h.ID, h.What(), h.Module, h.Where())
@@ -148,7 +146,6 @@ func (s *session) heldDeletes() (*helddeletes.Hub, error) {
 	return &helddeletes.Hub{Cluster: hub, Namespace: s.hub.Namespace}, nil
 }
 
-// completeHolds completes the id of a hold.
 func (s *session) completeHolds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	const done = cobra.ShellCompDirectiveNoFileComp
 	held, err := s.heldDeletes()

@@ -5,24 +5,25 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
 const entityExample = `  # The entities of a bucket, and in how many clusters they are ready
   %s entity get tenants
-
-  # Change one in the editor
-  %s entity edit tenants acme
 
   # Accept a bucket that was restored from a backup
   %s entity accept tenants`
@@ -33,34 +34,24 @@ const entityGetExample = `  # The entities of a bucket
   # One of them, with its value and its status in each cluster
   %s entity get tenants acme -o yaml`
 
-const entityApplyExample = `  # Create or replace an entity, whose value is in a file
-  %s entity apply tenants acme -f acme.yaml
-
-  # All entities of a file with documents, as get -o yaml prints them
-  %s entity apply tenants -f tenants.yaml --dry-run
-  %s entity apply tenants -f tenants.yaml
-
-  # Only if it does not exist
-  %s entity apply tenants acme -f acme.yaml --revision 0`
-
-const entityDeleteExample = `  # Delete an entity, and so the objects that the hub has made of it
-  %s entity delete tenants acme
-
-  # Only if it has not changed since it was read
-  %s entity delete tenants acme --revision 42`
+const entityAcceptExample = `  # Look at a bucket that was restored, and accept it
+  %s entity bucket status tenants
+  %s entity get tenants
+  %s entity accept tenants`
 
 // newEntity returns the command entity, with the commands below it.
 func newEntity(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "entity",
-		Short: "Read and write the entities of modules in NATS, and accept restored buckets",
-		Long: "Read and write the entities of modules, which are values in the key-value buckets of a NATS server: the target state\n" +
-			"that does not live in Kubernetes. Each write carries the revision of the value that it replaces.",
+		Short: "Read and apply the entities of modules in NATS, and accept restored buckets",
+		Long: "Read and apply the entities of modules, which are values in the key-value buckets of a NATS server: the target state\n" +
+			"that does not live in Kubernetes. The command nats of the NATS project edits, deletes and watches values: nats kv get,\n" +
+			"put, del and watch BUCKET KEY.",
 		Example: p.example(entityExample),
 		Args:    arguments.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newEntityGet(p), newEntityApply(p), newEntityEdit(p), newEntityDelete(p), newEntityWatch(p), newEntityBucket(p), newEntityAccept(p))
+	cmd.AddCommand(newEntityGet(p), newEntityApply(p), newEntityBucket(p), newEntityAccept(p))
 	return cmd
 }
 
@@ -78,66 +69,48 @@ func bucketAndKey(optional bool) cobra.PositionalArgs {
 	}
 }
 
-// The output formats of commands about entities.
-const (
-	formatTable = "table"
-	formatYAML  = output.YAML
-	formatJSON  = output.JSON
-)
-
-// entityFormat is the value of the flag --output.
-type entityFormat string
-
-func (f *entityFormat) bind(cmd *cobra.Command) {
-	*f = formatTable
-	cmd.Flags().StringVarP((*string)(f), "output", "o", formatTable, "table, yaml or json")
-	complete(cmd, "output", completeFixed(formatTable, formatYAML, formatJSON))
-}
-
-func (f *entityFormat) check() error {
-	switch *f {
-	case formatTable, formatYAML, formatJSON:
-		return nil
-	}
-	return fmt.Errorf("--output=%q: use table, yaml or json", string(*f))
-}
-
 func newEntityGet(p Program) *cobra.Command {
-	var format entityFormat
+	const table = "table"
+	var format string
 	var tables output.Tables
 	var s *natsSession
 	cmd := &cobra.Command{
 		Use:   "get BUCKET [KEY]",
-		Short: "Print the entities of a bucket, or one of them",
+		Short: "Print the entities of a bucket, or one of them, with their status",
 		Long: "Print the entities of a bucket, or one of them: the key, the revision, and in how many of the clusters that it\n" +
 			"concerns it is ready. The formats yaml and json have the values, and the status in each cluster.\n\n" + natsHelp + "\n\n" + exitCodes,
 		Example: p.example(entityGetExample),
 		Args:    bucketAndKey(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(); err != nil {
-				return err
+			if format != table && format != output.YAML && format != output.JSON {
+				return fmt.Errorf("--output=%q: use table, yaml or json", format)
 			}
 			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
-				list, err := read(ctx, store, args[1:])
-				if err != nil {
+				list, err := readEntities(ctx, store, args[1:])
+				switch {
+				case err != nil:
 					return err
+				case format != table && len(args) > 1:
+					return printData(s.terminal.Out, format, list[0])
+				case format != table:
+					return printData(s.terminal.Out, format, list)
+				case len(list) == 0:
+					s.terminal.Text("The bucket has no entities.")
+					return nil
 				}
-				if len(args) > 1 && format == formatJSON {
-					return printData(s.terminal, format, list[0])
-				}
-				return printEntities(s.terminal, format, tables, list)
+				return tables.Printer(s.terminal.Out, false).Print(entityTable(list))
 			})
 		},
 	}
-	format.bind(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", table, "table, yaml or json")
+	complete(cmd, "output", completeFixed(table, output.YAML, output.JSON))
 	tables.Bind(cmd.Flags())
 	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(true)
 	return cmd
 }
 
-// read returns the entity under a key, or all without one.
-func read(ctx context.Context, store *entities.Store, key []string) ([]entities.Document, error) {
+// readEntities returns the entity under a key, or all without one.
+func readEntities(ctx context.Context, store *entities.Store, key []string) ([]entities.Document, error) {
 	if len(key) == 0 {
 		return store.List(ctx)
 	}
@@ -146,220 +119,118 @@ func read(ctx context.Context, store *entities.Store, key []string) ([]entities.
 }
 
 // printData prints a value for programs, in the format yaml or json.
-func printData(t *output.Terminal, format entityFormat, value any) error {
-	if format == formatJSON {
-		encoder := json.NewEncoder(t.Out)
+func printData(out io.Writer, format string, value any) error {
+	if format == output.JSON {
+		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
 	}
 	text, err := yaml.Marshal(value)
 	if err == nil {
-		_, err = t.Out.Write(text)
+		_, err = out.Write(text)
 	}
 	return err
 }
 
-// printEntities prints entities in a format.
-func printEntities(t *output.Terminal, format entityFormat, tables output.Tables, list []entities.Document) error {
-	switch {
-	case format == formatYAML:
-		text, err := entities.YAML(list...)
-		if err != nil {
-			return err
+func entityTable(list []entities.Document) *metav1.Table {
+	t := &metav1.Table{}
+	for _, name := range []string{"Key", "Revision", "Ready", "Changed"} {
+		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for i := range list {
+		d := &list[i]
+		ready := "-"
+		if n, all := d.Ready(); all > 0 {
+			ready = fmt.Sprintf("%d/%d", n, all)
 		}
-		_, err = t.Out.Write(text)
-		return err
-	case format == formatJSON:
-		return printData(t, format, list)
-	case len(list) == 0:
-		t.Text("The bucket has no entities.")
-		return nil
+		age := duration.HumanDuration(max(0, time.Since(d.Created)))
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{d.Key, fmt.Sprint(d.Revision), ready, age}})
 	}
-	return tables.Printer(t.Out, false).Print(entityTable(list))
-}
-
-// writeFlags are the flags of commands that write.
-type writeFlags struct {
-	revision uint64
-	dryRun   bool
-}
-
-func (f *writeFlags) bind(cmd *cobra.Command) {
-	cmd.Flags().Uint64Var(&f.revision, "revision", 0,
-		"Revision that the entity has to have; 0 if it must not exist. Default: that of the document, or else that which is read")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "Print what would be done, and write nothing (default false)")
-}
-
-// write returns how to write.
-func (f *writeFlags) write(cmd *cobra.Command) entities.Write {
-	w := entities.Write{DryRun: f.dryRun}
-	if cmd.Flags().Changed("revision") {
-		w.Revision = &f.revision
-	}
-	return w
-}
-
-// done prints the result of a write.
-func (f *writeFlags) done(t *output.Terminal, bucket, key string, r entities.Result) error {
-	text := fmt.Sprintf("entity/%s of bucket %s %s", key, bucket, r.Done)
-	switch {
-	case f.dryRun:
-		text += " (dry run)"
-	case r.Revision > 0:
-		text += fmt.Sprintf(" (revision %d)", r.Revision)
-	}
-	return t.Print("%s", text)
+	return t
 }
 
 func newEntityApply(p Program) *cobra.Command {
 	var file string
-	var flags writeFlags
+	var dryRun bool
 	var s *natsSession
 	cmd := &cobra.Command{
-		Use:   "apply BUCKET [KEY] -f FILE",
-		Short: "Create or replace entities",
-		Long: "Create or replace entities. With KEY the file has a value, in YAML or JSON. Without it the file has documents with key\n" +
-			"and value, as get -o yaml prints them; all are checked before the first is written. A document with a revision\n" +
-			"replaces that revision only. A module of this program that reads the bucket checks the values.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Example: p.example(entityApplyExample),
-		Args:    bucketAndKey(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key := ""
-			if len(args) > 1 {
-				key = args[1]
-			}
-			list, err := readDocuments(cmd, file, key)
-			if err != nil {
-				return err
-			}
-			w := flags.write(cmd)
-			if w.Revision != nil && len(list) > 1 {
-				return errors.New("--revision is for one entity, and the file has several: write the revision into each document")
-			}
-			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
-				return applyAll(store, list, func(d entities.Document) error {
-					result, err := store.Apply(ctx, d, w)
-					if err != nil {
-						return err
-					}
-					return flags.done(s.terminal, args[0], d.Key, result)
-				})
-			})
-		},
-	}
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "File with the value or with documents; - for the standard input")
-	_ = cmd.MarkFlagRequired("filename") // It fails for unknown flags only.
-	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
-	flags.bind(cmd)
-	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(true)
-	return cmd
-}
-
-// applyAll verifies all documents, and then applies them. One that fails does not keep it from the others.
-func applyAll(store *entities.Store, list []entities.Document, apply func(entities.Document) error) error {
-	var problems []error
-	for _, d := range list {
-		problems = append(problems, store.Verify(d))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return err
-	}
-	for _, d := range list {
-		problems = append(problems, apply(d))
-	}
-	return errors.Join(problems...)
-}
-
-// readDocuments reads the documents in a file, or in the standard input.
-func readDocuments(cmd *cobra.Command, file, key string) ([]entities.Document, error) {
-	in := cmd.InOrStdin()
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("read the entities: %w", err)
-		}
-		defer func() { _ = opened.Close() }() // It was only read.
-		in = opened
-	}
-	list, err := entities.Parse(in, key)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	return list, nil
-}
-
-func newEntityDelete(p Program) *cobra.Command {
-	var flags writeFlags
-	var s *natsSession
-	cmd := &cobra.Command{
-		Use:   "delete BUCKET KEY",
-		Short: "Delete an entity, and so the objects that the hub has made of it",
-		Long: "Delete an entity. The hub then deletes the objects that it has made of the entity, in all clusters; in a cluster that is\n" +
-			"away it does so when the cluster is back.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Example: p.example(entityDeleteExample),
+		Use:   "apply BUCKET KEY -f FILE",
+		Short: "Create or replace an entity, after a check of its value",
+		Long: "Create or replace an entity with the value in a file, in YAML or JSON. A module of this program that reads the bucket\n" +
+			"checks the value, and refuses a field that it does not know. The write replaces nothing that another client writes\n" +
+			"meanwhile.\n\n" + natsHelp + "\n\n" + exitCodes,
+		Example: p.example("  %s entity apply tenants acme -f acme.yaml"),
 		Args:    bucketAndKey(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			value, err := s.readValue(cmd.InOrStdin(), file, args[0])
+			if err != nil {
+				return fmt.Errorf("entity %s: %w", args[1], err)
+			}
 			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
-				result, err := store.Delete(ctx, args[1], flags.write(cmd))
+				result, err := store.Apply(ctx, args[1], value, dryRun)
 				if err != nil {
 					return err
 				}
-				return flags.done(s.terminal, args[0], args[1], result)
+				text := fmt.Sprintf(" (revision %d)", result.Revision)
+				if dryRun {
+					text = " (dry run)"
+				}
+				return s.terminal.Print("entity/%s of bucket %s %s%s", args[1], args[0], result.Done, text)
 			})
 		},
 	}
-	flags.bind(cmd)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "File with the value; - for the standard input")
+	_ = cmd.MarkFlagRequired("filename") // It fails for unknown flags only.
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Check the value and print what would be done, and write nothing (default false)")
 	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(true)
 	return cmd
 }
 
-func newEntityWatch(p Program) *cobra.Command {
-	var format entityFormat
+// readValue returns the value for a bucket in a file, or in the standard input.
+func (s *natsSession) readValue(in io.Reader, file, bucket string) ([]byte, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the value: %w", err)
+	}
+	value, err := entities.Parse(text, s.checkOf(bucket))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return value, nil
+}
+
+func newEntityAccept(p Program) *cobra.Command {
 	var s *natsSession
 	cmd := &cobra.Command{
-		Use:   "watch BUCKET [KEY]",
-		Short: "Print the entities of a bucket, and their changes until Ctrl-C",
-		Long: "Print the entities of a bucket, or one of them, and then each change, until Ctrl-C. The watch begins again after a loss,\n" +
-			"and prints what has changed meanwhile. The formats yaml and json have the values.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Example: p.example("  %s entity watch tenants\n  %s entity watch tenants acme -o json"),
-		Args:    bucketAndKey(true),
+		Use:   "accept BUCKET",
+		Short: "Accept a bucket that was recreated or restored from a backup",
+		Long: "Accept a bucket that was recreated or restored from a backup. Until then the hub follows its entities, and deletes no\n" +
+			"object because an entity is missing. Afterwards it deletes the objects of entities that the bucket does not have,\n" +
+			"within the limits of deletes: look at the bucket before. The command writes the identity of the bucket into the\n" +
+			"ConfigMap " + natshub.AnchorName + " of the hub, which notices within seconds.\n\n" + natsHelp + "\n\n" + exitCodes,
+		Example: p.example(entityAcceptExample),
+		Args:    arguments.Name("the name of a bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(); err != nil {
-				return err
-			}
-			js, err := s.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			if _, err := entities.Open(cmd.Context(), js, args[0]); err != nil {
-				return err
-			}
-			return watchEntities(cmd.Context(), js, args, newChangePrinter(s.terminal.Out, format))
+			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
+				anchor, id, err := s.anchorOf(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				accepted, err := natshub.Accept(ctx, js, anchor, id)
+				if err != nil {
+					return err
+				}
+				return s.terminal.Print("bucket/%s accepted (created %s, canary %d)", args[0], accepted.Created.Format(time.RFC3339), accepted.Counter)
+			})
 		},
 	}
-	format.bind(cmd)
 	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(true)
 	return cmd
-}
-
-// watchEntities prints the changes of a bucket, or of one key in it. It ends with the context, and fails if the output does.
-func watchEntities(ctx context.Context, js jetstream.JetStream, args []string, p *changePrinter) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err := entities.Watch(ctx, js, args[0], func(d entities.Document) {
-		if len(args) > 1 && d.Key != args[1] {
-			return
-		}
-		if err := p.print(d); err != nil {
-			cancel(err)
-		}
-	})
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return errors.Join(err, ctx.Err())
 }

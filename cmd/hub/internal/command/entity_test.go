@@ -4,15 +4,12 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nkeys"
 	corev1 "k8s.io/api/core/v1"
@@ -75,56 +72,46 @@ func (s *entitySite) run(args ...string) (int, string) {
 // varying are the parts of outputs that differ from run to run.
 var varying = regexp.MustCompile(`\b\d+m?\d*s\b|created: .*`)
 
-// The commands below entity read and write values with the revision that is expected, check them first, and say what is wrong.
+// The commands below entity read and write values, check them first, and say what is wrong.
 func TestEntity(t *testing.T) {
 	t.Parallel()
 	s := newEntitySite(t)
 	url := "--nats-url=" + s.server.URL()
 	a := s.write("a.yaml", "text: first\n")
 	b := s.write("b.json", `{"text": "second"}`)
-	all := s.write("all.yaml", "key: a\nvalue: {text: third}\n---\nkey: c\nvalue: {text: new}\nstatus: {clusters: {}}\n")
 	for _, test := range []struct {
 		args   []string
 		status int
 		want   string
 	}{
-		{[]string{"bucket", "ls"}, 0, "The NATS server has no buckets."},
 		{[]string{"get", "things"}, 1, "bucket things: the key does not exist"},
 		{[]string{"bucket", "create", "no name"}, 1, `the name "no name"`},
 		{[]string{"bucket", "create", "things", "--replicas=9"}, 1, "--replicas=9: use 1, 3 or 5"},
 		{[]string{"bucket", "create", "things", "--ttl=24h"}, 0, "bucket/things created\nbucket/things-status created\n"},
 		{[]string{"bucket", "create", "things"}, 0, "bucket/things exists\nbucket/things-status exists\n"},
-		{[]string{"bucket", "ls"}, 0, "things          0        0       5         1"},
-		{[]string{"bucket", "ls", "-o", "json"}, 0, `"expires": "24h0m0s"`},
 		{[]string{"get", "things"}, 0, "The bucket has no entities."},
 		{[]string{"get", "things", "a"}, 1, "entity a of bucket things: the key does not exist"},
 		{[]string{"apply", "things", "a", "-f", a, "--dry-run"}, 0, "entity/a of bucket things created (dry run)\n"},
 		{[]string{"get", "things"}, 0, "The bucket has no entities."},
-		{[]string{"apply", "things", "a", "-f", a, "--revision=7"}, 1, "entity a of bucket things has the revision 0, and not 7: the key has changed"},
-		{[]string{"apply", "things", "a", "-f", a, "--revision=0"}, 0, "entity/a of bucket things created (revision 1)\n"},
+		{[]string{"apply", "things", "a", "-f", a}, 0, "entity/a of bucket things created (revision 1)\n"},
 		{[]string{"apply", "things", "a", "-f", a}, 0, "entity/a of bucket things unchanged (revision 1)\n"},
-		{[]string{"apply", "things", "a", "-f", b, "--revision=0"}, 1, "has the revision 1, and not 0"},
 		{[]string{"apply", "things", "a", "-f", b}, 0, "entity/a of bucket things updated (revision 2)\n"},
-		{[]string{"apply", "things", "-f", all, "--revision=2"}, 1, "--revision is for one entity"},
-		{[]string{"apply", "things", "-f", all}, 0, "entity/a of bucket things updated (revision 3)\nentity/c of bucket things created (revision 4)\n"},
-		{[]string{"apply", "things", "-f", a}, 1, "a document has no key"},
-		{[]string{"apply", "things", "a", "-f", s.write("bad.yaml", "txet: x\n")}, 1, "entity a: the value is invalid: text: it is empty"},
+		{[]string{"apply", "things", "c", "-f", s.write("c.yaml", "text: third\n")}, 0, "entity/c of bucket things created (revision 3)\n"},
+		{[]string{"apply", "things", "a", "-f", s.write("bad.yaml", "txet: x\n")}, 1, "the value is invalid: text: it is empty"},
 		{[]string{"apply", "things", "a", "-f", s.write("typo.yaml", "text: x\ntxet: x\n")}, 1, `unknown field "txet"`},
+		{[]string{"apply", "things", "a", "-f", s.write("twice.yaml", "text: x\ntext: y\n")}, 1, `twice.yaml: duplicate field "text" in line 2`},
+		{[]string{"apply", "things", "a", "-f", s.write("two.yaml", "text: x\n---\ntext: y\n")}, 1, "a second YAML document"},
 		{[]string{"apply", "things", "a", "-f", s.write("list.yaml", "[1]\n")}, 1, "the value is no object"},
 		{[]string{"apply", "things", "a", "-f", s.write("large.yaml", "text: "+strings.Repeat("x", 1<<20))}, 1, "more than 1048576 bytes"},
-		{[]string{"apply", "things", "a", "-f", s.write("empty.yaml", "\n")}, 1, "it has no document"},
+		{[]string{"apply", "things", "a", "-f", s.write("empty.yaml", "\n")}, 1, "the value is no object"},
 		{[]string{"apply", "things", "a b", "-f", a}, 1, `key "a b": a key has letters`},
 		{[]string{"apply", "things", "_clusterfx.canary.hub", "-f", a}, 1, "belong to the hub"},
-		{[]string{"get", "things"}, 0, "a     3          -       AGE\nc     4          -       AGE\n"},
-		{[]string{"get", "things", "c", "-o", "yaml"}, 0, "AGE\nkey: c\nrevision: 4\nvalue:\n  text: new\n"},
-		{[]string{"get", "things", "-o", "json"}, 0, `"text": "third"`},
+		{[]string{"apply", "things", "-f", a}, 1, "needs a bucket and a key"},
+		{[]string{"get", "things"}, 0, "a     2          -       AGE\nc     3          -       AGE\n"},
+		{[]string{"get", "things", "c", "-o", "yaml"}, 0, "AGE\nkey: c\nrevision: 3\nvalue:\n  text: third\n"},
+		{[]string{"get", "things", "-o", "json"}, 0, `"text": "second"`},
 		{[]string{"get", "things", "-o", "xml"}, 1, `--output="xml": use table, yaml or json`},
 		{[]string{"get"}, 1, "needs a bucket, and may have a key"},
-		{[]string{"delete", "things"}, 1, "needs a bucket and a key"},
-		{[]string{"delete", "things", "c", "--dry-run"}, 0, "entity/c of bucket things deleted (dry run)\n"},
-		{[]string{"delete", "things", "c", "--revision=1"}, 1, "has the revision 4, and not 1"},
-		{[]string{"delete", "things", "c"}, 0, "entity/c of bucket things deleted\n"},
-		{[]string{"delete", "things", "c"}, 1, "the key does not exist"},
 	} {
 		args := append(test.args, url)
 		status, got := s.run(args...)
@@ -138,117 +125,29 @@ func TestEntity(t *testing.T) {
 	}
 }
 
-// Documents that get prints can be applied again, with their revisions.
-func TestEntity_RoundTrip(t *testing.T) {
+// The status of an entity is beside its value, with a part for each cluster.
+func TestEntity_Status(t *testing.T) {
 	t.Parallel()
 	s := newEntitySite(t)
 	url := "--nats-url=" + s.server.URL()
 	s.run("bucket", "create", "things", url)
 	s.run("apply", "things", "a", "-f", s.write("a", "text: one"), url)
-	_, printed := s.run("get", "things", "-o", "yaml", url)
-	if status, got := s.run("apply", "things", "-f", s.write("all", printed), url); status != 0 || got != "entity/a of bucket things unchanged (revision 1)\n" {
-		t.Errorf("%d, %s", status, got)
+	_, js := nats.Connect(t, s.server.URL())
+	kv, err := js.KeyValue(t.Context(), "things-status")
+	if err == nil {
+		_, err = kv.PutString(t.Context(), "a", `{"clusters": {"x": {"revision": 1, "ready": true}, "y": {"reason": "Rejected"}}}`)
 	}
-	edited := s.write("edited", strings.ReplaceAll(printed, "one", "two"))
-	s.run("apply", "things", "a", "-f", s.write("a", "text: three"), url)
-	if status, got := s.run("apply", "things", "-f", edited, url); status != 1 || !strings.Contains(got, "has the revision 2, and not 1") {
-		t.Errorf("a document with an old revision: %d, %s", status, got)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// A watch prints the entities and their changes until it is interrupted.
-func TestEntity_Watch(t *testing.T) {
-	t.Parallel()
-	s := newEntitySite(t)
-	url := "--nats-url=" + s.server.URL()
-	s.run("bucket", "create", "things", url)
-	s.run("apply", "things", "a", "-f", s.write("a", "text: one"), url)
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &lockedBuffer{}
-	done := make(chan int)
-	go func() {
-		done <- Execute(ctx, Program{Args: []string{"hub", "entity", "watch", "things", url}, Stdout: out, Stderr: out, Modules: s.modules})
-	}()
-	expect := func(want string) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); !regexp.MustCompile(want).MatchString(out.String()); <-time.After(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("got %s, want %s", out, want)
-			}
-		}
-	}
-	expect(`put +1 +a\n`)
-	s.run("apply", "things", "b", "-f", s.write("b", "text: one"), url)
-	expect(`put +2 +b\n`)
-	s.run("delete", "things", "a", url)
-	expect(`deleted +3 +a\n`)
-	cancel()
-	if status := <-done; status != 130 {
-		t.Errorf("got %d, want 130", status)
-	}
-}
-
-// lockedBuffer is a buffer for a command that runs.
-type lockedBuffer struct {
-	mu  sync.Mutex // protects buf
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// An edited value is checked, opened again with the problem, and written with the revision that was read. Nothing is lost.
-func TestEntity_Edit(t *testing.T) { //nolint:paralleltest // It sets the editor of the process.
-	s := newEntitySite(t)
-	url := "--nats-url=" + s.server.URL()
-	s.run("bucket", "create", "things", url)
-	s.run("apply", "things", "a", "-f", s.write("a", "text: one"), url)
-	t.Setenv("VISUAL", "")
-	t.Setenv("TMPDIR", s.dir)
-	seen := filepath.Join(s.dir, "seen")
-	for _, test := range []struct {
-		name, editor string
-		status       int
-		want, saw    string
-	}{
-		{"nothing", "true", 0, "Nothing was changed.\n", ""},
-		{"a change", "sed -i s/one/two/", 0, "entity/a of bucket things updated (revision 2)\n", ""},
-		{"a mistake, and then nothing", "sed -i s/text/txet/", 1, "the edited value is in", problemPrefix},
-		{"an editor that fails", "false", 1, "choose another one with $EDITOR", ""},
+	for want, args := range map[string][]string{
+		"a     1          1/2 ":         {"get", "things", url},
+		"reason: Rejected":              {"get", "things", "a", "-o", "yaml", url},
+		`"revision": 1,\n          "re`: {"get", "things", "-o", "json", url},
 	} {
-		script := s.write("editor", "cp \"$1\" "+seen+"\n"+test.editor+" \"$1\"\n")
-		t.Setenv("EDITOR", "sh "+script)
-		status, got := s.run("edit", "things", "a", url)
-		text, _ := os.ReadFile(seen)
-		if status != test.status || !strings.Contains(got, test.want) || !strings.Contains(string(text), test.saw) {
-			t.Errorf("%s: %d, %s, the editor saw %s; want %d, %q", test.name, status, got, text, test.status, test.want)
+		if status, got := s.run(args...); status != 0 || !strings.Contains(got, strings.ReplaceAll(want, `\n`, "\n")) {
+			t.Errorf("%v: %d, %s; want %q", args, status, got, want)
 		}
-	}
-	// Another client changes the entity while the editor is open.
-	opened, done := filepath.Join(s.dir, "opened"), filepath.Join(s.dir, "done")
-	t.Setenv("EDITOR", "sh "+s.write("editor", "touch "+opened+"\nuntil [ -e "+done+" ]; do sleep 0.05; done\nsed -i s/two/four/ \"$1\"\n"))
-	applied := make(chan struct{})
-	go func() {
-		defer close(applied)
-		for _, err := os.Stat(opened); err != nil; _, err = os.Stat(opened) {
-			<-time.After(10 * time.Millisecond)
-		}
-		s.run("apply", "things", "a", "-f", s.write("other", "text: three"), url)
-		s.write("done", "")
-	}()
-	status, got := s.run("edit", "things", "a", url)
-	<-applied
-	if status != 1 || !strings.Contains(got, "the key has changed since it was read; the edited value is in") {
-		t.Errorf("a conflict: %d, %s", status, got)
 	}
 }
 
@@ -286,7 +185,7 @@ func TestEntity_Accept(t *testing.T) {
 	s.run("bucket", "create", "things", url)
 	expect("accept it with hub entity accept things\n", "bucket", "status", "things")
 	expect("accepted", "accept", "things")
-	expect(`"knownToTheHub": "yes"`, "bucket", "status", "things", "-o", "json")
+	expect("Known to the hub: yes\n", "bucket", "status", "things")
 }
 
 // rbac prints the users of the NATS server for the buckets of the modules.

@@ -4,136 +4,37 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
-const entityBucketExample = `  # The buckets of the server
-  %s entity bucket ls
-
-  # The buckets of the module tenants, on three servers
+const entityBucketExample = `  # The buckets of the module tenants, on three servers
   %s entity bucket create tenants --replicas 3
 
   # Is the bucket followed, and is it accepted?
   %s entity bucket status tenants`
 
-const entityAcceptExample = `  # Look at a bucket that was restored, and accept it
-  %s entity bucket status tenants
-  %s entity get tenants
-  %s entity accept tenants`
-
 func newEntityBucket(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bucket",
-		Short:   "List, create and inspect buckets",
-		Long:    "List, create and inspect the key-value buckets of a NATS server.",
+		Short:   "Create and inspect buckets",
+		Long:    "Create and inspect the key-value buckets of a NATS server. The command nats kv ls of the NATS project lists them.",
 		Example: p.example(entityBucketExample),
 		Args:    arguments.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBucketList(p), newBucketCreate(p), newBucketStatus(p))
+	cmd.AddCommand(newBucketCreate(p), newBucketStatus(p))
 	return cmd
-}
-
-func newBucketList(p Program) *cobra.Command {
-	var format entityFormat
-	var tables output.Tables
-	var s *natsSession
-	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the buckets of the NATS server",
-		Long: "List the buckets of the NATS server, with those of the status of entities: the number of values, with earlier values\n" +
-			"of each key, their size, how many servers have them, and how many watches follow them.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Example: p.example("  %s entity bucket ls"),
-		Args:    arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := format.check(); err != nil {
-				return err
-			}
-			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
-				names, err := entities.Buckets(ctx, js, true)
-				if err != nil {
-					return err
-				}
-				var all []bucketState
-				for _, name := range names {
-					d, err := bucket.Describe(ctx, js, name, "")
-					if err != nil {
-						return err
-					}
-					all = append(all, newBucketState(name, d))
-				}
-				return printBuckets(s.terminal, format, tables, all)
-			})
-		},
-	}
-	format.bind(cmd)
-	tables.Bind(cmd.Flags())
-	s = p.newNATSSession(cmd)
-	return cmd
-}
-
-// bucketState is the state of a bucket, as it is printed.
-type bucketState struct {
-	Bucket    string    `json:"bucket"`
-	Values    uint64    `json:"values"`
-	Bytes     uint64    `json:"bytes"`
-	Revision  uint64    `json:"lastRevision"`
-	History   int       `json:"history"`
-	Replicas  int       `json:"replicas"`
-	Expires   string    `json:"expires,omitempty"`
-	Markers   string    `json:"markersOfExpiredValues,omitempty"`
-	Watches   int       `json:"watches"`
-	Created   time.Time `json:"created"`
-	Counter   uint64    `json:"canary,omitempty"`
-	Known     string    `json:"knownToTheHub,omitempty"`
-	HubModule string    `json:"hub,omitempty"`
-}
-
-func newBucketState(name string, d bucket.Description) bucketState {
-	s := bucketState{
-		Bucket: name, Values: d.Values, Bytes: d.Bytes, Revision: uint64(d.LastRevision), History: d.History, Replicas: d.Replicas,
-		Watches: d.Consumers, Created: d.Identity.Created, Counter: d.Identity.Counter,
-	}
-	if d.Expires > 0 {
-		s.Expires = d.Expires.String()
-	}
-	if d.MarkerLife > 0 {
-		s.Markers = d.MarkerLife.String()
-	}
-	return s
-}
-
-// printBuckets prints the states of buckets.
-func printBuckets(t *output.Terminal, format entityFormat, tables output.Tables, all []bucketState) error {
-	switch {
-	case format != formatTable:
-		return printData(t, format, all)
-	case len(all) == 0:
-		t.Text("The NATS server has no buckets.")
-		return nil
-	}
-	table := &metav1.Table{ColumnDefinitions: columns("Bucket", "Values", "Bytes", "History", "Replicas", "Watches", "Age")}
-	for _, b := range all {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			b.Bucket, fmt.Sprint(b.Values), fmt.Sprint(b.Bytes), fmt.Sprint(b.History), fmt.Sprint(b.Replicas), fmt.Sprint(b.Watches), age(b.Created),
-		}})
-	}
-	return tables.Printer(t.Out, false).Print(table)
 }
 
 func newBucketCreate(p Program) *cobra.Command {
@@ -152,16 +53,12 @@ func newBucketCreate(p Program) *cobra.Command {
 				return fmt.Errorf("--replicas=%d: use 1, 3 or 5", d.Replicas)
 			}
 			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
-				for _, name := range []string{args[0], entity.StatusBucket(args[0])} {
-					one := d
-					if one.Name = name; name != args[0] {
-						one.Expires = 0
-					}
-					if err := s.create(ctx, js, one); err != nil {
-						return err
-					}
+				values, status := d, d
+				values.Name, status.Name, status.Expires = args[0], entity.StatusBucket(args[0]), 0
+				if err := s.create(ctx, js, values); err != nil {
+					return err
 				}
-				return nil
+				return s.create(ctx, js, status)
 			})
 		},
 	}
@@ -174,11 +71,7 @@ func newBucketCreate(p Program) *cobra.Command {
 
 // create creates a bucket, unless it exists.
 func (s *natsSession) create(ctx context.Context, js jetstream.JetStream, d bucket.Definition) error {
-	names, err := entities.Buckets(ctx, js, true)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(names, d.Name) {
+	if _, err := js.KeyValue(ctx, d.Name); err == nil {
 		return s.terminal.Print("bucket/%s exists", d.Name)
 	}
 	if err := bucket.Create(ctx, js, d); err != nil {
@@ -188,7 +81,6 @@ func (s *natsSession) create(ctx context.Context, js jetstream.JetStream, d buck
 }
 
 func newBucketStatus(p Program) *cobra.Command {
-	var format entityFormat
 	var s *natsSession
 	cmd := &cobra.Command{
 		Use:   "status BUCKET",
@@ -199,91 +91,77 @@ func newBucketStatus(p Program) *cobra.Command {
 		Example: p.example("  %s entity bucket status tenants"),
 		Args:    arguments.Name("the name of a bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(); err != nil {
-				return err
-			}
 			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
-				state, err := s.stateOf(ctx, js, args[0])
-				if err != nil {
-					return err
-				}
-				return printBucket(s.terminal, format, state)
+				return s.printBucket(ctx, js, args[0])
 			})
 		},
 	}
-	format.bind(cmd)
 	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(false)
 	return cmd
 }
 
-// stateOf returns the state of a bucket, with what the hub knows of it.
-func (s *natsSession) stateOf(ctx context.Context, js jetstream.JetStream, name string) (bucketState, error) {
+// printBucket prints the state of a bucket, with what the hub knows of it.
+func (s *natsSession) printBucket(ctx context.Context, js jetstream.JetStream, name string) error {
 	anchor, id, err := s.anchorOf(ctx, name)
 	if err != nil {
-		return bucketState{}, err
+		return err
 	}
 	d, err := bucket.Describe(ctx, js, name, id)
 	if err != nil {
-		return bucketState{}, err
+		return err
 	}
-	state := newBucketState(name, d)
-	known, ok, err := anchor.Load(ctx)
+	known, ok, errLoad := anchor.Load(ctx)
+	reports, errRead := partreport.Read(ctx, anchor.Reader, s.hub.Namespace)
+	if err := errors.Join(errLoad, errRead); err != nil {
+		return err
+	}
+	answer := "yes"
 	switch {
-	case err != nil:
-		return state, err
 	case !ok:
-		state.Known = "no: the hub has not followed it yet"
-	case d.Identity.Continues(known):
-		state.Known = "yes"
-	default:
-		state.Known = "no: it was recreated or restored; accept it with " + s.program.name() + " entity accept " + name
-	}
-	reports, err := partreport.Read(ctx, anchor.Reader, s.hub.Namespace)
-	if err != nil {
-		return state, err
-	}
-	state.HubModule = reports.Summary("nats")
-	for _, report := range reports.Of("nats") {
-		if text := report.Of("nats").Message; text != "" {
-			state.HubModule += ": " + text
-			break
-		}
-	}
-	return state, nil
-}
-
-// printBucket prints the state of one bucket.
-func printBucket(t *output.Terminal, format entityFormat, state bucketState) error {
-	if format != formatTable {
-		return printData(t, format, state)
-	}
-	expires := "never"
-	if state.Expires != "" {
-		expires = "after " + state.Expires + ", without markers: hubs notice within a minute"
-		if state.Markers != "" {
-			expires = "after " + state.Expires + ", with markers that are kept for " + state.Markers
-		}
+		answer = "no: the hub has not followed it yet"
+	case !d.Identity.Continues(known):
+		answer = "no: it was recreated or restored; accept it with " + s.program.name() + " entity accept " + name
 	}
 	for _, line := range [][2]string{
-		{"Bucket", state.Bucket},
-		{"Created", state.Created.Format(time.RFC3339)},
-		{"Values", fmt.Sprintf("%d, with up to %d of each key; %d bytes; last revision %d", state.Values, state.History, state.Bytes, state.Revision)},
-		{"Expire", expires},
-		{"Replicas", fmt.Sprint(state.Replicas)},
-		{"Watches", fmt.Sprint(state.Watches)},
-		{"Canary", fmt.Sprint(state.Counter)},
-		{"Known to the hub", state.Known},
-		{"Module nats", state.HubModule},
+		{"Bucket", name},
+		{"Created", d.Identity.Created.Format(time.RFC3339)},
+		{"Values", fmt.Sprintf("%d, with up to %d of each key; %d bytes; last revision %d", d.Values, d.History, d.Bytes, d.LastRevision)},
+		{"Expire", expiry(d)},
+		{"Replicas", fmt.Sprint(d.Replicas)},
+		{"Watches", fmt.Sprint(d.Consumers)},
+		{"Canary", fmt.Sprint(d.Identity.Counter)},
+		{"Known to the hub", answer},
+		{"Module nats", moduleState(reports)},
 	} {
 		if line[1] == "" {
 			continue
 		}
-		if err := t.Print("%-18s%s", line[0]+":", line[1]); err != nil {
+		if err := s.terminal.Print("%-18s%s", line[0]+":", line[1]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func expiry(d bucket.Description) string {
+	switch {
+	case d.Expires == 0:
+		return "never"
+	case d.MarkerLife == 0:
+		return fmt.Sprintf("after %s, without markers: hubs notice within a minute", d.Expires)
+	}
+	return fmt.Sprintf("after %s, with markers that are kept for %s", d.Expires, d.MarkerLife)
+}
+
+// moduleState returns the state of the module nats, and the first message.
+func moduleState(reports partreport.Reports) string {
+	state := reports.Summary("nats")
+	for _, report := range reports.Of("nats") {
+		if text := report.Of("nats").Message; text != "" {
+			return state + ": " + text
+		}
+	}
+	return state
 }
 
 // anchorOf returns where the hub remembers the identity of a bucket, and the id of the hub.
@@ -294,34 +172,4 @@ func (s *natsSession) anchorOf(ctx context.Context, name string) (natshub.Anchor
 	}
 	id, err := hub.ID(ctx)
 	return natshub.Anchor{Client: hub, Reader: hub, Namespace: s.hub.Namespace, Bucket: name}, id, err
-}
-
-func newEntityAccept(p Program) *cobra.Command {
-	var s *natsSession
-	cmd := &cobra.Command{
-		Use:   "accept BUCKET",
-		Short: "Accept a bucket that was recreated or restored from a backup",
-		Long: "Accept a bucket that was recreated or restored from a backup. Until then the hub follows its entities, and deletes no\n" +
-			"object because an entity is missing. Afterwards it deletes the objects of entities that the bucket does not have,\n" +
-			"within the limits of deletes: look at the bucket before. The command writes the identity of the bucket into the\n" +
-			"ConfigMap " + natshub.AnchorName + " of the hub, which notices within seconds.\n\n" + natsHelp + "\n\n" + exitCodes,
-		Example: p.example(entityAcceptExample),
-		Args:    arguments.Name("the name of a bucket"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
-				anchor, id, err := s.anchorOf(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				accepted, err := natshub.Accept(ctx, js, anchor, id)
-				if err != nil {
-					return err
-				}
-				return s.terminal.Print("bucket/%s accepted (created %s, canary %d)", args[0], accepted.Created.Format(time.RFC3339), accepted.Counter)
-			})
-		},
-	}
-	s = p.newNATSSession(cmd)
-	cmd.ValidArgsFunction = s.complete(false)
-	return cmd
 }

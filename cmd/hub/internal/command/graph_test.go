@@ -45,29 +45,31 @@ func TestGraph_Validate(t *testing.T) {
 		"the app of a remote": {
 			registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)},
 			statusNotWell,
-			`^error: the app of a remote: no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n` +
-				`  in         \S+graph_test\.go:\d+\n  module     mine\nProvide it in the same part`,
+			`^error: the app of a remote: check the modules: module "mine": missing dependencies for function \S+/command"\.needsAbsent` +
+				`\s+\(?\S+graph_test\.go:\d+\)?:\s+missing type:\s+\*command\.absent[^\n]*\nProvide it in the same part`,
 		},
 		"the hub": {
 			registry.ModuleOptions{Hub: fx.Options(fx.Provide(fx.Annotate(makesNothing)), fx.Invoke(func(*strings.Builder) {}))},
 			statusNotWell,
-			`^error: the hub: no constructor provides \*command\.absent\n  needed by  \S*command\.makesNothing\S*.*\n` +
-				`  in         .*graph_test\.go:\d+.*\n  module     mine\n`,
+			`^error: the hub: module "mine": (?s:.*)missing type:\s+\*command\.absent[^\n]*\n` +
+				`needed by \S*command\.makesNothing\S* in \S+ \(\S+graph_test\.go:\d+\)\nProvide it in the same part`,
 		},
 		"a name in the app of a remote": {
 			registry.ModuleOptions{Remote: fx.Options(fx.Provide(makesAbsent), fx.Invoke(needsNamed))},
 			statusNotWell,
-			`no constructor provides \*command\.absent\[name=main\]\n  needed by  \S+/command\.needsNamed\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+			`module "mine": missing dependencies for function \S+/command"\.needsNamed\s+\(?\S+graph_test\.go:\d+\)?:\s+` +
+				`missing type:\s+\*command\.absent\[name="main"\]`,
 		},
 		"what is invoked in the hub": {
 			registry.ModuleOptions{Hub: fx.Invoke(needsAbsent)},
 			statusNotWell,
-			`^error: the hub: no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+			`^error: the hub: module "mine": missing dependencies for function \S+/command"\.needsAbsent\s+\(?\S+graph_test\.go:\d+\)?:\s+` +
+				`missing type:\s+\*command\.absent`,
 		},
 		"the hub has it twice": {
 			registry.ModuleOptions{Hub: fx.Provide(makesAbsent, makesItToo)},
 			statusNotWell,
-			`^error: take in the options of the hub: module mine: (?s:.*)makesItToo \(\S+graph_test\.go:\d+\): ` +
+			`^error: module mine: take in the options of the hub: (?s:.*)makesItToo \(\S+graph_test\.go:\d+\): ` +
 				`cannot provide \*command\.absent from \[0\]: already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
 		},
 		"the app has it twice": {
@@ -110,7 +112,7 @@ func TestGraph_ValidateEachModuleAlone(t *testing.T) {
 			registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)}),
 		},
 	})
-	want := regexp.MustCompile(`no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
+	want := regexp.MustCompile(`module "user": missing dependencies for function \S+/command"\.needsAbsent\s+\(?\S+graph_test\.go:\d+\)?:\s+missing type:\s+\*command\.absent`)
 	if status != statusNotWell || !want.MatchString(out.String()) {
 		t.Errorf("the exit status is %d, and the output is:\n%s", status, out.String())
 	}

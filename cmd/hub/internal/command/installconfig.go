@@ -3,6 +3,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -10,7 +11,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 )
 
 // readConfig reads the file of --config, if there is one, and checks it as the command config validate does.
@@ -77,11 +77,11 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 	var problems []error
 	for _, name := range installedFlags() {
 		if want := installed.Value(name); file.InFile(name) && file.Value(name) != want {
-			problems = append(problems, file.At(name, fmt.Errorf(
-				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for the settings of an installation", name, want)))
+			problems = append(problems, fmt.Errorf("%s: flags: %s: an installed hub has %q; remove it from the file, and see install --help "+
+				"for the settings of an installation", file.File(), name, want))
 		}
 	}
-	return yamlfile.Join(problems...)
+	return errors.Join(problems...)
 }
 
 // checkImage returns an error if the stock hub is about to take the place of a hub of the user's own without being asked to.

@@ -134,7 +134,7 @@ func TestMessages_WithoutCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	for _, line := range []string{"run", "check", "get clusters", "install", "register a --cluster-context=b"} {
+	for _, line := range []string{"run", "check", "get modules", "install", "register a --cluster-context=b"} {
 		var out bytes.Buffer
 		code := Execute(t.Context(), Program{
 			Args: append([]string{"hub"}, strings.Fields(line)...), Stdout: &out, Stderr: &out, Modules: modules.All(), Stock: true,

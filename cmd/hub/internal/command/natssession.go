@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +25,7 @@ const natsURL = "NATS_URL"
 const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of a dev that runs here, or of the configuration of the installed hub,\n" +
 	"in this order. The command uses the network of this machine."
 
-// natsTimeout bounds the requests of one command to NATS, apart from a watch.
+// natsTimeout bounds the requests of one command to NATS.
 const natsTimeout = 30 * time.Second
 
 // natsSession is a session of a command that works on the buckets of a hub.
@@ -117,7 +116,6 @@ func (s *natsSession) onStore(ctx context.Context, name string, f func(ctx conte
 		if err != nil {
 			return err
 		}
-		store.Check = s.checkOf(name)
 		return f(ctx, store)
 	})
 }
@@ -132,46 +130,4 @@ func (s *natsSession) checkOf(bucket string) func([]byte) error {
 		}
 	}
 	return nil
-}
-
-// complete completes a bucket, and then, if keys is set, its keys.
-func (s *natsSession) complete(keys bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		const done = cobra.ShellCompDirectiveNoFileComp
-		if len(args) > 1 || len(args) > 0 && !keys {
-			return nil, done
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		js, err := s.connect(ctx)
-		if err != nil {
-			return nil, done
-		}
-		defer s.close()
-		var found []string
-		for _, name := range namesFor(ctx, js, args) {
-			if strings.HasPrefix(name, begun) {
-				found = append(found, name)
-			}
-		}
-		return found, done
-	}
-}
-
-// namesFor returns the names of buckets, or the keys of the bucket in the arguments. A completion has no errors.
-func namesFor(ctx context.Context, js jetstream.JetStream, args []string) []string {
-	if len(args) == 0 {
-		names, _ := entities.Buckets(ctx, js, false)
-		return names
-	}
-	store, err := entities.Open(ctx, js, args[0])
-	if err != nil {
-		return nil
-	}
-	all, _ := store.List(ctx)
-	var keys []string
-	for _, d := range all {
-		keys = append(keys, d.Key)
-	}
-	return keys
 }

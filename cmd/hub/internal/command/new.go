@@ -16,7 +16,6 @@ import (
 const newExample = `  # In a Go module of your own
   %s new module tenants`
 
-// newNew returns the command new, with the command module below it.
 func newNew(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "new",
@@ -29,9 +28,9 @@ func newNew(p Program) *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "module NAME",
 		Short: "Write a module with its test into the Go module of this folder",
-		Long: "Write a module with its test into the Go module of this folder: a reconciler that works in every remote, a\n" +
-			"configuration, the permissions that it declares, and the cleanup. It compiles and passes its test; change it to\n" +
-			"your needs. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
+		Long: "Write a module with its test into the Go module of this folder: examples/quota of clusterfx by another name, with a\n" +
+			"reconciler that works in every remote, a controller in the hub, a configuration, the permissions that it declares,\n" +
+			"and the cleanup. It compiles and passes its test; change it to your needs. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
 			"root has no Go files, write the program of a hub with the module into the root, too, with a Dockerfile and a\n" +
 			"Makefile that build and push its image. Files that exist stay as they are, but .gitignore gets the lines for\n" +
 			"build results and for the folder .hub, in which dev keeps credentials.\n\n" +
@@ -43,7 +42,6 @@ func newNew(p Program) *cobra.Command {
 	return cmd
 }
 
-// newModule writes a module and prints the next steps.
 func (p Program) newModule(name string) error {
 	dir, err := os.Getwd()
 	if err != nil {

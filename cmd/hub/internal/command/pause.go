@@ -44,7 +44,6 @@ func newResume(p Program) *cobra.Command {
 	})
 }
 
-// newSetState returns a command that gives Clusters a state.
 func newSetState(p Program, state hubv1.ClusterState, cmd *cobra.Command) *cobra.Command {
 	var change inspect.Change
 	var format output.Format

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -130,7 +131,6 @@ func (f *rbacFlags) configured(p Program, set *pflag.FlagSet) ([]registry.Module
 	return modules, errors.Join(problems...)
 }
 
-// warn prints which of the printed permissions are those of a default configuration.
 func (f *rbacFlags) warn(p Program) {
 	picked, err := pick(p.Modules, f.modules)
 	if depend := withConfigRules(picked); err == nil && f.config == "" && len(depend) > 0 {
@@ -228,4 +228,41 @@ func printObjects(w io.Writer, format string, objects []client.Object) error {
 		return nil
 	}
 	return fmt.Errorf("--output=%q: use yaml or json", format)
+}
+
+var errNoBuckets = errors.New("no module reads entities, so the hub needs no user of NATS")
+
+func (f *rbacFlags) printNATS(p Program) error {
+	picked, err := pick(p.Modules, f.modules)
+	if err != nil {
+		return err
+	}
+	var buckets []string
+	for _, m := range picked {
+		for _, input := range m.Inputs() {
+			buckets = append(buckets, input.Name)
+		}
+	}
+	if len(buckets) == 0 {
+		return errNoBuckets
+	}
+	return printUsers(p.Stdout, []natsUser{
+		{"The hub: it follows the entities, and writes their status and its canary.", "PUBLIC_NKEY_OF_THE_HUB", natshub.HubPermissions(buckets...)},
+		{"A writer of entities, such as a portal.", "PUBLIC_NKEY_OF_THE_WRITER", natshub.WriterPermissions(buckets...)},
+	})
+}
+
+type natsUser struct {
+	comment, key string
+	permissions  natshub.Permissions
+}
+
+func printUsers(w io.Writer, users []natsUser) error {
+	text := "authorization {\n  users: [\n"
+	for _, user := range users {
+		permissions := strings.ReplaceAll(user.permissions.String(), "\n", "\n      ")
+		text += fmt.Sprintf("    # %s\n    {\n      nkey: %s\n      permissions: %s\n    }\n", user.comment, user.key, permissions)
+	}
+	_, err := io.WriteString(w, text+"  ]\n}\n")
+	return err
 }

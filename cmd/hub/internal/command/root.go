@@ -3,13 +3,52 @@
 package command
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/registry"
 )
+
+// Program is a hub's command line: the arguments, the streams and the modules of the process.
+type Program struct {
+	Args           []string
+	Stdout, Stderr io.Writer
+	Modules        []registry.Module
+	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
+	// Collector is called before the hub runs, and returns Starting of process.Options; may be nil.
+	Collector func() (starting func(remotes int))
+	Signals   *Signals // may be nil
+	Stock     bool     // this is the stock hub
+}
+
+// Execute runs the command that the arguments name, prints its error, and returns the exit status.
+func Execute(ctx context.Context, p Program) int {
+	root := newRoot(p)
+	root.SetArgs(p.Args[1:])
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := arguments.ExplainCommand(root, p.Args[1:], root.ExecuteContext(ctx))
+	var exit process.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	case devHasSaid(err):
+		return 1
+	}
+	_, _ = fmt.Fprintln(p.Stderr, "Error:", err)
+	return 1
+}
 
 // newRoot returns the command line of a hub. It goes by the name of the program, which is the
 // user's own if the hub is.
@@ -30,7 +69,6 @@ func newRoot(p Program) *cobra.Command {
 	return root
 }
 
-// addGroup adds commands that help texts list under a title.
 func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, c := range commands {
@@ -39,7 +77,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// pluginPrefix is the beginning of the names of kubectl's plugins.
 const pluginPrefix = "kubectl-"
 
 // name is the name by which the user runs the program: "kubectl clusterfx" if it is a link of that name on the PATH.
@@ -54,4 +91,41 @@ func (p Program) name() string {
 // example puts the name of the program for each %s of a text.
 func (p Program) example(text string) string {
 	return strings.ReplaceAll(text, "%s", p.name())
+}
+
+const completionExample = `  # For this shell
+  source <(%s completion bash)
+
+  # For every zsh
+  %s completion zsh > "${fpath[1]}/_%s"
+
+  # As a kubectl plugin: kubectl calls this program for completions, too
+  ln -s "$(command -v %s)" ~/bin/kubectl-clusterfx
+  printf '#!/bin/sh\nexec kubectl-clusterfx __complete "$@"\n' > ~/bin/kubectl_complete-clusterfx
+  chmod +x ~/bin/kubectl_complete-clusterfx`
+
+func newCompletion(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a script that completes commands, flags and the names of Clusters",
+		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it reads from the\n" +
+			"hub's cluster, and the names of modules.\n\n" + exitCodes,
+		Example:   p.example(completionExample),
+		Args:      arguments.Name("the shell: bash, zsh, fish or powershell"),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(p.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(p.Stdout)
+			case "fish":
+				return root.GenFishCompletion(p.Stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(p.Stdout)
+			}
+			return fmt.Errorf("%q is not a shell that this can complete for: use bash, zsh, fish or powershell", args[0])
+		},
+	}
 }

@@ -3,8 +3,13 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -86,7 +91,6 @@ func newRun(p Program) *cobra.Command {
 	return cmd
 }
 
-// advise adds the flags that help.
 func advise(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; choose another address with --metrics-bind-address, "+
@@ -103,11 +107,67 @@ func names(modules []registry.Module) []string {
 	return all
 }
 
-// codeOf returns the exit status in an error, and 1 if there is none.
 func codeOf(err error) process.ExitError {
 	var exit process.ExitError
 	if errors.As(err, &exit) {
 		return exit
 	}
 	return 1
+}
+
+// Signals ends the program: the first SIGINT or SIGTERM ends a context, the second one ends the process as the signal
+// does by default, after the last words. A hub that receives the first one releases its Lease and stops its apps, which takes
+// seconds; who presses Ctrl-C again does not wait for that.
+type Signals struct {
+	received  chan os.Signal
+	raise     func(os.Signal)
+	lastWords atomic.Pointer[func()]
+}
+
+// Notify takes over SIGINT and SIGTERM. The context ends with the first of them. stop gives both back.
+func Notify(ctx context.Context) (ended context.Context, s *Signals, stop func()) {
+	s = &Signals{received: make(chan os.Signal, 2), raise: raise}
+	signal.Notify(s.received, os.Interrupt, syscall.SIGTERM)
+	ended, cancel := context.WithCancel(ctx)
+	watching, over := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.run(watching, cancel) })
+	return ended, s, func() {
+		signal.Stop(s.received)
+		over()
+		running.Wait()
+		cancel()
+	}
+}
+
+func (s *Signals) run(ctx context.Context, first func()) {
+	select {
+	case <-s.received:
+		first()
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case second := <-s.received:
+		if say := s.lastWords.Load(); say != nil {
+			(*say)()
+		}
+		s.raise(second)
+	case <-ctx.Done():
+	}
+}
+
+// BeforeExit sets the function that runs before a second signal ends the process; it must return soon. It may be called on
+// nil.
+func (s *Signals) BeforeExit(lastWords func()) {
+	if s != nil {
+		s.lastWords.Store(&lastWords)
+	}
+}
+
+func raise(s os.Signal) {
+	signal.Reset(s)
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Signal(s)
+	}
 }

@@ -32,7 +32,6 @@ const drainExample = `  # Give the Clusters of a replica to the others before it
   # Give it Clusters again
   %s drain clusterfx-hub-6d5f9c-x2x7k --cancel`
 
-// drainTimeout is the default time of drain to wait for hand-overs.
 const drainTimeout = 2 * time.Minute
 
 func newGetRunners(p Program) *cobra.Command {
@@ -97,7 +96,6 @@ func (s *session) printRunners(ctx context.Context, hub *runners.Hub, form inspe
 	return problem
 }
 
-// drainFlags are the flags of drain.
 type drainFlags struct {
 	cancel, wait bool
 	timeout      time.Duration
@@ -139,7 +137,6 @@ func newDrain(p Program) *cobra.Command {
 	return cmd
 }
 
-// exitCodesDrain is the part of the help text of drain about exit statuses.
 const exitCodesDrain = "Exit status: 0 if all went well, 1 if something failed, 2 if the replica still holds shards at the end of the\n" +
 	"timeout, 130 after Ctrl-C."
 
@@ -162,7 +159,6 @@ func (f *drainFlags) drain(ctx context.Context, s *session, hub *runners.Hub, na
 	return s.terminal.Print("runner/%s drained; it holds no shard", name)
 }
 
-// runners returns the hub of the session.
 func (s *session) runners() (*runners.Hub, error) {
 	hub, err := s.hub.Hub()
 	if err != nil {
@@ -172,7 +168,6 @@ func (s *session) runners() (*runners.Hub, error) {
 	return &runners.Hub{Cluster: hub, Namespace: s.hub.Namespace, ModeLease: roles.Lease, LeaderLease: roles.LeaderLease(roles.Lease)}, nil
 }
 
-// completeRunners completes the names of replicas, any number of them or one.
 func (s *session) completeRunners(several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const done = cobra.ShellCompDirectiveNoFileComp

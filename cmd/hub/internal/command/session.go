@@ -32,10 +32,8 @@ const (
 	statusInterrupted = 130
 )
 
-// exitCodes is the part of help texts about them.
 const exitCodes = "Exit status: 0 if all went well, 1 if something failed, 130 after Ctrl-C."
 
-// exitCodesWaiting is the part for commands that wait or look for problems.
 const exitCodesWaiting = "Exit status: 0 if all went well, 1 if something failed, 2 if everything was done and the\n" +
 	"cluster is not well, 130 after Ctrl-C."
 
@@ -92,7 +90,6 @@ func (s *session) end(ctx context.Context, err error) error {
 	return err
 }
 
-// oneCluster returns the name in the arguments of a command for one Cluster: NAME, cluster/NAME or cluster NAME.
 func oneCluster(args []string) (string, error) {
 	names, err := inspect.NamesOf(args)
 	if err == nil && len(names) > 1 {
@@ -107,7 +104,6 @@ func oneCluster(args []string) (string, error) {
 // completionTimeout bounds the requests of a completion: a user does not wait longer after Tab.
 const completionTimeout = 3 * time.Second
 
-// completeClusters completes the names of Clusters, any number of them or one.
 func (s *session) completeClusters(several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const done = cobra.ShellCompDirectiveNoFileComp
@@ -134,7 +130,6 @@ func (s *session) completeClusters(several bool) cobra.CompletionFunc {
 	}
 }
 
-// completeModules completes the names of modules, the last in a list with commas.
 func (p Program) completeModules(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before, last := "", begun
 	if i := strings.LastIndexByte(begun, ','); i >= 0 {
@@ -149,17 +144,14 @@ func (p Program) completeModules(_ *cobra.Command, args []string, begun string) 
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFixed completes a word of a fixed list.
 func completeFixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// complete says how to complete the value of a flag of the command.
 func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, f) // It fails for flags that are not there or have one already.
 }
 
-// dryRun is the value of the flag --dry-run.
 type dryRun string
 
 const (
@@ -168,7 +160,6 @@ const (
 	dryRunServer dryRun = "server"
 )
 
-// bindDryRun adds the flag.
 func bindDryRun(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "dry-run", string(dryRunNone),
 		"client prints the planned changes, server has the API servers check them, too; neither changes anything")

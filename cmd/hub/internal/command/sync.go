@@ -62,7 +62,6 @@ const syncReleaseExample = `  # Release all objects of the hub that are being de
 const syncTruth = "The rules are those of the hub's configuration. The command uses the network of this machine, and the credentials\n" +
 	"of the hub for its remotes."
 
-// newSync returns the command sync, with the commands below it.
 func newSync(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sync",
@@ -76,7 +75,6 @@ func newSync(p Program) *cobra.Command {
 	return cmd
 }
 
-// syncFlags are the flags of the commands below sync.
 type syncFlags struct {
 	session *session
 	remote  access.RemoteFlags
@@ -84,7 +82,6 @@ type syncFlags struct {
 	policy  kubeconfig.Policy
 }
 
-// bind adds the flags to a command.
 func (f *syncFlags) bind(p Program, cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.config, hubconfig.ConfigFlag, "", "File of kind "+hubconfig.Kind+" of the hub, with the rules. Default: the installed file")
@@ -130,7 +127,6 @@ func (f *syncFlags) fleet(ctx context.Context, mayMiss bool) (objectsync.Fleet, 
 	return fleet, err
 }
 
-// errNoConfig means that the rules are unknown.
 var errNoConfig = errors.New("no hub is installed whose configuration has the rules")
 
 // file returns the modules of the hub and its configuration, which is nil if there is none.
@@ -149,7 +145,6 @@ func (f *syncFlags) file(ctx context.Context) ([]registry.Module, *hubconfig.Fla
 	return s.program.Modules, nil, err
 }
 
-// runsSync reports whether a Cluster selects the module sync.
 func runsSync(modules []registry.Module, c *hubv1.Cluster) bool {
 	return slices.Contains(names(registry.SelectModules(modules, c.Labels, c.Spec.Modules)), objectsync.Module)
 }
@@ -162,7 +157,6 @@ type syncTable struct {
 	scope objectsync.Scope
 }
 
-// bind adds the flags to a command.
 func (f *syncTable) bind(p Program, cmd *cobra.Command) {
 	f.form.Format.Bind(cmd.Flags(), "")
 	cmd.Flags().StringSliceVar(&f.scope.Clusters, "remote", nil, "Only the remote of this Cluster. Repeatable. Default: all")
@@ -213,14 +207,12 @@ func newSyncList(p Program) *cobra.Command {
 	return cmd
 }
 
-// completeRemote completes the flag --remote.
 func (f *syncFlags) completeRemote(cmd *cobra.Command) {
 	complete(cmd, "remote", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return f.session.completeClusters(true)(cmd, nil, begun)
 	})
 }
 
-// requireRemote returns an error that names the missing flag.
 func requireRemote(name string) error {
 	if name == "" {
 		return errors.New("say for which remote, with --remote NAME")
@@ -271,7 +263,6 @@ func newSyncTranslate(p Program) *cobra.Command {
 	return cmd
 }
 
-// ruleAndObject checks the arguments of translate.
 func ruleAndObject(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%s needs the name of a rule and the name of an object; type %s", cmd.CommandPath(), cmd.UseLine())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -29,7 +30,6 @@ const versionExample = `  # Of this program
   # Of the hub's API server and its CRD, too
   %s version -o json`
 
-// versions are the output of the command version.
 type versions struct {
 	Client clientVersion `json:"clientVersion"`
 	// Server and CRD are left out if no cluster was contacted, or none responded.
@@ -37,7 +37,6 @@ type versions struct {
 	CRD    *diagnose.CRD             `json:"crd,omitempty"`
 }
 
-// clientVersion is the version of this program.
 type clientVersion struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
@@ -45,7 +44,6 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// versionTimeout is how long the hub's API server may take to respond.
 const versionTimeout = 5 * time.Second
 
 func newVersion(p Program) *cobra.Command {
@@ -129,4 +127,46 @@ func (v *versions) print(w io.Writer, format string) error {
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+const (
+	// stockModule and stockProgram are the Go module and the package of the stock hub.
+	stockModule  = "github.com/clusterfx/clusterfx"
+	stockProgram = stockModule + "/cmd/hub"
+	// stockImage is the repository of the stock hub's image.
+	stockImage = "ghcr.io/clusterfx/hub"
+)
+
+// IsStock reports whether a program was built from the package of the stock hub. A program without information on how it was
+// built is not the stock hub.
+func IsStock(info *debug.BuildInfo, ok bool) bool {
+	return ok && info.Path == stockProgram && info.Main.Path == stockModule
+}
+
+// defaultImage returns the image to install if no flag names one: of a release, and "" for a stock hub that was built from
+// a checkout, for which the manifests have one. Another hub has no default: the stock hub lacks its modules.
+func (p Program) defaultImage() (string, error) {
+	if p.Stock {
+		return releasedImage(project.Version()), nil
+	}
+	return "", fmt.Errorf("%s is not the stock hub, and no image is known that has its modules (%s): build one, and name it with --image; "+
+		"see %s", p.name(), strings.Join(names(p.Modules), ", "), project.OwnHub)
+}
+
+// releasedImage returns the image of a release, and nothing for a build from a checkout: the manifests have
+// the image for that.
+func releasedImage(version string) string {
+	if !strings.HasPrefix(version, "v") || strings.ContainsAny(version, "-+") {
+		return ""
+	}
+	return stockImage + ":" + version
+}
+
+// repositoryOf returns an image reference without its tag and its digest.
+func repositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i]
+	}
+	return image
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 const natsDir = "nats"
@@ -51,9 +53,10 @@ func (d *demo) stopNATS() {
 	d.natsServer.WaitForShutdown()
 }
 
+// nextOfNATS returns the command that lists the buckets of entities. The address of the server, with its token, is in the kubeconfig.
 func (d *demo) nextOfNATS() []string {
 	if !d.nats {
 		return nil
 	}
-	return []string{self(d.program.Name) + " entity bucket ls"}
+	return []string{`NATS_URL=$(kubectl config view --raw -o jsonpath='{..extensions[?(@.name=="` + access.NATSExtension + `")].extension}') nats kv ls`}
 }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestPrinter_Styles(t *testing.T) {
@@ -52,30 +50,6 @@ func TestIndented(t *testing.T) {
 	}
 	if got := out.String(); got != "  one\n  two\n" {
 		t.Errorf("got %q", got)
-	}
-}
-
-// The table has the spacing of kubectl get.
-func TestWriteTable(t *testing.T) {
-	t.Parallel()
-	table := &metav1.Table{
-		ColumnDefinitions: []metav1.TableColumnDefinition{
-			{Name: "Name"}, {Name: "Ready"}, {Name: "Server", Priority: 1}, {Name: "Age"},
-		},
-		Rows: []metav1.TableRow{
-			{Cells: []any{"edge-eu-1", "True", "https://x", "2s"}},
-			{Cells: []any{"edge-us-1", "Unknown", "", "11m"}},
-		},
-	}
-	var out strings.Builder
-	if err := writeTable(&out, table); err != nil {
-		t.Fatal(err)
-	}
-	want := "NAME        READY     AGE\n" +
-		"edge-eu-1   True      2s\n" +
-		"edge-us-1   Unknown   11m\n"
-	if got := out.String(); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

@@ -135,7 +135,7 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 		r.fail(checkClusters, "check whether a hub runs, and read its log", "the hub has not processed %s", some(unseen))
 	}
 	if len(unready) > 0 {
-		r.warn(checkClusters, "see hub get clusters --status-selector ready=false, and hub check NAME", "%s not Ready", some(unready))
+		r.warn(checkClusters, "see kubectl get fxc, and hub check NAME", "%s not Ready", some(unready))
 	}
 	for id, names := range byID {
 		if len(names) > 1 {

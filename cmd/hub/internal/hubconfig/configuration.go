@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -59,7 +59,7 @@ var errFlagValue = errors.New("use a text, a number, true, false, or a list of t
 
 type configurationFile struct {
 	configuration
-	file *yamlfile.File
+	path string
 	// flags from the file, with whether they took the values.
 	flags map[string]bool
 	// problems of the file itself, and of values.
@@ -75,28 +75,23 @@ func ReadText(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseConfiguration is strict, with lines. It fails only if there is nothing to read.
-func parseConfiguration(path string, text []byte) (_ *configurationFile, err error) {
-	c := &configurationFile{flags: map[string]bool{}}
-	if c.file, err = yamlfile.Parse(path, text); err != nil {
-		return nil, err
+// parseConfiguration reads the text of a file strictly: an unknown or repeated field is a problem. It continues after a problem, and
+// fails only if there is nothing to read.
+func parseConfiguration(path string, text []byte) (*configurationFile, error) {
+	c := &configurationFile{path: path, flags: map[string]bool{}}
+	problems, err := arguments.DecodeYAML(text, &c.configuration)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	wrong := c.file.Check(c.configuration)
-	if wrong != nil {
-		_ = yaml.Unmarshal(text, &c.configuration) // Check has reported the error.
-	} else if err := yaml.UnmarshalStrict(text, &c.configuration); err != nil {
-		wrong = c.file.At("", err)
-	}
-	c.problems = append(c.problems, wrong,
-		c.expect("apiVersion", c.APIVersion, version), c.expect("kind", c.Kind, Kind))
+	c.problems = append(problems, expect("apiVersion", c.APIVersion, version), expect("kind", c.Kind, Kind))
 	return c, nil
 }
 
-func (c *configurationFile) expect(field, got, want string) error {
+func expect(field, got, want string) error {
 	if got == want {
 		return nil
 	}
-	return c.file.At(field, fmt.Errorf("%s is %q; this hub reads %s", field, got, want))
+	return fmt.Errorf("%s is %q; this hub reads %s", field, got, want)
 }
 
 // ConfigFlag names the file, which cannot name another.
@@ -104,7 +99,8 @@ const ConfigFlag = "config"
 
 // setFlags leaves flags that the command line sets.
 func (c *configurationFile) setFlags(set *pflag.FlagSet) {
-	for name, value := range c.Flags {
+	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
+		value := c.Flags[name]
 		flag, err := set.Lookup(name), value.bad
 		switch {
 		case flag == nil || name == ConfigFlag:
@@ -118,80 +114,48 @@ func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 			}
 		}
 		if c.flags[name] = err == nil; err != nil {
-			c.problems = append(c.problems, c.file.At("flags."+name, fmt.Errorf("flags: %s: %w", name, err)))
+			c.problems = append(c.problems, fmt.Errorf("flags: %s: %w", name, err))
 		}
 	}
 }
 
 var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
 
-// report joins all problems in the order of their lines.
+// report joins the problems of the file with those in an error about the values of flags and the configuration of modules, each with
+// the path of the file unless it is about a flag of the command line. A flag that did not accept its value is reported once.
 func (c *configurationFile) report(err error) error {
 	var all []error
-	for _, problem := range c.problems {
-		all = append(all, leaves(problem)...)
+	for _, one := range leaves(errors.Join(c.problems...)) {
+		all = append(all, fmt.Errorf("%s: %w", c.path, one))
 	}
-	return yamlfile.Join(append(all, c.place(err)...)...)
-}
-
-// place adds the lines, and leaves out errors about a flag that did not accept its value.
-func (c *configurationFile) place(err error) (placed []error) {
 	for _, one := range leaves(err) {
-		var module *moduleconfig.Error
 		if flag := aboutFlag.FindStringSubmatch(one.Error()); flag != nil {
-			taken, ours := c.flags[flag[1]]
-			if ours && !taken {
+			switch taken, ours := c.flags[flag[1]]; {
+			case !ours:
+				all = append(all, one)
+				continue
+			case !taken:
 				continue
 			}
-			if ours {
-				one = c.file.At("flags."+flag[1], one)
-			}
-		} else if errors.As(one, &module) {
-			one = c.file.At(c.fieldOf(module), one)
 		}
-		placed = append(placed, one)
+		all = append(all, fmt.Errorf("%s: %w", c.path, one))
 	}
-	return placed
+	return errors.Join(all...)
 }
 
 func leaves(err error) []error {
-	var many interface{ Unwrap() []error }
 	if err == nil {
 		return nil
 	}
-	if !errors.As(err, &many) {
-		return []error{err}
-	}
-	var module *moduleconfig.Error
-	if errors.As(err, &module) && !errors.As(errors.Join(many.Unwrap()...), &module) {
+	joined, ok := err.(interface{ Unwrap() []error }) // no errors.As: an error that wraps joined ones has a text of its own
+	if !ok {
 		return []error{err}
 	}
 	var all []error
-	for _, one := range many.Unwrap() {
+	for _, one := range joined.Unwrap() {
 		all = append(all, leaves(one)...)
 	}
 	return all
-}
-
-// fieldMarks find fields in errors of decoders and modules.
-var fieldMarks = regexp.MustCompile(`(?:field "|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
-
-func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
-	field := fmt.Sprintf("modules[%d]", err.Config)
-	if err.Override >= 0 {
-		field += fmt.Sprintf(".overrides[%d]", err.Override)
-	}
-	if err.Field != "" {
-		return field + "." + err.Field
-	}
-	if !c.file.Has(field + ".config") {
-		return field
-	}
-	field += ".config"
-	if mark := fieldMarks.FindStringSubmatch(err.Error()); mark != nil {
-		field += "." + mark[1]
-	}
-	return field
 }
 
 // CheckText returns the flags of a hub with these modules and a configuration file, and an error with all its problems.

@@ -22,7 +22,7 @@ The file has flags and the configuration of modules:
 	    config: {interval: 10m}
 
 The command line goes before the file, the file before defaults. It is read once and strictly: unknown fields, flags
-and modules, and values that a module rejects, are reported together with their lines. The commands install, dev and
+and modules, and values that a module rejects, are reported together, by their paths. The commands install, dev and
 config validate use the same checks. Packages below read no files and no environment, but for OTEL_* (package
 tracing).
 */

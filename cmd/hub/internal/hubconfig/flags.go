@@ -192,7 +192,7 @@ func (f *Flags) bindProcess() {
 	f.set.StringVar(&f.Options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
 	f.set.StringVar(&f.Options.DebugAddress, "debug-bind-address", serving.Nowhere,
-		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
+		"Address of loopback to serve profiles (/debug/pprof) at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
 	f.set.StringVar(&f.Options.CrashFile, "crash-file", "",
 		"File for what this process writes when a panic ends it, in a folder that outlives it. The next process quarantines the Cluster "+
@@ -211,7 +211,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 		return process.Options{}, err
 	}
 	o := f.Options
-	o.Flags = f.values
 	if f.isSharded() {
 		o.Sharing.Enabled, o.Election.Enabled = true, false
 	}
@@ -225,12 +224,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	}
 	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, project.Version())
 	return o, nil
-}
-
-func (f *Flags) values() map[string]string {
-	all := map[string]string{}
-	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
-	return all
 }
 
 func (f *Flags) readFile() error {
@@ -278,7 +271,7 @@ func ReadFile(path string, modules []registry.Module, without []string) (f *Flag
 	return f, unused, f.check()
 }
 
-// Report returns an error about the values of flags, with the lines of those in the configuration file.
+// Report returns an error about the values of flags, with the path of the configuration file where they are from it.
 func (f *Flags) Report(err error) error {
 	if f.configuration == nil {
 		return err
@@ -302,7 +295,11 @@ func (f *Flags) checkLog() error {
 func (f *Flags) check() error {
 	err := f.validate()
 	if f.configuration != nil {
-		err = errors.Join(err, f.checkLog(), process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs))
+		ofModules := process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs)
+		if all := leaves(errors.Unwrap(ofModules)); len(all) > 0 {
+			ofModules = errors.Join(all...) // each names its module
+		}
+		err = errors.Join(err, f.checkLog(), ofModules)
 	}
 	return f.Report(err)
 }
@@ -329,8 +326,8 @@ func (f *Flags) InFile(name string) bool {
 	return f.configuration != nil && f.configuration.flags[name]
 }
 
-// At returns an error about a flag in the configuration file, with its line.
-func (f *Flags) At(name string, err error) error { return f.configuration.file.At("flags."+name, err) }
+// File returns the path of the configuration file.
+func (f *Flags) File() string { return f.file }
 
 // LogLevel returns how much to log.
 func (f *Flags) LogLevel() string { return f.log.Level }

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-// maxEvents is how many of the last events are shown.
 const maxEvents = 10
 
 // Describe returns a Cluster as a tree: its identity, its conditions, the modules of its app
@@ -74,7 +73,6 @@ func describeSpec(root *output.Node, c *hubv1.Cluster) {
 	}
 }
 
-// until says how long it takes until a time, or how long ago it was.
 func until(t time.Time) string {
 	if left := time.Until(t); left > 0 {
 		return "in " + duration.HumanDuration(left)

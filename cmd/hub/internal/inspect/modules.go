@@ -23,6 +23,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 )
 
+// Form says how to print.
+type Form struct {
+	Format output.Format
+	Tables output.Tables
+}
+
 // Modules says which modules to print.
 type Modules struct {
 	// Hub is where the Clusters are.
@@ -73,7 +79,9 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 		}
 		return err
 	}
-	var objects []*unstructured.Unstructured
+	objects := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
 	for _, one := range found {
 		object := map[string]any{
 			"apiVersion": "v1", "kind": "Module", "metadata": map[string]any{"name": one.name},
@@ -82,12 +90,11 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 		if parts := one.hubParts(); len(parts) > 0 {
 			object["hubPart"], object["hubParts"] = parts[0], parts
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: object})
+		objects.Items = append(objects.Items, unstructured.Unstructured{Object: object})
 	}
-	return errors.Join(err, printer.PrintObj(listOf(objects), w))
+	return errors.Join(err, printer.PrintObj(objects, w))
 }
 
-// hubParts returns the states of the hub part in the replicas of the hub.
 func (m *module) hubParts() []any {
 	var all []any
 	for _, report := range m.parts {
@@ -150,7 +157,6 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 	return picked, errors.Join(errs...)
 }
 
-// columnType is the type of every column of modules.
 const columnType = "string"
 
 func (m Modules) table(found []*module, reports partreport.Reports) *metav1.Table {

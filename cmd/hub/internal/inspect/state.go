@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -27,7 +28,6 @@ type Change struct {
 	DryRun bool
 }
 
-// errNobody means that a command was not told which Clusters it is about.
 var errNobody = errors.New("say which Clusters: by name, with --selector, or with --all")
 
 // SetState gives the Clusters a state, and calls done for each of them, also if it had that state before.
@@ -69,16 +69,20 @@ func (c Change) names(ctx context.Context) ([]string, error) {
 	case !chosen:
 		return nil, errNobody
 	}
-	found, err := Clusters{Hub: c.Hub, Selector: c.Selector}.objects(ctx)
+	selector, err := labels.Parse(c.Selector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--selector: %w", err)
+	}
+	var list hubv1.ClusterList
+	if err := c.Hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, c.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
 	}
 	var names []string
-	for _, one := range found {
-		names = append(names, one.GetName())
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%w for the selector %q", ErrNone, c.Selector)
+		return nil, fmt.Errorf("no Clusters found for the selector %q", c.Selector)
 	}
 	return names, nil
 }

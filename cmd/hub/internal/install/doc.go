@@ -9,17 +9,10 @@ Package install turns the manifests that are compiled into the program into the 
 	err = install.Write(os.Stdout, objects)                       // for kubectl apply -f -
 	err = install.Apply(ctx, c, objects, install.ApplyOptions{})  // or at once
 
-# How it works
-
-The package reads the manifests of config/default. The kustomization.yaml of that folder and of the folders below it
-name the files and their order. The package applies the transformation that the first kustomization.yaml requests: objects
-without a namespace, and ServiceAccounts in bindings that name none, get the namespace of the installation. Then it
-applies the values of Options.
-
 # Considerations
 
-kustomize itself is not compiled in: it has too many dependencies for this purpose, and a test
-compares the objects with the output of kustomize for the same files.
+The base is config/install/manifest.yaml, which kustomize builds from the folders of config ("make generate") and the program embeds.
+Options change its objects as Go types. A test compares the result with the output of kustomize for the same settings.
 
 A custom hub needs the permissions of its own modules. So the package replaces the rules in the manifests, which are the
 stock hub's, by the rules that the program needs.

@@ -3,16 +3,24 @@
 package install
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strconv"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/config"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Options are the differences between an installation and the manifests.
@@ -28,7 +36,7 @@ type Options struct {
 	Sharded bool
 	Shards  int
 	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
-	// as the hub. AppsNamespace defaults to the namespace of the hub, see AppsNamespace.
+	// as the hub. AppsNamespace defaults to that of roles.AppsNamespace.
 	Impersonate   bool
 	AppsNamespace string
 	// Config is the text of the hub's configuration file, which is installed in a ConfigMap. Default: the hub has no file.
@@ -40,126 +48,195 @@ type Options struct {
 // Objects returns the objects of an installation in an order in which they can be created. It reads nothing but the
 // program itself; an error says that this was built from manifests that are wrong.
 func Objects(o Options) ([]*unstructured.Unstructured, error) {
+	o.Namespace = cmp.Or(o.Namespace, hubv1.DefaultNamespace)
+	o.AppsNamespace = cmp.Or(o.AppsNamespace, roles.AppsNamespace(o.Namespace))
 	objects, err := manifests()
 	if err != nil {
 		return nil, err
 	}
-	if o.Namespace == "" {
-		o.Namespace = hubv1.DefaultNamespace
-	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !o.has(object) })
 	for _, object := range objects {
-		if err := o.complete(object); err != nil {
-			return nil, fmt.Errorf("complete %s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := o.change(object); err != nil {
+			return nil, fmt.Errorf("change %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	ofModules, err := inNamespaces(o.Rules, roles.ModulesRole, rbacv1.Subject{
-		Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace,
-	})
+	added, err := loose(o.added()...)
 	if err != nil {
-		return nil, fmt.Errorf("make the roles of modules: %w", err)
+		return nil, fmt.Errorf("make the ConfigMap and the roles of modules: %w", err)
 	}
-	ofApps, err := o.impersonation()
-	if err != nil {
-		return nil, fmt.Errorf("make the roles of apps: %w", err)
-	}
-	ofReplicas, err := o.sharding()
-	if err != nil {
-		return nil, fmt.Errorf("make the role of replicas: %w", err)
-	}
-	configMap, err := o.configMap() // before the Deployment: its Pods mount it
-	if err != nil {
-		return nil, fmt.Errorf("make the ConfigMap: %w", err)
-	}
-	return namespaceFirst(slices.Concat(configMap, objects, ofModules, ofApps, ofReplicas)), nil
+	objects = append(added, objects...) // The Pods of the Deployment mount the ConfigMap.
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(order(a), order(b)) })
+	return objects, nil
 }
 
-// complete puts the options into an object.
-func (o Options) complete(object *unstructured.Unstructured) error {
+// order is lower for what has to be created first: Namespaces.
+func order(object *unstructured.Unstructured) int {
+	if object.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// manifests returns the CRD and the objects of config/install.
+func manifests() ([]*unstructured.Unstructured, error) {
+	crd, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_clusters.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLToJSONDecoder(io.MultiReader(bytes.NewReader(crd), strings.NewReader("\n---\n"), bytes.NewReader(config.Installation)))
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the manifests: %w", err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// appsNamespace is the namespace of apps that act as ServiceAccounts in the manifests.
+const appsNamespace = hubv1.DefaultNamespace + "-apps"
+
+// has reports whether an object of the manifests belongs to the installation.
+func (o Options) has(object *unstructured.Unstructured) bool {
+	switch {
+	case object.GetName() == roles.ShardingRole:
+		return o.Sharded
+	case object.GetName() == roles.AppsRole, object.GetName() == appsNamespace, object.GetNamespace() == appsNamespace:
+		return o.Impersonate
+	}
+	return true
+}
+
+// place returns the namespace of this installation for one of the manifests.
+func (o Options) place(namespace string) string {
+	switch namespace {
+	case hubv1.DefaultNamespace:
+		return o.Namespace
+	case appsNamespace:
+		return o.AppsNamespace
+	}
+	return namespace
+}
+
+// change puts the options into an object of the manifests.
+func (o Options) change(object *unstructured.Unstructured) error {
+	if namespace := object.GetNamespace(); namespace != "" {
+		object.SetNamespace(o.place(namespace))
+	}
 	switch object.GetKind() {
 	case "Namespace":
-		object.SetName(o.Namespace)
-		return nil
-	case "CustomResourceDefinition":
-		return nil
-	case "ClusterRole":
-		return replaceRules(o.Rules, object)
-	case "ClusterRoleBinding":
-		return o.bind(object)
-	}
-	if object.GetNamespace() == "" {
-		object.SetNamespace(o.Namespace)
-	}
-	switch object.GetKind() {
-	case "Role":
-		return replaceRules(o.Rules, object)
-	case "RoleBinding":
-		return o.bind(object)
+		object.SetName(o.place(object.GetName()))
+	case "Role", "ClusterRole":
+		return edit(object, func(role *rbacv1.ClusterRole) { o.grant(object.GetKind(), role) })
+	case "RoleBinding", "ClusterRoleBinding":
+		return edit(object, func(binding *rbacv1.ClusterRoleBinding) {
+			for i := range binding.Subjects {
+				subject := &binding.Subjects[i]
+				if subject.Namespace = o.place(subject.Namespace); subject.Kind == rbacv1.GroupKind {
+					subject.Name = rbac.HubGroup(o.AppsNamespace)
+				}
+			}
+		})
 	case "Deployment":
-		return o.deploy(object)
+		return edit(object, o.deploy)
 	}
 	return nil
 }
 
-// bind gives the ServiceAccounts of a binding their namespace.
-func (o Options) bind(binding *unstructured.Unstructured) error {
-	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+// grant puts the rules into a role of the hub, and leaves the roles of people alone.
+func (o Options) grant(kind string, role *rbacv1.ClusterRole) {
+	if o.Rules == nil {
+		return
+	}
+	switch kind + "/" + role.Name {
+	case "ClusterRole/" + roles.HubRole:
+		role.Rules = o.Rules.Everywhere
+	case "Role/" + roles.HubRole:
+		if role.Namespace != o.AppsNamespace {
+			role.Rules = o.Rules.Own
+		}
+	case "Role/" + eventsRole:
+		role.Rules = o.Rules.Events
+	case "Role/" + roles.ShardingRole:
+		role.Rules = o.Rules.Sharding
+	case "ClusterRole/" + roles.AppsRole:
+		role.Rules = o.Rules.Apps
+	}
+}
+
+// eventsRole is the name of the Role for events in the manifests.
+const eventsRole = "clusterfx-hub-events"
+
+// edit changes an object of the manifests as a typed one.
+func edit[T any](object *unstructured.Unstructured, change func(*T)) error {
+	var typed T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
+		return err
+	}
+	change(&typed)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 	if err != nil {
 		return err
 	}
-	for _, s := range subjects {
-		if subject, ok := s.(map[string]any); ok && subject["kind"] == rbacv1.ServiceAccountKind {
-			subject["namespace"] = o.Namespace
-		}
+	// Fields of Go types that are no pointers are there when they are empty.
+	delete(fields, "status")
+	if strategy, _, _ := unstructured.NestedMap(fields, "spec", "strategy"); len(strategy) == 0 {
+		unstructured.RemoveNestedField(fields, "spec", "strategy")
 	}
-	return unstructured.SetNestedSlice(binding.Object, subjects, "subjects")
+	object.Object = fields
+	return nil
 }
 
-// deploy puts the image, the replicas and the flags into the Deployment of the hub.
-func (o Options) deploy(deployment *unstructured.Unstructured) error {
-	if err := o.share(deployment); err != nil {
-		return err
-	}
-	if o.Replicas != 0 {
-		if err := unstructured.SetNestedField(deployment.Object, int64(o.Replicas), "spec", "replicas"); err != nil {
-			return err
-		}
-	}
-	path := []string{"spec", "template", "spec", "containers"}
-	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
-	if err != nil {
-		return err
-	}
-	for _, c := range containers {
-		container, ok := c.(map[string]any)
-		if !ok {
-			continue
-		}
-		if o.Image != "" {
-			container["image"] = o.Image
-		}
-		args, _, err := unstructured.NestedSlice(container, "args")
-		if err != nil {
-			return err
-		}
-		container["args"] = append(args, o.arguments()...)
-		if err := o.mountConfig(deployment, container); err != nil {
-			return err
-		}
-	}
-	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
-}
-
-// arguments returns the hub's arguments that the options add to the manifests.
-func (o Options) arguments() []any {
-	var args []any
-	if o.Sharded && o.Shards != 0 && o.Shards != shards.DefaultCount {
-		args = append(args, "--shards="+strconv.Itoa(o.Shards))
-	}
-	if namespace := o.appsNamespace(); namespace != "" {
-		args = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
-	}
+// added returns the objects that are not in the manifests: the ConfigMap with the configuration file, and the roles that modules need
+// in single namespaces.
+func (o Options) added() []runtime.Object {
+	var all []runtime.Object
 	if o.Config != "" {
-		args = append(args, configArgument)
+		all = append(all, o.configMap())
 	}
-	return args
+	if o.Rules == nil {
+		return all
+	}
+	hub := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace}
+	apps := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(o.AppsNamespace)}
+	for _, needed := range o.Rules.Modules {
+		all = append(all, roleAndBinding(needed, roles.ModulesRole, hub)...)
+		if o.Impersonate {
+			all = append(all, roleAndBinding(needed, roles.AppsRole, apps)...)
+		}
+	}
+	return all
+}
+
+// roleAndBinding returns a Role in the namespace of the rules, bound to a subject.
+func roleAndBinding(needed rbac.NamespacedRules, name string, to rbacv1.Subject) []runtime.Object {
+	meta := metav1.ObjectMeta{Namespace: needed.Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	return []runtime.Object{
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta, Rules: needed.Rules},
+		&rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: meta, Subjects: []rbacv1.Subject{to},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		},
+	}
+}
+
+// loose returns typed objects without their types.
+func loose(all ...runtime.Object) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(all))
+	for _, typed := range all {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	return objects, nil
 }

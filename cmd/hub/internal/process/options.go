@@ -53,7 +53,6 @@ type Options struct {
 	// leader elects the replica for what runs once; nil if one has all remotes.
 	leader       registry.Leader
 	partsChanged func()
-	Flags        func() map[string]string
 }
 
 // Election is app.Election.

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/dig"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
@@ -28,9 +26,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ports, err := serving.Listen(ctx, serving.Options{
 		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
-		Debug: o.DebugAddress, Pages: serving.Pages(serving.PagesOptions{
-			Component: "hub", Version: project.Version(), Started: time.Now(), Flags: o.Flags,
-		}),
+		Debug: o.DebugAddress,
 	})
 	if err != nil {
 		return err

@@ -10,18 +10,12 @@ Package scaffold writes the files that a new module begins with.
 
 # How it works
 
-The files are templates that are compiled into the program. In a Go module of one's own the module becomes a folder of the
+The files are those of examples/quota, renamed. In a Go module of one's own the module becomes a folder of the
 current one. If no package main of the Go module imports cmd/hub/app, and the root of the Go module has no Go files, the root
 gets a main.go, a Dockerfile and a Makefile for the image, and the lines of .gitignore for build results and for the
 credentials of the command dev. In the repository of clusterfx the module becomes a folder of modules, with the licence in
 each file.
 
-A name is refused if the files would not compile with it: the names that the templates import and declare are read from the
-templates. Nothing is written then.
-
-# Considerations
-
-The module does something small, with all that a module most often has: a reconciler, a configuration, permissions and cleanup.
-It is easier to remove an unneeded part than to find a missing one. A test compiles the files and runs their tests.
+A name that the files use, with which they might not compile, is refused. Nothing is written then.
 */
 package scaffold

@@ -8,10 +8,10 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"path"
 	"regexp"
 	"slices"
-	"strconv"
+
+	"github.com/clusterfx/clusterfx/examples"
 )
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
@@ -34,68 +34,25 @@ func checkName(v values) error {
 	return nil
 }
 
-// usedNames returns the names of the imports and of the declarations of all templates, and of their files.
+// usedNames returns the identifiers in the files of the example. Its own name is free.
 func usedNames() (map[string]bool, error) {
-	probe := values{Name: "probe", Package: "probe", Import: "example.com/probe", Program: "probe"}
-	sources := sourcesOf(probe.Package)
-	sources["main.go.tmpl"] = "main.go"
 	used := map[string]bool{}
-	for name, target := range sources {
-		text, err := render(name, target, probe)
+	for source := range sourcesOf("quota") {
+		text, err := examples.Quota.ReadFile(source)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read %s: %w", source, err)
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), target, text, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), source, text, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, fmt.Errorf("parse the template of %s: %w", target, err)
+			return nil, fmt.Errorf("parse %s: %w", source, err)
 		}
-		used[target[:len(target)-len(path.Ext(target))]] = true
-		for _, decl := range parsed.Decls {
-			for _, declared := range declaredNames(decl) {
-				used[declared] = true
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				used[id.Name] = true
 			}
-		}
+			return true
+		})
 	}
-	delete(used, probe.Package)
+	delete(used, "quota")
 	return used, nil
-}
-
-// declaredNames returns the names that a declaration of a file introduces.
-func declaredNames(decl ast.Decl) []string {
-	if function, ok := decl.(*ast.FuncDecl); ok {
-		if function.Recv != nil {
-			return nil
-		}
-		return []string{function.Name.Name}
-	}
-	general, ok := decl.(*ast.GenDecl)
-	if !ok {
-		return nil
-	}
-	var names []string
-	for _, spec := range general.Specs {
-		switch spec := spec.(type) {
-		case *ast.ImportSpec:
-			names = append(names, importedName(spec))
-		case *ast.TypeSpec:
-			names = append(names, spec.Name.Name)
-		case *ast.ValueSpec:
-			for _, one := range spec.Names {
-				names = append(names, one.Name)
-			}
-		}
-	}
-	return names
-}
-
-// importedName returns the name of an import: the last part of its path, if it has no other.
-func importedName(spec *ast.ImportSpec) string {
-	if spec.Name != nil {
-		return spec.Name.Name
-	}
-	imported, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return ""
-	}
-	return path.Base(imported)
 }

@@ -17,10 +17,13 @@ import (
 	"strings"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/examples"
 )
 
 // hubPackage is the package that every program of a hub imports.
 const hubPackage = ourModule + "/cmd/hub/app"
+
+const ignoreFile = ".gitignore"
 
 // addProgram adds the program of a hub, and the files for its image, to the root of a Go module that has no such program and
 // no Go files in its root.
@@ -42,13 +45,14 @@ func (f *Files) addProgram(root, dir string, v values) error {
 		}
 		f.Next = "cd " + above + " && " + f.Next
 	}
-	if err := f.add(root, map[string]string{
-		"main.go.tmpl": "main.go", "Dockerfile.tmpl": "Dockerfile", "Makefile.tmpl": "Makefile",
-		".dockerignore.tmpl": ".dockerignore", ".gitignore.tmpl": ".gitignore",
-	}, v); err != nil {
+	program := map[string]string{}
+	for _, name := range []string{"main.go", "Dockerfile", "Makefile", ".dockerignore", ignoreFile} {
+		program["quota/"+name] = name
+	}
+	if err := f.add(root, program, v); err != nil {
 		return err
 	}
-	return f.ignore(filepath.Join(root, ".gitignore"))
+	return f.ignore(filepath.Join(root, ignoreFile))
 }
 
 // hasHub reports whether a package main of a Go module imports hubPackage.
@@ -98,9 +102,9 @@ func (f *Files) ignore(target string) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := templates.ReadFile("templates/.gitignore.tmpl")
+	wanted, err := examples.Quota.ReadFile("quota/" + ignoreFile)
 	if err != nil {
-		return fmt.Errorf("read the template of %s: %w", target, err)
+		return fmt.Errorf("read %s of the example: %w", ignoreFile, err)
 	}
 	var missing []byte
 	if len(old) > 0 && !bytes.HasSuffix(old, []byte("\n")) {

@@ -3,25 +3,23 @@
 package scaffold
 
 import (
-	"bytes"
-	"embed"
 	"errors"
 	"fmt"
 	"go/format"
+	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
+
+	"github.com/clusterfx/clusterfx/examples"
 )
 
 // ourModule is the Go module of clusterfx.
 const ourModule = "github.com/clusterfx/clusterfx"
-
-//go:embed templates/* templates/.dockerignore.tmpl templates/.gitignore.tmpl
-var templates embed.FS
 
 // Files are the files to write, in order.
 type Files struct {
@@ -42,20 +40,23 @@ type file struct {
 	appends bool
 }
 
-// values are the values for templates.
+// values are what a module has in place of the words of the example.
 type values struct {
-	Name, Package, Import, Program, License string
+	Name, Package, Import, Program string
+	Licensed                       bool
 }
 
 // moduleLine is the line of a go.mod that names the module.
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)"?`)
 
-// sourcesOf returns the templates of a module's package, and the files that they become.
+// sourcesOf returns the files of the example's package, and those of a module's package that they become.
 func sourcesOf(pkg string) map[string]string {
-	return map[string]string{
-		"doc.go.tmpl": "doc.go", "fx.go.tmpl": "fx.go", "config.go.tmpl": "config.go", "reconciler.go.tmpl": pkg + ".go",
-		"module_test.go.tmpl": pkg + "_test.go",
+	all := map[string]string{}
+	sources, _ := fs.Glob(examples.Quota, "quota/quota/*.go") // The pattern is good.
+	for _, source := range sources {
+		all[source] = strings.Replace(path.Base(source), "quota_test", pkg+"_test", 1)
 	}
+	return all
 }
 
 // Module returns the files of a module with this name, for the Go module that a folder is in.
@@ -73,8 +74,7 @@ func Module(name, dir string) (*Files, error) {
 		return nil, err
 	}
 	f := &Files{Folder: v.Package}
-	if module == ourModule {
-		v.License = "// SPDX-License-Identifier: Apache-2.0\n\n"
+	if v.Licensed = module == ourModule; v.Licensed {
 		dir, f.Folder = root, filepath.Join("modules", v.Package)
 	}
 	in, err := filepath.Rel(root, filepath.Join(dir, f.Folder))
@@ -117,19 +117,14 @@ func goModule(dir string) (root, module string, err error) {
 	}
 }
 
-// add renders templates into a folder, in the order of their names. It leaves out files of the program that exist.
+// add renames files of the example into a folder, in the order of their names. It leaves out files of the program that exist.
 func (f *Files) add(folder string, sources map[string]string, v values) error {
-	var names []string
-	for name := range sources {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		target := filepath.Join(folder, sources[name])
+	for _, source := range slices.Sorted(maps.Keys(sources)) {
+		target := filepath.Join(folder, sources[source])
 		if _, err := os.Stat(target); err == nil {
 			continue
 		}
-		text, err := render(name, sources[name], v)
+		text, err := v.rename(source)
 		if err != nil {
 			return err
 		}
@@ -138,24 +133,30 @@ func (f *Files) add(folder string, sources map[string]string, v values) error {
 	return nil
 }
 
-// render returns the text of the file that a template becomes.
-func render(name, target string, v values) ([]byte, error) {
-	parsed, err := template.ParseFS(templates, "templates/"+name)
+// rename returns the text of a file of the example with the names of a module and of its hub.
+func (v values) rename(source string) ([]byte, error) {
+	text, err := examples.Quota.ReadFile(source)
 	if err != nil {
-		return nil, fmt.Errorf("read the template of %s: %w", target, err)
+		return nil, fmt.Errorf("read %s: %w", source, err)
 	}
-	var text bytes.Buffer
-	if err := parsed.Execute(&text, v); err != nil {
-		return nil, fmt.Errorf("write %s: %w", target, err)
+	renamed := strings.NewReplacer(
+		ourModule+"/examples/quota/quota", v.Import,
+		"Package quota is the module quota.", "Package "+v.Package+" is the module "+v.Name+".",
+		"package quota", "package "+v.Package, "quota.Module", v.Package+".Module", "TestQuota", "TestModule",
+		"quota-hub", v.Program, "modules and quota.", "modules and "+v.Name+".",
+		`"quota`, `"`+v.Name, "clusterfx-quota", "clusterfx-"+v.Name,
+	).Replace(string(text))
+	if !v.Licensed {
+		renamed = strings.TrimPrefix(renamed, "// SPDX-License-Identifier: Apache-2.0\n\n")
 	}
-	if filepath.Ext(target) != ".go" {
-		return text.Bytes(), nil
+	if path.Ext(source) != ".go" {
+		return []byte(renamed), nil
 	}
-	source, err := format.Source(text.Bytes()) // The alignment of columns depends on the names.
+	formatted, err := format.Source([]byte(renamed)) // The order of imports and the alignment of columns depend on the names.
 	if err != nil {
-		return nil, fmt.Errorf("format %s: %w", target, err)
+		return nil, fmt.Errorf("format %s: %w", source, err)
 	}
-	return source, nil
+	return formatted, nil
 }
 
 // Paths returns the paths of the files.

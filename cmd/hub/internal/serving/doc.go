@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package serving serves the metrics and the health of a hub and, on loopback, its pages for debugging.
+Package serving serves the metrics and the health of a hub and, on loopback, its profiles.
 
 	ports, err := serving.Listen(ctx, serving.Options{
 		Metrics: ":8080", Health: ":8081", Gatherer: g, Log: log,
-		Debug: "127.0.0.1:6060", Pages: serving.Pages(serving.PagesOptions{Component: "hub", Version: version, Flags: flags}),
+		Debug: "127.0.0.1:6060",
 	})
 	defer ports.Close()
 
@@ -20,12 +20,8 @@ may be added at any time. Neither page depends on remotes: a hub whose remotes a
 while a goroutine of the hub makes no progress (registry/liveness).
 
 	/debug/pprof/   profiles, as net/http/pprof has them
-	/statusz        since when the hub runs, and its version
-	/flagz          the values of its flags
 
-The last two have the text of Kubernetes (KEP-4827, KEP-4828), for people. Readers see the command line and can make
-the hub spend time, so the port is on loopback, for kubectl port-forward, and the host of a request must be loopback,
-too, against DNS rebinding. Hidden are flags whose names say that they hold a secret, and user, password and query of
-URLs; /debug/pprof/cmdline hides nothing. There is no /configz: only modules know which of their values are secret.
+Readers of profiles see the command line and can make the hub spend time, so the port is on loopback, for kubectl port-forward, and
+the host of a request must be loopback, too, against DNS rebinding.
 */
 package serving

@@ -23,10 +23,8 @@ const Nowhere = "0"
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
-	// Debug is the address of Pages, loopback or Nowhere. Default: Nowhere.
+	// Debug is the address of profiles, whatever the site. It must be a loopback address, or Nowhere. Default: Nowhere.
 	Debug string
-	// Pages are at Debug, whatever the site. Required with Debug.
-	Pages http.Handler
 	// Gatherer has the metrics. Required.
 	Gatherer prometheus.Gatherer
 	Log      logr.Logger
@@ -63,14 +61,15 @@ func Listen(ctx context.Context, o Options) (*Ports, error) {
 	}
 	p.metrics.serve(o.Log.WithValues("serves", "metrics"), func() http.Handler { return p.shown.Load().metrics })
 	p.health.serve(o.Log.WithValues("serves", "health"), func() http.Handler { return p.shown.Load().health })
-	p.debug.serve(o.Log.WithValues("serves", "debug"), func() http.Handler { return o.Pages })
+	profiles := Profiles()
+	p.debug.serve(o.Log.WithValues("serves", "debug"), func() http.Handler { return profiles })
 	return p, nil
 }
 
 // take stops at the first address that it cannot have.
 func (p *Ports) take(ctx context.Context, o Options) (err error) {
 	if o.Debug, err = loopback(o.Debug); err != nil {
-		return fmt.Errorf("serve the pages for debugging: %w", err)
+		return fmt.Errorf("serve profiles: %w", err)
 	}
 	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
@@ -79,7 +78,7 @@ func (p *Ports) take(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("serve health: %w", err)
 	}
 	if p.debug.listener, err = listen(ctx, o.Debug); err != nil {
-		return fmt.Errorf("serve the pages for debugging: %w", err)
+		return fmt.Errorf("serve profiles: %w", err)
 	}
 	return nil
 }

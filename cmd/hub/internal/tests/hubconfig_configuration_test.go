@@ -69,28 +69,29 @@ modules:
 	}
 }
 
-// The error for a wrong file names the line.
+// The error for a wrong file names the field by its path.
 func TestConfiguration_Refused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                         `:1: apiVersion is ""; this hub reads config.clusterfx.dev/v1alpha1`,
-		"apiVersion: v1\nkind: ConfigMap":          ":2: kind is \"ConfigMap\"",
-		head + "modles: []":                        ":3: modles: there is no such field; use apiVersion, flags, kind, modules",
-		head + "kind: HubConfiguration":            ":3: kind: it is there twice, see line 2",
-		head + "flags: {concurency: 1}":            `:3: flags: concurency: there is no flag "concurency"`,
-		head + "flags: {config: a.yaml}":           `:3: flags: config: there is no flag "config"`,
-		head + "flags:\n  concurrency: many":       `:4: flags: concurrency: "many": use a whole number`,
-		head + "flags: {concurrency: {a: b}}":      ":3: flags: concurrency: use a text, a number",
+		"":                                         `apiVersion is ""; this hub reads config.clusterfx.dev/v1alpha1`,
+		"apiVersion: v1\nkind: ConfigMap":          "kind is \"ConfigMap\"",
+		head + "modles: []":                        `unknown field "modles"`,
+		head + "kind: HubConfiguration":            `duplicate field "kind" in line 3`,
+		head + "flags: {concurency: 1}":            `flags: concurency: there is no flag "concurency"`,
+		head + "flags: {config: a.yaml}":           `flags: config: there is no flag "config"`,
+		head + "flags:\n  concurrency: many":       `flags: concurrency: "many": use a whole number`,
+		head + "flags: {concurrency: {a: b}}":      "flags: concurrency: use a text, a number",
 		head + "flags: {allow-cidr: [10.1.2.3/8]}": "did you mean 10.0.0.0/8?",
-		head + "flags: 1":                          ":3: flags: use fields with values here",
-		head + "modules: [{name: a, confg: {}}]":   ":3: modules[0].confg: there is no such field; use clusters, config, deletes, name, overrides",
-		head + "modules:\n- name: a\n  overrides:\n  - config: 1\n    selectr: {}": ":7: modules[0].overrides[0].selectr: there is no such field",
-		head + "---\n" + head:          ":3: a second YAML document begins here",
-		head + "flags:\n  a: b\n c: d": ":4: this is not YAML: ",
-		"\t":                           "hub.yaml:1: this is not YAML",
+		head + "flags: 1":                          "cannot unmarshal number into Go struct field configuration.flags of type map",
+		head + "modules: [{name: a, confg: {}}]":   `unknown field "modules[0].confg"`,
+		head + "modules:\n- name: a\n  overrides:\n  - config: 1\n    selectr: {}": `unknown field "modules[0].overrides[0].selectr"`,
+		head + "modules: [{name: a, config: {b: [{c: 1, c: 2}]}}]":                 `duplicate field "modules[0].config.b[0].c" in line 3`,
+		head + "---\n" + head:          "line 3: a second YAML document begins here",
+		head + "flags:\n  a: b\n c: d": "this is not YAML: line ",
+		"\t":                           "this is not YAML",
 	} {
 		_, err := hubconfig.CheckText("hub.yaml", []byte(text), nil)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hub.yaml:") {
+		if err == nil || !strings.Contains(err.Error(), "hub.yaml: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want the file and %q", text, err, want)
 		}
 	}

@@ -3,8 +3,6 @@
 package tests
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +18,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
 // An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes
@@ -50,52 +46,6 @@ func TestApply_Strict(t *testing.T) {
 	if err := c.List(t.Context(), &none); err != nil || len(none.Items) != 0 {
 		t.Errorf("a dry run creates %d Clusters (%v)", len(none.Items), err)
 	}
-}
-
-// The manifests over those of an earlier version, and over a CRD without a field, lose and recreate no object and no Cluster.
-func TestApply_OverAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	c := clientFor(t, fleettest.Borrow(t, pool.Remote).Config())
-	text, err := os.ReadFile(filepath.Join("testdata", "earlier.yaml"))
-	must(t, err)
-	earlier := parse(t, string(text))
-	crd := find(t, objects(t, install.Options{}), "CustomResourceDefinition//clusters.clusterfx.dev")
-	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	must(t, err)
-	unstructured.RemoveNestedField(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "modules")
-	must(t, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"))
-	earlier = append(earlier, crd)
-	must(t, install.Apply(t.Context(), c, earlier, install.ApplyOptions{}))
-	one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"kubeconfigSecretRef": map[string]any{"name": "one"}}}}
-	one.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
-	one.SetName("one")
-	eventually(t, func() error { return c.Create(t.Context(), one) }) // The CRD is served a moment after it was created.
-	all := append(earlier, one)
-	was := uids(t, c, all)
-	must(t, install.Apply(t.Context(), c, objects(t, install.Options{}), install.ApplyOptions{}))
-	if diff := gocmp.Diff(was, uids(t, c, all)); diff != "" {
-		t.Errorf("the new manifests lose or recreate objects:\n%s", diff)
-	}
-	eventually(t, func() error { // The Cluster can have the field soon.
-		with := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(with), with))
-		if with.Spec.KubeconfigSecretRef.Name != "one" {
-			t.Errorf("the spec of the Cluster is %+v", with.Spec)
-		}
-		with.Spec.Modules = []string{"inventory"}
-		return c.Update(t.Context(), with, client.FieldValidation(metav1.FieldValidationStrict))
-	})
-}
-
-func uids(t *testing.T, c client.Client, all []*unstructured.Unstructured) map[string]types.UID {
-	t.Helper()
-	found := map[string]types.UID{}
-	for _, o := range all {
-		now := o.DeepCopy()
-		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(o), now))
-		found[id(now)] = now.GetUID()
-	}
-	return found
 }
 
 // versions returns the generations of all objects of the installation.

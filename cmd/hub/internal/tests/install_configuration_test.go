@@ -20,10 +20,10 @@ import (
 
 const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured returns the objects that the kustomization of docs/own-hub.md builds with a configuration file.
+// configured returns the objects that the kustomization of docs/operating.md builds with a configuration file.
 func configured(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/own-hub.md")
+	page, err := os.ReadFile("../../../../docs/operating.md")
 	must(t, err)
 	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindSubmatch(page)
 	if shown == nil {

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -15,18 +14,17 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// The debugging pages are served on loopback only, with and without a site.
+// Profiles are served on loopback only, with and without a site.
 func TestPorts_Debug(t *testing.T) {
 	t.Parallel()
 	options := serving.Options{
 		Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Gatherer: prometheus.NewRegistry(),
-		Pages: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "pages") }),
 	}
 	for _, elsewhere := range []string{":6060", "0.0.0.0:6060", "10.0.0.1:6060", "[::]:6060", "example.com:6060", "6060"} {
 		options.Debug = elsewhere
 		ports, err := serving.Listen(t.Context(), options)
-		if err == nil || !strings.Contains(err.Error(), "debugging") {
-			t.Errorf("the debugging pages are served on %s: %v", elsewhere, err)
+		if err == nil || !strings.Contains(err.Error(), "serve profiles") {
+			t.Errorf("profiles are served on %s: %v", elsewhere, err)
 		}
 		if err == nil {
 			ports.Close()
@@ -39,7 +37,7 @@ func TestPorts_Debug(t *testing.T) {
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
-	expectPage(t, "http://"+address+"/anything", http.StatusOK, "pages")
+	expectPage(t, "http://"+address+"/debug/pprof/symbol", http.StatusOK, "num_symbols: 1")
 	ports.Show(serving.NewSite())
-	expectPage(t, "http://"+address+"/anything", http.StatusOK, "pages")
+	expectPage(t, "http://"+address+"/debug/pprof/symbol", http.StatusOK, "num_symbols: 1")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdtest tests the example certmanager with the CustomResourceDefinitions of cert-manager. It is a Go module of its
-// own, so that clusterfx does not require cert-manager. The test plays the part of cert-manager.
+// Package crdtest tests certmanager with cert-manager's definitions, and plays its part. It is a Go module of its own, so
+// that clusterfx does not require cert-manager.
 package crdtest

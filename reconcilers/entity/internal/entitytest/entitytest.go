@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entitytest has what the tests of package entity and of the packages below it share.
+// Package entitytest is shared by the tests of package entity and below.
 package entitytest
 
 import (
@@ -16,7 +16,6 @@ import (
 // Beat is the interval of canaries in tests.
 const Beat = 300 * time.Millisecond
 
-// patience is how long a test waits for a state. It is reached only if the test fails.
 const patience = time.Minute
 
 // Use returns a connection as bucket.Options has it.
@@ -26,7 +25,7 @@ func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
 
 // Anchor is a bucket.Anchor in memory, which outlives the processes of a test.
 type Anchor struct {
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex
 	id    bucket.Identity
 	known bool
 }

@@ -12,33 +12,27 @@ import (
 
 // The defaults of DetectorOptions.
 const (
-	// Flips is more than a person or a rollout flips a field in a minute, and few enough that a fight costs little before it
-	// is found.
+	// Flips is more than a person or a rollout flips a field in a minute, and few enough that a fight costs little.
 	Flips = 5
-	// Window is longer than the usual period of a controller that repairs drift, so that a slow fight is found too.
+	// Window is longer than the usual period of a controller that repairs drift.
 	Window = time.Minute
-	// FirstPause limits a new fight to one write per second.
+	// FirstPause: a new fight has one write per second.
 	FirstPause = time.Second
-	// LongestPause limits a long fight to one write per minute, and is the longest time until the field is written after the
-	// other client has given way.
+	// LongestPause: a long fight has one write per minute, which also bounds the wait after the other has given way.
 	LongestPause = time.Minute
-	// Keys is more than the number of objects that fight at a time. A key takes about 300 bytes, and 4 KiB if all its fields flip.
+	// Keys exceeds the objects that fight at a time. A key takes about 300 bytes, 4 KiB if all its fields flip.
 	Keys = 10_000
 )
 
-// maxFields is the number of fields of an object with counts of their own.
+// maxFields bounds the fields with counts of their own.
 const maxFields = 16
 
-// DetectorOptions are the limits of a Detector. Zero fields have their defaults.
+// DetectorOptions are limits. Zero fields have their defaults.
 type DetectorOptions struct {
-	// Flips is the number of flips of a field within Window that are no fight.
-	Flips int
-	// Window is the time in which flips count, and without flips the time until a fight has ended.
-	Window time.Duration
-	// LongestPause is the longest pause, at least FirstPause.
-	LongestPause time.Duration
-	// Keys is the number of objects that a Detector remembers.
-	Keys int
+	Flips        int           // Flips of a field within Window are no fight
+	Window       time.Duration // Window also is the time without flips that ends a fight
+	LongestPause time.Duration // at least FirstPause
+	Keys         int           // how many objects a Detector remembers
 }
 
 // Detector detects fights. Its methods may be called from any goroutine.
@@ -46,12 +40,11 @@ type Detector[K comparable] struct {
 	options DetectorOptions
 	seed    maphash.Seed
 
-	mu     sync.Mutex // protects all and recent
+	mu     sync.Mutex
 	all    map[K]*list.Element
 	recent *list.List // of *record[K], the most recent first
 }
 
-// record has the flips and the fight of one object.
 type record[K comparable] struct {
 	key   K
 	flips map[uint64][]time.Time // by the hash of the field
@@ -94,7 +87,6 @@ func (r *record[K]) contend(now time.Time, longest time.Duration) time.Duration 
 	return 0
 }
 
-// flip counts a flip, and reports whether there are too many.
 func (r *record[K]) flip(field uint64, now time.Time, o DetectorOptions) bool {
 	if _, known := r.flips[field]; !known && len(r.flips) >= maxFields {
 		r.expire(now, o.Window)
@@ -112,7 +104,6 @@ func (r *record[K]) flip(field uint64, now time.Time, o DetectorOptions) bool {
 	return len(times) >= o.Flips
 }
 
-// expire drops the fields without flips in the window.
 func (r *record[K]) expire(now time.Time, window time.Duration) {
 	for field, times := range r.flips {
 		if now.Sub(times[len(times)-1]) >= window {
@@ -121,7 +112,7 @@ func (r *record[K]) expire(now time.Time, window time.Duration) {
 	}
 }
 
-// of returns the record of a key, and makes it the most recent. Beyond the bound it drops the least recent record.
+// of makes the record the most recent. Beyond the bound it drops the least recent.
 func (d *Detector[K]) of(key K) *record[K] {
 	if element, ok := d.all[key]; ok {
 		d.recent.MoveToFront(element)
@@ -150,7 +141,7 @@ func (d *Detector[K]) Forget(key K) {
 	}
 }
 
-// Len returns the number of objects that the Detector remembers.
+// Len returns how many objects the Detector remembers.
 func (d *Detector[K]) Len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

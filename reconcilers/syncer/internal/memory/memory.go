@@ -12,30 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Memory is the knowledge of a controller about its copies. It is filled by the events of the downstream cluster and by the
-// controller's own writes, and lost with the process: the copies themselves have the same knowledge in their marks.
+// Memory is what a controller knows of its copies, from downstream events and its own writes. It is lost with the
+// process: the copies' marks have the same.
 type Memory struct {
-	mu sync.Mutex // protects the maps
-	// names are the names of the copies, by upstream object.
+	mu sync.Mutex
+	// by upstream object
 	names map[types.NamespacedName]types.NamespacedName
-	// sources are foreign downstream objects, by the upstream object that an UpSyncer makes for them.
+	// downstream objects of an UpSyncer, by upstream object
 	sources map[types.NamespacedName]types.NamespacedName
-	// blocked are upstream objects that wait for the name of a foreign object.
 	blocked map[types.NamespacedName]sets.Set[types.NamespacedName]
-	// lost are the UIDs of originals whose copy another client has deleted, by upstream object.
+	// UIDs of originals whose copy another client has deleted
 	lost map[types.NamespacedName]types.UID
-	// writing are the upstream objects whose copy is being written, with whether the copy has gone since the write began.
+	// whether the copy has gone since the write began
 	writing map[types.NamespacedName]bool
-	// own are the UIDs of copies that the controller itself deletes, by upstream object.
+	// UIDs of copies that we delete
 	own map[types.NamespacedName]types.UID
-	// alive are the copies that were seen without a deletionTimestamp, by upstream object, if deletions are propagated.
+	// copies seen without a deletionTimestamp, if deletions are propagated
 	alive map[types.NamespacedName]living
-	// told are the names of the events of the last hour.
+	// names of events of the last hour
 	told map[string]time.Time
 	seed maphash.Seed
-	// failures are how many writes in a row an API server has refused, by upstream object.
+	// refused writes in a row
 	failures map[types.NamespacedName]int
-	// written are the digests of the last writes, by upstream object.
+	// digests of the last writes
 	written map[types.NamespacedName]Write
 }
 
@@ -55,47 +54,40 @@ func New() *Memory {
 	}
 }
 
-// Write is the last write of the controller for one object, as digests.
+// Write is the last write for one object, as digests.
 type Write struct {
-	Desired uint64   // the object that was sent
-	Made    Revision // the revision of the copy that the write has made
-	Answer  uint64   // the object that the API server has made of it; 0 if it contains everything that was sent
-	Left    uint64   // what the API server has left in the copy beside what was sent; 0 for nothing
-	Status  StatusWrite
-	// Replaced is the revision of the copy that the last write has replaced, and At its time: a cache that still has this
-	// revision is behind.
-	Replaced Revision
+	Desired  uint64   // what was sent
+	Made     Revision // what the write made of the copy
+	Answer   uint64   // what the API server made of it; 0 if it has all that was sent
+	Left     uint64   // what it left beside that; 0 for nothing
+	Status   StatusWrite
+	Replaced Revision // Replaced at the time At: a cache that still has this is behind
 	At       time.Time
 }
 
 // StatusWrite is the last write of the status upstream.
 type StatusWrite struct {
-	Sent uint64 // the digest of the status
-	// Declared are the fields of the status that the upstream schema has, if it lacks some; otherwise nil.
-	Declared map[string]any
-	// Before is the revision of the upstream object that the write has replaced by Made, and At its time.
-	Before, Made Revision
+	Sent         uint64         // digest
+	Declared     map[string]any // the fields that the upstream schema has, if it lacks some
+	Before, Made Revision       // Before was replaced by Made, at the time At
 	At           time.Time
-	// Due is when the next write has its turn; zero if there is none.
-	Due time.Time
-	// Kept is the digest of the status that the upstream object had if the write has changed nothing; otherwise 0.
-	Kept uint64
+	Due          time.Time // the turn of the next write, if there is one
+	Kept         uint64    // the digest of the upstream status that a write did not change; otherwise 0
 }
 
-// living is a copy that was seen without a deletionTimestamp.
 type living struct {
 	uid    types.UID
-	missed time.Time // since when the cache lacks it, although no event has reported its deletion; zero if it does not
+	missed time.Time // since when the cache lacks it without an event
 }
 
-// Revision is a resourceVersion. A copy that does not exist has the Revision NoCopy.
+// Revision is a resourceVersion, or NoCopy.
 type Revision string
 
-// NoCopy is the Revision of a copy that does not exist.
+// NoCopy is the Revision of a missing copy.
 const NoCopy Revision = "none"
 
-// StaleFor is how long a cache may be behind a write. Later its state is what it has: a copy that was deleted in a moment without
-// a watch never appears.
+// StaleFor is how long a cache may be behind. Later it is right: a copy that was deleted in a moment may never
+// appear.
 const StaleFor = time.Second
 
 // Exists records a copy.
@@ -106,7 +98,7 @@ func (m *Memory) Exists(up, down types.NamespacedName) {
 	delete(m.lost, up)
 }
 
-// Gone records that a copy has gone. uid is that of its original, and is empty unless another client has deleted the copy.
+// Gone records that a copy has gone. uid is the original's if another client has deleted it, else empty.
 func (m *Memory) Gone(up types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,15 +113,15 @@ func (m *Memory) Gone(up types.NamespacedName, uid types.UID) {
 	}
 }
 
-// Begin records that a copy is being written, until end.
+// Begin records that a copy is being written, until End.
 func (m *Memory) Begin(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writing[up] = false
 }
 
-// End ends a write that has made or changed a copy, unless made is false. It reports whether the copy exists as far as events
-// tell: its deletion may be known before the answer to the write.
+// End reports whether the copy exists as far as events tell: its deletion may be known before the answer. made is
+// false if nothing was written.
 func (m *Memory) End(up, down types.NamespacedName, made bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,46 +134,46 @@ func (m *Memory) End(up, down types.NamespacedName, made bool) bool {
 	return exists
 }
 
-// Deletes records that the controller deletes a copy.
+// Deletes records that we delete a copy.
 func (m *Memory) Deletes(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.own[up] = copied
 }
 
-// Spares records that the API server has refused to delete a copy.
+// Spares records that the API server has refused that.
 func (m *Memory) Spares(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.own, up)
 }
 
-// IsOwn reports whether the controller itself deletes a copy.
+// IsOwn reports whether we delete a copy.
 func (m *Memory) IsOwn(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return copied != "" && m.own[up] == copied
 }
 
-// Lives records that a copy was seen without a deletionTimestamp.
+// Lives records a copy without a deletionTimestamp.
 func (m *Memory) Lives(up types.NamespacedName, copied types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.alive[up] = living{uid: copied}
 }
 
-// Lived reports whether a copy was seen without a deletionTimestamp, so that its deletion has begun while this process runs.
+// Lived reports whether a copy's deletion began while this process runs.
 func (m *Memory) Lived(up types.NamespacedName, copied types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return copied != "" && m.alive[up].uid == copied
 }
 
-// reportedWithin bounds how long the cache may lack a copy before its event handler reports why: the process does both. Longer
-// means that a new list lacked the copy, which says nothing about who has deleted it.
+// reportedWithin bounds how long the cache may lack a copy before its handler reports why. Longer means that a new
+// list lacked it, which does not say who deleted it.
 const reportedWithin = 2 * time.Second
 
-// Awaited returns for how long to wait for the report of a deletion, if the cache lacks a copy that was seen to be alive.
+// Awaited returns how long to wait for the report about a living copy that the cache lacks.
 func (m *Memory) Awaited(up types.NamespacedName, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +188,7 @@ func (m *Memory) Awaited(up types.NamespacedName, now time.Time) time.Duration {
 	return max(0, reportedWithin-now.Sub(copied.missed))
 }
 
-// Forget drops the knowledge about an upstream object that has no copy and does not exist.
+// Forget drops an upstream object without a copy.
 func (m *Memory) Forget(up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +206,7 @@ func (m *Memory) Forget(up types.NamespacedName) {
 	}
 }
 
-// NameOf returns the name of the copy of an upstream object, and false if none is known.
+// NameOf returns the name of the copy, if known.
 func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,7 +214,7 @@ func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	return name, ok
 }
 
-// IsLost reports whether another client has deleted the copy of the original with this UID.
+// IsLost reports whether another client deleted the copy of the original with this UID.
 func (m *Memory) IsLost(up types.NamespacedName, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,7 +228,7 @@ func (m *Memory) Count() int {
 	return len(m.names)
 }
 
-// Block records that an upstream object waits for a name.
+// Block records that up waits for the name down.
 func (m *Memory) Block(down, up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +238,7 @@ func (m *Memory) Block(down, up types.NamespacedName) {
 	m.blocked[down].Insert(up)
 }
 
-// Unblock returns the upstream objects that wait for a name, and forgets them.
+// Unblock returns who waits for a name, and forgets them.
 func (m *Memory) Unblock(down types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,14 +247,14 @@ func (m *Memory) Unblock(down types.NamespacedName) []types.NamespacedName {
 	return waiting
 }
 
-// Last returns the last write for an upstream object. The zero Write means that there was none.
+// Last returns the last write, or the zero Write.
 func (m *Memory) Last(up types.NamespacedName) Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.written[up]
 }
 
-// Wrote changes the record of the last write for an upstream object.
+// Wrote changes the last Write.
 func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,7 +263,7 @@ func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	m.written[up] = one
 }
 
-// Failed records that a write for an upstream object was refused, or that all have succeeded. It returns how many were refused in a row.
+// Failed counts a refused write, or ends the count, and returns it.
 func (m *Memory) Failed(up types.NamespacedName, refused bool) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -283,14 +275,14 @@ func (m *Memory) Failed(up types.NamespacedName, refused bool) int {
 	return m.failures[up]
 }
 
-// IsSource records the downstream object for which an UpSyncer makes an upstream object.
+// IsSource records for which downstream object an UpSyncer makes up.
 func (m *Memory) IsSource(up, down types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sources[up] = down
 }
 
-// SourceOf returns the downstream object for which an UpSyncer makes an upstream object, and false if none is known.
+// SourceOf returns what IsSource recorded.
 func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -299,13 +291,11 @@ func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) 
 }
 
 const (
-	// eventLife is how long an API server keeps an event, unless its administrator changes that.
-	eventLife = time.Hour
-	// maxTold bounds the events that are remembered. One that is dropped may be recorded again.
-	maxTold = 10_000
+	eventLife = time.Hour // the default of an API server
+	maxTold   = 10_000    // maxTold bounds memory. A dropped event may be recorded again.
 )
 
-// Tell reports whether an event is to be recorded, and notes that it is.
+// Tell reports whether to record an event, and notes it.
 func (m *Memory) Tell(name string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,14 +309,14 @@ func (m *Memory) Tell(name string, now time.Time) bool {
 	return true
 }
 
-// Untold notes that an event could not be recorded.
+// Untold takes that back.
 func (m *Memory) Untold(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.told, name)
 }
 
-// Digest returns a digest of an object, which is valid in this process only. It is never 0.
+// Digest is valid in this process, and never 0.
 func (m *Memory) Digest(obj map[string]any) uint64 {
 	data, err := json.Marshal(obj) // The keys are sorted.
 	if err != nil {

@@ -10,17 +10,12 @@ import (
 )
 
 const (
-	// longDigits is the number of hex digits of the unique form.
-	longDigits = 22
-	// maxReadable is the number of bytes before the digits of the unique form.
+	longDigits  = 22
 	maxReadable = 40
-	// placeholder stands before the digits if no readable text is left. It is a letter, because the names of some kinds
-	// begin with a letter.
-	placeholder = "x"
+	placeholder = "x" // a letter, because the names of some kinds begin with one
 )
 
-// OfNamespaced returns the names that the copy of a namespaced object may have, in the order in which they are tried. No name
-// has no candidates.
+// OfNamespaced returns the names that a copy may have, in the order of trial.
 func OfNamespaced(name, namespace, tenant string) []string {
 	if name == "" {
 		return nil
@@ -32,8 +27,7 @@ func OfNamespaced(name, namespace, tenant string) []string {
 	return candidates(Namespaced(name, namespace, tenant), unique)
 }
 
-// OfClusterScoped returns the names that the copy of an object without a namespace may have, in the order in which they are
-// tried. No name has no candidates.
+// OfClusterScoped is OfNamespaced for objects without a namespace.
 func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
 	if name == "" {
 		return nil
@@ -45,8 +39,7 @@ func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
 	return candidates(ClusterScoped(prefix, name, hostNamespace, tenant), unique)
 }
 
-// candidates returns both forms, or only the unique form if the cut of the published name has split a character:
-// no kind allows that name.
+// candidates leaves out a published name whose cut has split a character: no kind allows it.
 func candidates(published, unique string) []string {
 	if Valid(published, PathSegment) != nil {
 		return []string{unique}
@@ -54,15 +47,14 @@ func candidates(published, unique string) []string {
 	return []string{published, unique}
 }
 
-// unambiguous reports whether the concatenation of a published name can be split in one way only, and has no text that Concat
-// removes. The prefix and the tenant are known to whoever splits it, and may therefore have separators of their own.
+// unambiguous reports whether a published name can be split in one way only, and has no text that Concat removes.
+// Prefix and tenant are known, so they may have separators.
 func unambiguous(prefix, middle, tenant string) bool {
 	joined := prefix + middle + tenant
 	return separators(joined)-separators(prefix)-separators(tenant) == inserted &&
 		(len(joined) > MaxLength || !strings.Contains(joined, ".-"))
 }
 
-// separators counts the separators in a text, also if they overlap.
 func separators(text string) int {
 	count := 0
 	for i := range len(text) {
@@ -83,7 +75,6 @@ func UniqueClusterScoped(prefix, name, hostNamespace, tenant string) string {
 	return unique(prefix+"-"+name, "cluster", name, hostNamespace, tenant, prefix)
 }
 
-// unique returns a readable text and the digest of a tuple.
 func unique(text string, tuple ...string) string {
 	var space [512]byte
 	buffer := space[:0]
@@ -95,7 +86,7 @@ func unique(text string, tuple ...string) string {
 	return readable(text) + "-" + hex.EncodeToString(sum[:longDigits/2])
 }
 
-// ShortenUnique returns a unique name with at most limit bytes, by cutting its readable text.
+// ShortenUnique cuts the readable text.
 func ShortenUnique(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -104,7 +95,6 @@ func ShortenUnique(name string, limit int) string {
 	return strings.TrimRight(name[:end-(len(name)-limit)], "-") + name[end:]
 }
 
-// readable returns the beginning of a text as the beginning of a DNS label.
 func readable(text string) string {
 	label := make([]byte, 0, maxReadable)
 	for i := 0; i < len(text) && len(label) < maxReadable; i++ {

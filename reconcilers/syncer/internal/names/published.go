@@ -5,46 +5,34 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"math/big"
 	"strings"
 )
 
 const (
 	// MaxLength is the length of the longest name that this package makes, in bytes.
-	MaxLength = 63
-	// maxGenerate is the length of the longest prefix for generateName. The API server appends five characters, and
-	// five more are left for a controller that makes names out of the generated name.
-	maxGenerate = 53
-	// shortDigits is the number of hex digits of the published form.
+	MaxLength   = 63
 	shortDigits = 10
 
 	separator = "-x-"
-	// inserted is the number of separators that the published form inserts.
-	inserted = 2
+	inserted  = 2
 )
 
-// Concat joins parts with hyphens. If the result has more than 63 bytes, it is cut to 52 bytes and gets a hyphen and 10 hex
-// digits of its SHA-256. Then each dot before a hyphen is removed.
-func Concat(parts ...string) string { return concat(MaxLength, parts) }
-
-// ConcatGenerate is Concat for generateName: the limit is 53 bytes, and the text is cut to 42 bytes.
-func ConcatGenerate(parts ...string) string { return concat(maxGenerate, parts) }
-
-func concat(limit int, parts []string) string {
+// Concat joins parts with hyphens. More than 63 bytes are cut to 52, with a hyphen and 10 hex digits of the SHA-256.
+// Then dots before a hyphen go.
+func Concat(parts ...string) string {
 	joined := strings.Join(parts, "-")
-	if len(joined) > limit {
-		joined = joined[:limit-shortDigits-1] + "-" + digest(joined)
+	if len(joined) > MaxLength {
+		joined = joined[:MaxLength-shortDigits-1] + "-" + digest(joined)
 	}
 	return strings.ReplaceAll(joined, ".-", "-")
 }
 
-// digest returns the first 10 hex digits of the SHA-256 of a text.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:shortDigits/2])
 }
 
-// Namespaced returns the published name of the copy of a namespaced object. No name makes no name.
+// Namespaced returns the published name of the copy. No name makes no name.
 func Namespaced(name, namespace, tenant string) string {
 	if name == "" {
 		return ""
@@ -52,8 +40,7 @@ func Namespaced(name, namespace, tenant string) string {
 	return Concat(name, "x", namespace, "x", tenant)
 }
 
-// ClusterScoped returns the published name of the copy of an object without a namespace. The prefix is vcluster for the names
-// of vcluster. No name makes no name.
+// ClusterScoped returns the published name of a copy without a namespace; vcluster's prefix is vcluster.
 func ClusterScoped(prefix, name, hostNamespace, tenant string) string {
 	if name == "" {
 		return ""
@@ -61,32 +48,8 @@ func ClusterScoped(prefix, name, hostNamespace, tenant string) string {
 	return Concat(prefix, name, "x", hostNamespace, "x", tenant)
 }
 
-// Short returns the published name of a namespaced object for kinds with short names: v and 13 base-36 digits of a SHA-256.
-// No name makes no name.
-func Short(name, namespace, tenant string) string {
-	if name == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(name + separator + namespace + separator + tenant))
-	return "v" + base36(sum)[:13]
-}
-
-// base36 returns a number to the base 36, after a 0 for each byte 0 that it begins with.
-func base36(sum [sha256.Size]byte) string {
-	zeros := 0
-	for zeros < len(sum) && sum[zeros] == 0 {
-		zeros++
-	}
-	digits := ""
-	if zeros < len(sum) {
-		digits = new(big.Int).SetBytes(sum[:]).Text(36)
-	}
-	return strings.Repeat("0", zeros) + digits
-}
-
-// LabelKey returns the published key for the label of a copy whose original has the key, without a host namespace for
-// namespaced objects. The result is a valid key for every prefix that is a DNS subdomain: a prefix of more than 46 bytes, which
-// the published form would cut, is kept whole.
+// LabelKey returns the published key of a copy's label; hostNamespace is empty for namespaced objects. A prefix of
+// more than 46 bytes is kept whole, so the key is valid for every DNS subdomain.
 func LabelKey(prefix, key, tenant, hostNamespace string) string {
 	parts := []string{prefix + "/label", tenant}
 	if hostNamespace != "" {

@@ -12,23 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Form is the form of the names that a kind allows.
+// Form of the names that a kind allows.
 type Form uint8
 
 const (
-	// Subdomain is the form of most kinds: a DNS-1123 subdomain of at most 253 bytes.
+	// Subdomain is for most kinds: a DNS-1123 subdomain of at most 253 bytes.
 	Subdomain Form = iota
-	// Label is the form of Namespaces, Services and a few others: a DNS-1123 label of at most 63 bytes.
+	// Label is for Namespaces, Services and a few others: a DNS-1123 label of at most 63 bytes.
 	Label
-	// PathSegment is the form of the kinds of RBAC: everything that can be a segment of a URL path. This package allows at
-	// most 253 bytes of valid UTF-8.
+	// PathSegment is for RBAC: a segment of a URL path; here at most 253 bytes of valid UTF-8.
 	PathSegment
 )
 
-// ErrInvalidName is the error of a name that a kind does not allow.
+// ErrInvalidName means that the kind does not allow the name.
 var ErrInvalidName = errors.New("invalid name")
 
-// Valid returns an error that wraps ErrInvalidName if a name does not have the form.
+// Valid wraps ErrInvalidName if a name does not have the form.
 func Valid(name string, form Form) error {
 	if problems := problemsOf(name, form); len(problems) > 0 {
 		return fmt.Errorf("%w %q: %s", ErrInvalidName, name, strings.Join(problems, "; "))

@@ -144,45 +144,6 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		downstream, tenant, name, namespace string
-	}{
-		{"nginx-x-default-x-vc1", "vc1", "nginx", "default"},
-		{"my.config-x-default-x-vc1", "vc1", "my.config", "default"},
-		{"a-x-b-x-c-x-d", "c-x-d", "a", "b"},
-		{"nginx-x-default-x-vc1", "vc2", "", ""},
-		{"a-x-b-x-c-x-vc1", "vc1", "", ""},
-		{"nginx-x-vc1", "vc1", "", ""},
-		{"-x-default-x-vc1", "vc1", "", ""},
-		{"nginx-x--x-vc1", "vc1", "", ""},
-		{"a-x-x-x-vc1", "vc1", "", ""},
-		{names.Namespaced(strings.Repeat("a", 60), "default", "vc1"), "vc1", "", ""},
-		{names.UniqueNamespaced("nginx", "default", "vc1"), "vc1", "", ""},
-		{strings.Repeat("a", 60) + "-x-default-x-vc1", "vc1", "", ""},
-		{"", "vc1", "", ""},
-	} {
-		name, namespace, ok := names.ParseReadable(test.downstream, test.tenant)
-		if name != test.name || namespace != test.namespace || ok != (test.name != "") {
-			t.Errorf("%s of %s: got %q, %q, %t, want %q, %q", test.downstream, test.tenant, name, namespace, ok, test.name, test.namespace)
-		}
-	}
-	for _, test := range []struct{ downstream, namespace, name string }{
-		{"vcluster-pv1-x-host-ns-x-vc1", "host-ns", "pv1"},
-		{"vcluster-pv1-x--x-vc1", "", "pv1"},
-		{"vcluster-pv1-x-host-ns-x-vc1", "other", ""},
-		{"other-pv1-x-host-ns-x-vc1", "host-ns", ""},
-		{"vcluster--x-host-ns-x-vc1", "host-ns", ""},
-		{"vcluster-x-x-host-ns-x-vc1", "host-ns", ""},
-	} {
-		name, ok := names.ParseClusterScoped("vcluster", test.downstream, test.namespace, "vc1")
-		if name != test.name || ok != (test.name != "") {
-			t.Errorf("%s in %s: got %q, %t, want %q", test.downstream, test.namespace, name, ok, test.name)
-		}
-	}
-}
-
 func TestValid(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
