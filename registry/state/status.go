@@ -66,7 +66,7 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
-// ReasonNoProgress says that each worker of a hub part's controller has been in one reconcile for three heartbeats or
+// ReasonNoProgress means that each worker of a hub part's controller has been in one reconcile for three heartbeats or
 // longer (see package liveness). The reconcile is deadlocked, or takes that long.
 const ReasonNoProgress = "NoProgress"
 
