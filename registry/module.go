@@ -32,6 +32,7 @@ type Module struct {
 	inputs []Input
 }
 
+// ModuleOptions are the parts of a module.
 type ModuleOptions struct {
 	// Description is one sentence for people who choose among modules.
 	Description string

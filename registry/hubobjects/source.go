@@ -88,6 +88,7 @@ type Binding struct {
 	Blocked   func(what string, why boundcache.Block)
 }
 
+// New returns the Source of a module in an app.
 func New(b Binding) *Source { return &Source{binding: b, made: map[string]*Objects{}} }
 
 var (

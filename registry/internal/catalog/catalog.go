@@ -37,6 +37,7 @@ type override struct {
 	deletes  moduleconfig.Deletes
 }
 
+// Options are what New makes a Catalog of.
 type Options struct {
 	Modules []Module
 	// Scheme tells which cache filters are for the same kind. Required with cache filters.

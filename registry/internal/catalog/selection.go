@@ -50,6 +50,7 @@ func (all Catalog) Configured(chosen []Choice) []Choice {
 	return choices
 }
 
+// Facts are known about a remote and the hub when modules are selected.
 type Facts struct {
 	Version   string                   // of Kubernetes, that the remote reports
 	Preflight *machine.PreflightResult // nil before the first preflight

@@ -71,6 +71,7 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	}
 }
 
+// StoreContent is what a Store has.
 type StoreContent struct {
 	// Holds are sorted by id.
 	Holds []ledger.Hold

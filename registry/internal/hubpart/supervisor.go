@@ -60,6 +60,7 @@ type Options struct {
 	Modules []Module
 }
 
+// Module is a module that has a hub part.
 type Module struct {
 	Name string
 	// Rules are in the hub.

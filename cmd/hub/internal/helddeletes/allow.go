@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
+// Allowed is what Allow has allowed.
 type Allowed struct {
 	Hold Hold
 	// Further are allowed beyond those before, Total by the hold in all. Further is 0 if as many were allowed already.

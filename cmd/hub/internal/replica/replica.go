@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
+// The defaults of Options.
 const (
 	DefaultDuration    = 10 * time.Second
 	defaultDeadline    = 7 * time.Second

@@ -19,6 +19,7 @@ import (
 // Nowhere is the address of a server that is not wanted.
 const Nowhere = "0"
 
+// Options are the addresses of a process and the handlers behind them.
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
@@ -29,6 +30,7 @@ type Options struct {
 	Log      logr.Logger
 }
 
+// Ports are the addresses of a process.
 type Ports struct {
 	metrics, health, debug server
 	gatherer               prometheus.Gatherer

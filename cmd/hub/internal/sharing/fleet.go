@@ -211,7 +211,7 @@ func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, 
 	}
 }
 
-// Prepared: a Cluster was reconciled for RoleWarm.
+// Prepared records that a Cluster was reconciled for RoleWarm.
 func (f *Fleet) Prepared(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
