@@ -27,7 +27,7 @@ import (
 type Module struct {
 	inner catalog.Module
 	// ConfigureModules sets entry and rules. Zero values mean the defaults.
-	entry  *catalog.Entry
+	entry  *catalog.Item
 	rules  *catalog.ConfigRules
 	inputs []Input
 }

@@ -90,7 +90,7 @@ func TestD5_Keys(t *testing.T) {
 	m := entity.Marks{Prefix: entity.DefaultPrefix, Hub: "hub", Kind: "Order"}
 	for _, key := range []string{"a.x", "a/b=c_d.x", fmt.Sprintf("a.%0200d", 1)} {
 		obj := &corev1.ConfigMap{}
-		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Life{Revision: 7}})
+		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Birth{Revision: 7}})
 		for label, value := range obj.Labels {
 			if len(value) > 63 {
 				t.Errorf("label %s has %d bytes", label, len(value))

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
+func life(revision Revision, at time.Time) Birth { return Birth{Revision: revision, Time: at} }
 
-func marker(revision Revision, at time.Time) Marker { return Marker{Life: life(revision, at)} }
+func marker(revision Revision, at time.Time) Marker { return Marker{Birth: life(revision, at)} }
 
 // The first list reports the markers of keys that were deleted before, once.
 func TestReplace_ReportsMarkers(t *testing.T) {
@@ -83,7 +83,7 @@ func TestIncludes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	e := Entry{Key: "a", Life: life(8, now.Add(-time.Minute)), marker: marker(7, now)}
-	for l, want := range map[Life]bool{
+	for l, want := range map[Birth]bool{
 		e.Life:                       true,
 		life(9, now.Add(time.Hour)):  true,
 		life(9, now.Add(-time.Hour)): true, // The clock of the server was set back.

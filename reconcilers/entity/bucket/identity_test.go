@@ -243,9 +243,9 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 // Changed, for this process, for another one that runs, and for the next one, until it is accepted.
 func TestBucket_Check(t *testing.T) {
 	t.Parallel()
-	for name, forge := range map[string]func(bucket.Life) bucket.Life{
-		"a revision that the stream has not come to": func(l bucket.Life) bucket.Life { l.Revision += 1 << 20; return l },
-		"a revision with another value":              func(l bucket.Life) bucket.Life { l.Time = l.Time.Add(time.Nanosecond); return l },
+	for name, forge := range map[string]func(bucket.Birth) bucket.Birth{
+		"a revision that the stream has not come to": func(l bucket.Birth) bucket.Birth { l.Revision += 1 << 20; return l },
+		"a revision with another value":              func(l bucket.Birth) bucket.Birth { l.Time = l.Time.Add(time.Nanosecond); return l },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestBucket_Check(t *testing.T) {
 			}
 			testkit.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
 			e := s.wait(t, "a.x", "2")
-			l = bucket.Life{Revision: e.Revision, Time: e.Created}
+			l = bucket.Birth{Revision: e.Revision, Time: e.Created}
 			if err := s.bucket.Check(t.Context(), forge(l)); !errors.Is(err, bucket.ErrChanged) {
 				t.Fatalf("got %v", err)
 			}

@@ -101,7 +101,7 @@ func (all Catalog) Select(c *state.Desired, known Facts) Selection {
 }
 
 // obstacle returns empty strings if the module can run. missing are declared permissions that the credentials lack.
-func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
+func (e *Item) obstacle(known Facts, missing []string) (reason, why string) {
 	if why := e.Select.fits(known.Version); why != "" {
 		return state.ReasonVersionUnsupported, why
 	}

@@ -34,7 +34,7 @@ type Options struct {
 type Ports struct {
 	metrics, health, debug server
 	gatherer               prometheus.Gatherer
-	shown                  atomic.Pointer[Site]
+	shown                  atomic.Pointer[Checks]
 }
 
 // server does nothing without a listener.
@@ -99,7 +99,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // Show serves a site in place of the one before; nil is none.
-func (p *Ports) Show(s *Site) {
+func (p *Ports) Show(s *Checks) {
 	if s == nil {
 		s = emptySite()
 	}

@@ -159,8 +159,8 @@ func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 // Draining shards have a closed gate until Drained.
 func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return s.draining }) }
 
-// Stage is how far the apps of a shard shall be.
-type Stage struct {
+// Phase is how far the apps of a shard shall be.
+type Phase struct {
 	// Epoch in which the shard is held or drained; or zero.
 	Epoch int64
 	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
@@ -173,16 +173,16 @@ type Stage struct {
 }
 
 // Stage is how far the apps shall be, in place of WarmUp, Cool and Drain. A lost Lease ends all apps.
-func (m *Machine) Stage(number int) Stage {
+func (m *Machine) Stage(number int) Phase {
 	if m.own.lost {
-		return Stage{}
+		return Phase{}
 	}
 	s := &m.shards[number]
 	from := s.from
 	if s.held == 0 {
 		from = Origin{Holder: s.record.Holder}
 	}
-	return Stage{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
+	return Phase{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
 }
 
 // Held returns the shards that this incarnation holds or drains.

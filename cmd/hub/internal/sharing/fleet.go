@@ -97,7 +97,7 @@ type part struct {
 }
 
 var (
-	_ replica.Runner = (*Fleet)(nil)
+	_ replica.Apps = (*Fleet)(nil)
 	_ cluster.Share  = (*Fleet)(nil)
 )
 

@@ -28,7 +28,7 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := func(e holds.Entry) string {
+	text := func(e holds.Saved) string {
 		value, err := e.Text()
 		if err != nil {
 			t.Error(err)
@@ -38,9 +38,9 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	stored := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: cluster.HoldsName},
 		Data: map[string]string{
-			id:    text(holds.Entry{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
-			other: text(holds.Entry{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
-			known: text(holds.Entry{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
+			id:    text(holds.Saved{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
+			other: text(holds.Saved{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
+			known: text(holds.Saved{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
 		},
 	}
 	if err := hub.Create(t.Context(), stored); err != nil {
