@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // Prefix begins the finalizer and the field managers of a reconciler; Options.Name follows.
@@ -58,7 +58,7 @@ type Options[O client.Object] struct {
 }
 
 // ControllerOptions configure the controller of a reconciler.
-type ControllerOptions = assembly.Options
+type ControllerOptions = hubcontroller.ControllerOptions
 
 const (
 	defaultTTL     = 30 * time.Second

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -39,7 +38,7 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 // Store keeps the Holds. Its methods must end with ctx.
 type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
-	Load(ctx context.Context) (*holdstore.Content, error)
+	Load(ctx context.Context) (*StoreContent, error)
 	// Save stores a Hold in place of the Hold with its id.
 	Save(ctx context.Context, h ledger.Hold) error
 	// Remove returns nil for an unknown id.

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -47,7 +46,7 @@ func newGuarded(t *testing.T) guarded {
 
 func newGuard() *deletions.Guard {
 	return deletions.New(deletions.Options{
-		Store:   holdstore.Memory{},
+		Store:   deletions.MemoryStore{},
 		Module:  func(context.Context) string { return "pruner" },
 		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },

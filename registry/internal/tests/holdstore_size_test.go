@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,7 +45,7 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := client.ObjectKey{Namespace: "default", Name: "thousand-holds"}
-	s := &holdstore.ConfigMap{Client: c, Key: key}
+	s := &deletions.ConfigMapStore{Client: c, Key: key}
 	first := longest(0)
 	if err := s.Save(t.Context(), first); err != nil {
 		t.Fatal(err)

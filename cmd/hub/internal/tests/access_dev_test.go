@@ -17,7 +17,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
 // kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the
@@ -46,7 +45,7 @@ func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := devdir.Publish(devdir.Default, text)
+	running, err := access.PublishDev(access.DevDir, text)
 	if err != nil {
 		t.Fatal(err)
 	}
