@@ -28,6 +28,7 @@ func (MemoryStore) Claim(context.Context, types.UID, int, time.Time) (claimed bo
 	return true, 0, nil
 }
 
+// Replace does nothing.
 func (MemoryStore) Replace(context.Context, string, string, *ledger.Hold) (next string, err error) {
 	return "", nil
 }
