@@ -84,9 +84,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	var clusters []*fleet.Cluster
 	for i := range benchServers {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
-		if err != nil {
-			b.Fatalf("create a cluster: %v", err)
-		}
+		must(b, err)
 		if *bodies == "equal" {
 			fill(b, c, metav1.NamespaceDefault)
 		}
@@ -94,9 +92,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	}
 	for i, address := range addresses {
 		one, err := fleet.At(clusters[i%benchServers].Kubeconfig(), address)
-		if err != nil {
-			b.Fatalf("At: %v", err)
-		}
+		must(b, err)
 		remote := benchRemote{kubeconfig: one, namespace: metav1.NamespaceDefault}
 		if *bodies != "equal" {
 			remote.namespace = fmt.Sprintf("remote-%d", i)
@@ -112,9 +108,7 @@ func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
 	direct, group, kind := clientFor(b, c), errgroup.Group{}, benchKindOf(b)
 	if namespace != metav1.NamespaceDefault {
-		if err := direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-			b.Fatalf("create a namespace: %v", err)
-		}
+		must(b, direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
 	group.SetLimit(10)
 	for i := range benchObjects {
@@ -128,9 +122,7 @@ func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 			return direct.Status().Update(b.Context(), withStatus)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatalf("create objects: %v", err)
-	}
+	must(b, group.Wait())
 }
 
 // seen counts the objects of all remotes and reports when all have been seen.
@@ -187,9 +179,7 @@ func writeHeap(b *testing.B) {
 		return
 	}
 	file, err := os.Create(filepath.Join(*heapsTo, strings.ReplaceAll(b.Name(), "/", "-")))
-	if err := errors.Join(err, pprof.WriteHeapProfile(file), file.Close()); err != nil {
-		b.Fatalf("write a heap profile: %v", err)
-	}
+	must(b, errors.Join(err, pprof.WriteHeapProfile(file), file.Close()))
 }
 
 type usage struct {
@@ -260,20 +250,14 @@ func informersOf(
 	kind := benchKindOf(b)
 	for _, one := range all {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.kubeconfig}, kubeconfig.Options{}, policy)
-		if err != nil {
-			b.Fatalf("Parse: %v", err)
-		}
+		must(b, err)
 		transport, err := kubeconfig.NewTransport(c, policy)
-		if err != nil {
-			b.Fatalf("NewTransport: %v", err)
-		}
+		must(b, err)
 		transports = append(transports, transport)
 		config := kubeconfig.RESTConfig(c.Endpoint, transport)
 		config.ContentType = "application/vnd.kubernetes.protobuf"
 		set, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: transport})
-		if err != nil {
-			b.Fatalf("NewForConfigAndClient: %v", err)
-		}
+		must(b, err)
 		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(one.namespace))
 		informer := kind.informer(factory)
 		_, _ = informer.AddEventHandler(handler(ctx, informer))
@@ -306,9 +290,7 @@ func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
 	for i, one := range all {
 		config := configFor(b, one.kubeconfig)
 		config.Namespaces = []string{one.namespace}
-		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
-			b.Fatalf("Ensure: %v", err)
-		}
+		must(b, r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config))
 	}
 	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 }

@@ -39,9 +39,7 @@ func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev
 	if label != "" {
 		one.Labels = map[string]string{"filter": label}
 	}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return one
 }
 
@@ -108,9 +106,7 @@ func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want .
 func newNamespace(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "filters-"}}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return one.Name
 }
 
@@ -158,9 +154,7 @@ func TestCacheFilter(t *testing.T) {
 	}
 
 	informer, err := p.Cache.GetInformer(t.Context(), &corev1.ConfigMap{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	later := newFiltered(t, c, namespace, "few")
 	expectConfigMaps(t, p.Client, namespace, few.Name+" 0", later.Name+" 0")
 	if !informer.HasSynced() {
@@ -187,9 +181,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 		}),
 		CacheFilters: []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest("hub-part")}},
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	spawn(t, r, "filtered", config)
 	d.has(t, few.Name+" 0")
@@ -238,9 +230,7 @@ func TestCacheFilter_Budget(t *testing.T) {
 		"all": nil, "transformed": {{Object: &corev1.ConfigMap{}, Transform: withoutData}},
 	} {
 		r := reading(f...)
-		if err := r.Ensure(name, config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure(name, config))
 		expectState(t, r, name, state.StateFailed, state.ReasonOverBudget)
 	}
 }
@@ -316,9 +306,7 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 			}),
 		})}
 	})
-	if err := r.Ensure("transformed", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("transformed", config))
 	info := expectState(t, r, "transformed", state.StateFailed, state.ReasonModuleFailed)
 	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
 		t.Errorf("got message %q, want the module and its panic", info.Message)

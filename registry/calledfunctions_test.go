@@ -36,15 +36,11 @@ func TestCalledFunctions(t *testing.T) {
 	t.Parallel()
 	for what, test := range calledFunctions() {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(test), "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found := false
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			found = found || strings.Contains(string(text), "\nfunc "+filepath.Base(test)+"(")
 		}
 		if !found {

@@ -255,9 +255,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 		return errors.Join(err, remote.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "data",
 			func(client.Object) []string { panic("boom") }))
 	})
-	if err != nil {
-		t.Fatalf("WithCluster: %v", err)
-	}
+	must(t, err)
 	expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
 	eventually(t, func() error {
 		if w.panics(t, "") < 2 {
@@ -268,9 +266,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 	if after, _ := w.Status(sick); after.Epoch != before.Epoch || after.State != state.StateReady {
 		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}
-	if err := w.Stop(t.Context(), sick); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, w.Stop(t.Context(), sick))
 	if got := w.panics(t, ""); got != 0 {
 		t.Errorf("got %v counted panics of a stopped remote, want 0", got)
 	}

@@ -54,9 +54,7 @@ func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 			t.Fatal("a reconciler was never called")
 		}
 	}
-	if err := r.Stop(t.Context(), "edge"); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, r.Stop(t.Context(), "edge"))
 	var failures, left []string
 	for _, line := range log.with(`"error"=`) {
 		switch {

@@ -48,13 +48,9 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	t.Helper()
 	config := c.Config()
 	to, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &front{pending: map[*http.Request]context.CancelFunc{}, honest: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)

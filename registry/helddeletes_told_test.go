@@ -113,17 +113,13 @@ func TestDeletes_StopKeepsHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Stop(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Stop(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 1 {
 		t.Errorf("the holds after a stop are %+v, want 1", held)
 	}
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if err := r.Remove(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Remove(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 0 {
 		t.Errorf("the holds after a removal are %+v, want none", held)
 	}

@@ -94,9 +94,7 @@ func TestDeletes_HoldMoves(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := second.Remove(ctx, "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Remove(ctx, "one"))
 	eventually(t, func() error {
 		if err := hub.Get(t.Context(), key, &all); err != nil || len(all.Data) > 0 {
 			return fmt.Errorf("after the removal of the remote the ConfigMap has %v: %w", all.Data, err)

@@ -148,16 +148,12 @@ func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	scripts := hostile.Scripts()
 	i := slices.IndexFunc(scripts, func(s hostile.Script) bool { return s.Name == "goaway before every answer" })
 	server, err := hostile.New(fleettest.Cluster(t, "one").Kubeconfig(), scripts[i])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.Close)
 	r := newRegistry(t, func(*registry.Options) {})
 	config := configFor(t, server.Kubeconfig())
 	config.Probe = state.Probe{Period: time.Second, Timeout: time.Second}
-	if err := r.Ensure("closing", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("closing", config))
 	eventually(t, func() error {
 		if info, _ := r.Status("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
 			return fmt.Errorf("%s: %s", fateOf(info), info.Message)
@@ -283,9 +279,7 @@ func (s *hostileSuite) register(t *testing.T, script hostile.Script) *hostileRem
 	}
 	config := configFor(t, server.Kubeconfig())
 	config.Probe = state.Probe{Period: time.Second, Timeout: 2 * time.Second}
-	if err := s.registry.Ensure(one.name, config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, s.registry.Ensure(one.name, config))
 	return one
 }
 

@@ -34,9 +34,7 @@ func ledHub(t *testing.T, l *leader, o registry.Options, modules ...registry.Mod
 		options = append(options, m.Option())
 	}
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r, run
 }
 
@@ -150,13 +148,9 @@ func TestHubParts_OnLeaderGate(t *testing.T) {
 	l.lead()
 	part := <-lives
 	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set, err := kubernetes.NewForConfig(part.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	event := func() error {
 		_, err := set.EventsV1().Events(metav1.NamespaceDefault).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
 		return err

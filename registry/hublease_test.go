@@ -45,9 +45,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 			return errors.New("the end")
 		}))
 	})}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	spawn(t, r, "a", config)
 	close(begin)

@@ -26,9 +26,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scoped-"}}
-	if err := hub.Create(t.Context(), namespace); err != nil {
-		t.Fatalf("create a Namespace: %v", err)
-	}
+	must(t, hub.Create(t.Context(), namespace))
 	grant(t, hub, namespace.Name, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
@@ -55,9 +53,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 		t.Errorf("write by an app without permissions on the hub: got %v, want Forbidden", err)
 	}
 	who := &authenticationv1.SelfSubjectReview{}
-	if err := stranger.Create(t.Context(), who); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stranger.Create(t.Context(), who))
 	want := authenticationv1.UserInfo{
 		Username: "system:serviceaccount:apps:stranger",
 		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},

@@ -60,12 +60,8 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 		},
 	}
 	direct := clientFor(t, c)
-	if err := apiextensionsv1.AddToScheme(direct.Scheme()); err != nil {
-		t.Fatal(err)
-	}
-	if err := direct.Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apiextensionsv1.AddToScheme(direct.Scheme()))
+	must(t, direct.Create(t.Context(), crd))
 	t.Cleanup(func() {
 		if err := direct.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
 			t.Error(err)
@@ -86,9 +82,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	return func(served bool) {
 		before := crd.DeepCopy()
 		crd.Spec.Versions[0].Served = served
-		if err := direct.Patch(t.Context(), crd, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, direct.Patch(t.Context(), crd, client.MergeFrom(before)))
 		expectServed(served)
 	}
 }

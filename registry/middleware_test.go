@@ -87,9 +87,7 @@ func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	}
 	for _, refuse := range []bool{false, true, false} {
 		config.Labels = map[string]string{"refuse": map[bool]string{true: "yes", false: "no"}[refuse]}
-		if err := r.Ensure("a", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("a", config))
 		for name, try := range tries {
 			eventually(t, func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -130,18 +128,14 @@ func TestMiddleware_Client(t *testing.T) {
 			}
 			return errors.Join(errs...)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return time.Since(began)
 	}
 	if took := ten(); took > 2*time.Second {
 		t.Errorf("eight requests took %s with the default limits, want 2s at most", took)
 	}
 	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
-	if err := r.Ensure("a", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("a", config))
 	eventually(t, func() error {
 		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
 			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)

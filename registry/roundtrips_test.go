@@ -157,9 +157,7 @@ func startMetered(t *testing.T, options registry.ModuleOptions, change func(*reg
 	})
 	meter, config := newTripMeter(t, "one")
 	config.Probe.Period = time.Second
-	if err := r.Ensure("trips", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("trips", config))
 	return r, meter
 }
 
@@ -223,14 +221,10 @@ func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 		expectTrips(t, 1, func() ([][]string, int) {
 			r, meter, proxy := startBehindProxy(t, &counter{})
 			untilReady(t, r, meter)
-			if err := proxy.Set(network.Refuse()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Refuse()))
 			expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
 			again := meterBehind(meter.front)
-			if err := proxy.Set(network.Pass()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Pass()))
 			return untilReady(t, r, again)
 		})
 	})
@@ -272,9 +266,7 @@ func TestRegistry_NothingButQuestionsBeforeTheIdentity(t *testing.T) {
 				}
 				f.honest.ServeHTTP(w, r)
 			})
-			if err := r.Ensure("a", config); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Ensure("a", config))
 			expectState(t, r, "a", c.want, c.reason)
 			if err := r.Stop(t.Context(), "a"); err != nil {
 				t.Error(err)

@@ -55,9 +55,7 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	expectModule(t, r, "a", "sprockets", state.ModuleRunning, state.ReasonRunning)
 	eventually(t, func() error { return seen.has("one") })
 
-	if err := clientFor(t, c).Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c).Delete(t.Context(), crd))
 	expectModule(t, r, "a", "sprockets", state.ModuleWaiting, state.ReasonAPIMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	info := expectState(t, r, "a", state.StateReady, state.ReasonReady)
@@ -158,8 +156,6 @@ func installCRD(t testing.TB, c *fleet.Cluster, kind schema.GroupVersionKind) cl
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName(plural.Resource + "." + kind.Group)
-	if err := clientFor(t, c).Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	must(t, clientFor(t, c).Create(t.Context(), crd))
 	return crd
 }

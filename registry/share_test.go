@@ -43,9 +43,7 @@ func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) c
 	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
 	change(&o)
 	mgr, err := ctrl.NewManager(config, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mgr
 }
 
@@ -76,12 +74,8 @@ func hubAppOf(
 	})
 	run = func() {
 		t.Helper()
-		if err := app.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, app.Start(ctx))
+		must(t, <-ended)
 		go func() { ended <- mgr.Start(ctx) }()
 	}
 	return r, run, app.Err()

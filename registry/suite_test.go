@@ -63,9 +63,7 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 		change(&o)
 	}
 	r, err := registry.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
@@ -87,23 +85,17 @@ func testLog(t testing.TB) logr.Logger {
 func mapperFor(t testing.TB, config *rest.Config) meta.RESTMapper {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		t.Fatalf("NewDynamicRESTMapper: %v", err)
-	}
+	must(t, err)
 	return mapper
 }
 
 func scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
+	must(t, clientgoscheme.AddToScheme(s))
 	return s
 }
 
@@ -111,9 +103,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy)
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	must(t, err)
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
@@ -128,12 +118,10 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := r.Spawn(ctx, name, c); err != nil {
-		t.Fatalf("Spawn: %v", err)
-	}
+	must(t, r.Spawn(ctx, name, c))
 }
 
-var eventually = testkit.Eventually
+var must, eventually = testkit.Must, testkit.Eventually
 
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
@@ -202,9 +190,7 @@ func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-", Namespace: "default", Labels: map[string]string{"test": "yes"},
 	}}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatalf("create a ConfigMap: %v", err)
-	}
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
@@ -212,9 +198,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	t.Helper()
 	config := c.Config()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
 	if err != nil {
@@ -249,9 +233,7 @@ var everything = []rbacv1.PolicyRule{
 func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatalf("Gather: %v", err)
-	}
+	must(t, err)
 	for _, family := range families {
 		if family.GetName() != name {
 			continue

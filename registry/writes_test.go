@@ -83,9 +83,7 @@ func TestRegistry_WritesWithoutResponse(t *testing.T) {
 			r, proxy := gatedBehindProxy(t, remote, p)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if err := proxy.Set(c.fault); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(c.fault))
 			began, ended := time.Now(), make(chan error, 1)
 			go func() {
 				ended <- r.WithClient(ctx, remote, func(ctx context.Context, c client.Client) error { return c.Create(ctx, some()) })
@@ -146,9 +144,7 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 	t.Helper()
 	hub, _ := newFront(t, fleettest.Cluster(t, "hub"))
 	toHub, err := clientcmd.RESTConfigFromKubeConfig(hub.kubeconfig("not-used"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	w, apps := &writers{fronts: []*front{hub, f}}, make(chan registry.Remote, 100)
 	w.registry = newRegistry(t, func(o *registry.Options) {
@@ -167,9 +163,7 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 	spawn(t, w.registry, name, config)
 	app := <-apps
 	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.with = map[string]func(func(client.Client) error) error{
 		"the app's client":            func(f func(client.Client) error) error { return f(app.Client) },
 		"a client of its own":         func(f func(client.Client) error) error { return f(own) },

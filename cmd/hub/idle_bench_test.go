@@ -93,9 +93,7 @@ func BenchmarkCommands(b *testing.B) {
 
 func mustB(b *testing.B, err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 }
 
 func adminOf(b *testing.B, hub *fleet.Cluster) client.Client {

@@ -52,9 +52,7 @@ func stepsOf(page, section string) []step {
 func demoArguments(t *testing.T) []string {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./cmd/hub (.*) \$\(ARGS\)$`).FindSubmatch(makefile)
 	if line == nil {
 		t.Fatal("the Makefile has no target demo that runs the hub")
@@ -79,13 +77,9 @@ func alike(output string) string {
 func expectOutput(t *testing.T, dir string, one step) {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := strings.Replace(one.command, "go run ./cmd/hub", self, 1)
 	eventually(t, func() error {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)

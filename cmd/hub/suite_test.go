@@ -84,17 +84,13 @@ func startIn(t *testing.T, dir string, env []string, args ...string) *program {
 func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // Its servers are lent to others next.
 	change(p.cmd)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
@@ -147,9 +143,7 @@ func (p *program) expectNot(o *output, text string) {
 
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.cmd.Process.Signal(s))
 }
 
 // output is the output of a process so far.
@@ -195,9 +189,7 @@ func kubectlFails(t *testing.T, kubeconfig string, args ...string) string {
 func tryKubectl(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	// A cache of discovery must not outlive its API server: ports are used again.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+t.TempDir())

@@ -11,8 +11,14 @@ import (
 // patience is for facts that come about within seconds on an idle machine.
 const patience = 10 * time.Minute
 
+// A test is a testing.TB or a rapid.T.
+type test interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // Must ends the test if there is an error.
-func Must(tb testing.TB, err error) {
+func Must(tb test, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)

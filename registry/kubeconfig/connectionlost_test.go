@@ -19,9 +19,7 @@ func TestClassify_ConnectionLost(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	proxy, err := fault.New(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(proxy.Close)
 	trusts, ok := server.Client().Transport.(*http.Transport)
 	if !ok {
@@ -32,20 +30,14 @@ func TestClassify_ConnectionLost(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	get := func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+proxy.Addr(), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err == nil {
 			err = response.Body.Close()
 		}
 		return err
 	}
-	if err := get(); err != nil {
-		t.Fatal(err)
-	}
-	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, get())
+	must(t, proxy.Set(fault.Blackhole()))
 	wantClass(t, get(), "TimedOut")
 }

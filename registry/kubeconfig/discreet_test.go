@@ -44,9 +44,7 @@ func refused(t *testing.T, code int, form string, body []byte) error {
 		Host: "https://example.com", APIPath: "/api", Transport: kubeconfig.Discreet(answer, hidden), QPS: -1,
 		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: scheme.Codecs},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = client.Post().Namespace("default").Resource("configmaps").Name("x").MaxRetries(0).Do(t.Context()).Get()
 	return err
 }
@@ -73,13 +71,9 @@ func TestDiscreet_Status(t *testing.T) {
 	t.Parallel()
 	status := said()
 	asJSON, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var asProtobuf bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&status, &asProtobuf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&status, &asProtobuf))
 	for form, body := range map[string][]byte{
 		runtime.ContentTypeJSON: asJSON, "application/json; charset=utf-8": asJSON, runtime.ContentTypeProtobuf: asProtobuf.Bytes(),
 	} {
@@ -119,9 +113,7 @@ func TestDiscreet_Tokens(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 403,
 			Reason: metav1.StatusReason(said), Details: &metav1.StatusDetails{Kind: said},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		refusal := refused(t, 403, runtime.ContentTypeJSON, body)
 		var found apierrors.APIStatus
 		if !errors.As(refusal, &found) {
@@ -175,9 +167,7 @@ func TestDiscreet_Errors(t *testing.T) {
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }))
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
 			t.Errorf("%v: got %v", c.err, err)
@@ -197,13 +187,9 @@ func TestDiscreet_EndOfConnection(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(errors.New(text)))}, nil
 		}))
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := client.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		if _, err = response.Body.Read(make([]byte, 1)); !utilnet.IsProbableEOF(err) || strings.Contains(err.Error(), "SPOKEN") {
 			t.Errorf("%s: got %v", text, err)

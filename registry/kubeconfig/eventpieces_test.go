@@ -47,13 +47,9 @@ func TestDiscreet_EventsInPieces(t *testing.T) {
 			}, nil
 		})
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com/api/v1/configmaps?watch=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := kubeconfig.Discreet(answer).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		var all strings.Builder
 		for {

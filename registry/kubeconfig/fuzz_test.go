@@ -162,9 +162,7 @@ func checkAgainstClientcmd(t *testing.T, raw []byte, got kubeconfig.Connection) 
 func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	t.Helper()
 	u, err := url.Parse(want.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if host := "https://" + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"); host != got.Endpoint.Server {
 		t.Fatalf("got server %q, want %q as in clientcmd", got.Endpoint.Server, host)
 	}
@@ -207,8 +205,6 @@ current-context: a
 clusters: [{name: a, cluster: {server: 'https://a'}}]
 users: [{name: a, user: %s}]
 contexts: [{name: a, context: {cluster: a, user: a}}]`, user)), kubeconfig.Options{Now: now}, kubeconfig.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got.Credential
 }

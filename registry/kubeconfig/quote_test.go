@@ -76,9 +76,7 @@ func FuzzQuote(f *testing.F) {
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(canaryToken+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(canaryToken+"\n"), 0o600))
 	client := shared(t).client
 	line := strings.Split(string(client.key), "\n")[1]
 	for about, c := range map[string]struct {

@@ -191,13 +191,9 @@ func userRejections(tb testing.TB) map[string]rejection {
 func x25519(tb testing.TB) []byte {
 	tb.Helper()
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return inPEM("PRIVATE KEY", der)
 }
 

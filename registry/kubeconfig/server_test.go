@@ -38,9 +38,7 @@ func serve(t *testing.T, handler http.HandlerFunc, configure func(*httptest.Serv
 func pair(t *testing.T, c issued) tls.Certificate {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(c.cert, c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return certificate
 }
 
@@ -58,9 +56,7 @@ func dial(t *testing.T, url string, c kubeconfig.Credential) *kubeconfig.Transpo
 	t.Helper()
 	endpoint := kubeconfig.Endpoint{Server: url, CAData: shared(t).ca.cert}
 	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: endpoint, Credential: c}, loopback())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(transport.Close)
 	return transport
 }
@@ -98,9 +94,7 @@ func askWithin(ctx context.Context, transport http.RoundTripper, url string) (st
 func wantAnswer(t *testing.T, transport http.RoundTripper, url, want string) {
 	t.Helper()
 	got, err := ask(t, transport, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != want {
 		t.Fatalf("got response %s, want %s", got, want)
 	}
@@ -122,13 +116,9 @@ func watcher(w http.ResponseWriter, r *http.Request) {
 func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/watch", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	if _, err := io.ReadFull(response.Body, make([]byte, len("begun\n"))); err != nil {
 		t.Fatal(err)

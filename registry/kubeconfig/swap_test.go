@@ -32,9 +32,7 @@ func counting(n *atomic.Int32) func(*httptest.Server) {
 
 func swap(t *testing.T, transport *kubeconfig.Transport, c kubeconfig.Credential) {
 	t.Helper()
-	if err := transport.Swap(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, transport.Swap(c))
 }
 
 func TestTransport_Swap_token(t *testing.T) {

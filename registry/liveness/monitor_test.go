@@ -50,9 +50,7 @@ func TestMonitor_Answers(t *testing.T) {
 		heart := m.Watch(Subject{Controller: "a"}, func(h *Heart) { asked.Add(1); h.Beat() })
 		for range 300 {
 			<-time.After(time.Second)
-			if err := m.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Err())
 		}
 		if n := asked.Load(); n < 28 || n > 30 {
 			t.Errorf("got %d heartbeats in five minutes, want 28 to 30", n)

@@ -83,9 +83,7 @@ func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 			"schema": map[string]any{"openAPIV3Schema": anything},
 		}},
 	}
-	if err := clientFor(t, c).Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	must(t, clientFor(t, c).Create(t.Context(), crd))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.

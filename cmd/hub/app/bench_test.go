@@ -45,9 +45,7 @@ import (
 
 func mustB(b *testing.B, err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 }
 
 func schemeOf(b *testing.B) *runtime.Scheme {

@@ -280,9 +280,7 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the manager does not start")
 	}
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.stop())
 	if got := strings.Join(order, ", "); got != "hook started, manager started, manager stopped, hook stopped" {
 		t.Errorf("got %s", got)
 	}

@@ -63,9 +63,7 @@ func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	apps := ""
 	for _, text := range rendered {
 		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &kind))
 		if kind.Kind == "Namespace" {
 			ns := &corev1.Namespace{}
 			decode(t, text, ns)

@@ -135,9 +135,7 @@ func (h *shardedHub) expectNothingOf(name string) {
 func TestRBAC_ShardedIsEnough(t *testing.T) {
 	t.Parallel()
 	cluster, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fleettest.InstallCRDs(t, cluster.Config())
 	h := newShardedHub(t, cluster)
 	remote := fleettest.Cluster(t, "remote")

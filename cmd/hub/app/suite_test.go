@@ -91,17 +91,13 @@ func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdo
 func kubeconfigOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
 	return path
 }
 
 func (h *hub) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 }
 
 // options returns the options of a hub in this cluster with remotes on this machine.
@@ -180,22 +176,16 @@ func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	})
 }
 
-var eventually = testkit.Eventually
+var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	httpClient, err := rest.HTTPClientFor(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return direct
 }

@@ -62,9 +62,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 10
 		s := runtime.NewScheme()
-		if err := corev1.AddToScheme(s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, corev1.AddToScheme(s))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel() // ends the timer of the budget
 		o, failed := someOptions(ctx, s, meter.NewLimiter(nil, 1<<20)), false

@@ -59,8 +59,6 @@ const readingModule = "dns"
 func cacheOfReads(tb testing.TB) (*Cache, runtime.Object) {
 	tb.Helper()
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, clientgoscheme.AddToScheme(s))
 	return &Cache{options: Options{Scheme: s}, budget: &budget{watchers: map[string][]string{}}}, &appsv1.Deployment{}
 }

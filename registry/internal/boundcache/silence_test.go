@@ -68,14 +68,10 @@ func watchFor(t *testing.T, s *Informer, minutes []string) {
 	})
 	ctx := transport.WithObserver(t.Context(), s)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://remote/api/v1/events?watch=true&allowWatchBookmarks=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	began := time.Now()
 	response, err := (&transport.Chain{Base: base, Meter: meter.NewLimiter(meter.NewSchemas(nil), 256<<20), Fence: t.Context(), Timeout: time.Second}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.watching()
 	_, err = io.Copy(io.Discard, response.Body)
 	if want := time.Duration(len(minutes))*time.Minute + transport.MaxSilence; err != nil || time.Since(began) != want {
@@ -94,9 +90,7 @@ func blockedNow(s *Informer) (time.Time, cause) {
 func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	b := newBudget(someOptions(ctx, scheme, nil))
 	return newInformer(b, &corev1.Event{})
 }

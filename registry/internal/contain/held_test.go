@@ -25,6 +25,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // calls has the times of the calls for each request.
@@ -85,22 +87,16 @@ func superviseFor(t *testing.T, atMost time.Duration, inner reconcile.Reconciler
 		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
 		SkipNameValidation: ptr.To(true),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	must(t, err)
+	must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		for _, name := range names {
 			queue.Add(requestFor(name))
 		}
 		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	ctx, cancel := context.WithTimeout(t.Context(), atMost)
 	defer cancel()
-	if err := c.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start(ctx))
 	synctest.Wait()
 	return errorLines
 }
@@ -131,3 +127,5 @@ func expectRetries(t *testing.T, seen *calls, objects int, from, to time.Duratio
 		t.Errorf("there are %d different pauses, want jitter", len(gaps))
 	}
 }
+
+var must = testkit.Must

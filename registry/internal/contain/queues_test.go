@@ -124,9 +124,7 @@ func TestQueues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := one.build(managerWith(NewQueues()))
-			if err != nil {
-				t.Fatalf("build: %v", err)
-			}
+			must(t, err)
 			if got := queueTypeOf(t, c); got != one.want {
 				t.Errorf("queue: got %s, want %s", got, one.want)
 			}
@@ -138,9 +136,7 @@ func TestQueues(t *testing.T) {
 func TestQueues_None(t *testing.T) {
 	t.Parallel()
 	c, err := build(managerWith(nil), controller.Options{})
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
+	must(t, err)
 	if got := queueTypeOf(t, c); got != standard+request {
 		t.Errorf("queue: got %s, want %s", got, standard+request)
 	}

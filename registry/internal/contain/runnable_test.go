@@ -27,12 +27,8 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 		}),
 		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatalf("NewUnmanaged: %v", err)
-	}
-	if err := c.Watch(s); err != nil {
-		t.Fatalf("Watch: %v", err)
-	}
+	must(t, err)
+	must(t, c.Watch(s))
 	app := &App{
 		Context: ctx, Gate: NewGate(ctx),
 		Failed:           func(_ string, err error) error { return err },

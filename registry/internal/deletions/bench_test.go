@@ -27,6 +27,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -164,3 +166,5 @@ func BenchmarkGuard_Bare(b *testing.B) {
 		})
 	})
 }
+
+var must = testkit.Must

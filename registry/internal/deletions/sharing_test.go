@@ -21,6 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const edge state.ClusterName = "edge"
@@ -44,13 +46,9 @@ type sharedHub struct {
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
 	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shared-"}}
-	if err := direct.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, direct.Create(t.Context(), namespace))
 	return &sharedHub{
 		t: t, direct: direct, store: &holdstore.ConfigMap{Client: direct, Key: client.ObjectKey{Namespace: namespace.Name, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
@@ -88,9 +86,7 @@ func (h *sharedHub) pass(d time.Duration) {
 func (h *sharedHub) content() *holdstore.Content {
 	h.t.Helper()
 	found, err := h.store.Load(h.t.Context())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return found
 }
 
@@ -145,9 +141,7 @@ func (h *sharedHub) start(name string) *process {
 		}
 	}
 	p.Guard = New(o)
-	if err := p.readFirst(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, p.readFirst(h.t.Context()))
 	return p
 }
 
@@ -165,9 +159,7 @@ func (p *process) delete(target state.ClusterName, i int) error {
 	p.hub.t.Helper()
 	path := fmt.Sprintf("https://192.0.2.1/api/v1/namespaces/n/configmaps/o-%d", i)
 	r, err := http.NewRequestWithContext(p.hub.t.Context(), http.MethodDelete, path, http.NoBody)
-	if err != nil {
-		p.hub.t.Fatal(err)
-	}
+	must(p.hub.t, err)
 	to := Target{Name: target}
 	if target != "" {
 		to.Term = func() (int64, error) { return p.term(target) }
@@ -274,9 +266,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	if len(a.ids()) > 0 || len(c.ids()) > 0 || fmt.Sprint(b.ids()) != fmt.Sprint([]string{id}) {
 		t.Errorf("the holds are %v, %v and %v, want %s in b alone", a.ids(), b.ids(), c.ids(), id)
 	}
-	if err := b.Allow(t.Context(), edge, id+"=2"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=2"))
 	for i := range 2 {
 		if err := b.delete(edge, 10+i); err != nil {
 			t.Fatalf("an allowed delete: %v", err)
@@ -301,17 +291,11 @@ func TestSharing_ThereAndBack(t *testing.T) {
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
 	b.expectHeld("in the second process", edge, 2)
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.delete(edge, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
+	must(t, b.delete(edge, 2))
 	h.move(edge, "a")
 	a.expectHeld("back, with an allowance that is used up", edge, 3)
-	if err := a.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Allow(t.Context(), edge, id+"=1"))
 	a.expectHeld("the same allowance again", edge, 3)
 	h.move(edge, "b")
 	b.upkeep()
@@ -369,9 +353,7 @@ func TestSharing_ShownWithoutDeletes(t *testing.T) {
 	if s := b.Shown(edge); !s.Known || len(s.Holds) != 1 || s.Holds[0].ID != id || b.changes[edge] == 0 {
 		t.Errorf("the state is %+v, want the hold %s", s, id)
 	}
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
 	if err := b.delete(edge, 5); err != nil {
 		t.Errorf("an allowed delete: %v", err)
 	}
@@ -395,16 +377,12 @@ func TestSharing_LateWrites(t *testing.T) {
 	old := h.content().Holds[0]
 	h.move(edge, "b")
 	b.expectHeld("moved", edge, 2)
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
 	for what, write := range map[string]func() error{
 		"overwritten": func() error { return h.store.Save(t.Context(), old) },
 		"removed":     func() error { return h.store.Remove(t.Context(), id) },
 	} {
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, write())
 		b.upkeep()
 		if found := h.content().Holds; len(found) != 1 || found[0].Granted != 1 {
 			t.Errorf("%s: the Store has %+v, want the hold with its allowance", what, found)
@@ -445,8 +423,8 @@ func TestSharing_RemovesOnlyItsOwn(t *testing.T) {
 	h.pass(ledger.Window)
 	a.known().Expire(a.options.Now())
 	h.move(edge, "b")
-	if err := a.storeChanges(t.Context(), func(string) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.storeChanges(t.Context(), func(string) bool { return true }))
 	h.expectStored("after the target has moved", id)
 }
+
+var must = testkit.Must

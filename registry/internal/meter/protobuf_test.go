@@ -27,9 +27,7 @@ func encode(t testing.TB, obj runtime.Object) []byte {
 	if runtime.IsNotRegisteredError(err) {
 		data, err = runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -39,9 +37,7 @@ func decode(t testing.TB, data []byte) runtime.Object {
 	if runtime.IsNotRegisteredError(err) {
 		obj, err = runtime.Decode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), data)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return obj
 }
 
@@ -124,9 +120,7 @@ func TestProtobufMeter_KnowsWhatTheDecoderTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meterOf(1<<62, false)
-			if err := m.Read(data); err != nil {
-				t.Fatalf("read: %v", err)
-			}
+			must(t, m.Read(data))
 			var obj runtime.Object
 			took := allocated(func() { obj = decode(t, data) })
 			kept := Sizeof(obj)
@@ -166,9 +160,7 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 	t.Parallel()
 	data := encode(t, somePods(20))
 	whole := meterOf(1<<62, false)
-	if err := whole.Read(data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, whole.Read(data))
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(whole.sum, false)
 		if err := pieces(t, m, data); err != nil || m.sum != whole.sum {
@@ -251,9 +243,7 @@ func TestEvent(t *testing.T) {
 	pod := &somePods(1).Items[0]
 	want := &metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encode(t, pod)}}
 	data, err := want.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := event(t, pod)[4:]; !bytes.Equal(got, data) {
 		t.Errorf("got event %q, want %q", got, data)
 	}
@@ -273,9 +263,7 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(single.sum, true)
 		for range rapid.IntRange(1, 5).Draw(t, "events") {
-			if err := pieces(t, m, one); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pieces(t, m, one))
 		}
 		if err := pieces(t, m, large); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("got error %v, want ErrTooLarge", err)

@@ -129,9 +129,7 @@ func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	tb.Helper()
 	parsed := s.parse(tb, "first")
 	transport, err := kubeconfig.NewTransport(parsed, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(transport.Close)
 	return New(tb.Context(), Options{
 		Contacts: startqueue.New(8, time.Minute, func() bool { return false }), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
@@ -150,9 +148,7 @@ func (s *apiServer) parse(tb testing.TB, token string) kubeconfig.Connection {
 		"users":[{"name":"c","user":{"token":%q}}],
 		"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`,
 		s.URL, base64.StdEncoding.EncodeToString(ca), token)}, kubeconfig.Options{}, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return parsed
 }
 

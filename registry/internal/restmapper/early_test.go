@@ -69,17 +69,13 @@ func TestEarly(t *testing.T) {
 	a, b := &inMemory{Handler: &tagged{kind: "A"}}, &inMemory{Handler: &tagged{kind: "B"}}
 	first := requestEarly(t.Context(), &m, a)
 	ofA, err := m.NewMapper(t.Context(), t.Context(), a.server(first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unchanged := requestEarly(t.Context(), &m, a)
 	if _, err := m.NewMapper(t.Context(), t.Context(), b.server(nil)); err != nil { // is the latest mapping now
 		t.Fatal(err)
 	}
 	again, err := m.NewMapper(t.Context(), t.Context(), a.server(unchanged))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !mapsKind(t, ofA, "A") || !mapsKind(t, again, "A") {
 		t.Error("the early documents are not used")
 	}

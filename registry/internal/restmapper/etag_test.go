@@ -129,9 +129,7 @@ func TestDiscover_UnchangedWithoutATag(t *testing.T) {
 	var m Mappings
 	config := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }))
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	if _, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client})); err == nil || !strings.Contains(err.Error(), "304") {
 		t.Errorf("got error %v, want one about status 304", err)

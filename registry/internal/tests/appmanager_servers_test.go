@@ -52,9 +52,7 @@ func TestManager_RunsServers(t *testing.T) {
 	t.Parallel()
 	forBoth(t, func(t *testing.T, s *site) {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.add(&manager.Server{Name: "test", Listener: listener, Server: &http.Server{ //nolint:gosec // It has one client.
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }),
 		}})
@@ -137,9 +135,7 @@ func TestManager_WebhookServerEnds(t *testing.T) {
 func bodyOf(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := c.Do(request)
 	if err != nil {
 		return ""

@@ -36,9 +36,7 @@ func newManager(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager {
 		o.Logger = log
 		o.NewCache = func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil }
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return appmanager.New(one, appmanager.Options{Logger: log})
 }
 
@@ -49,9 +47,7 @@ func newReference(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager 
 		Logger: log, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: &forever,
 		NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -114,9 +110,7 @@ func (s *site) start() {
 // add adds a runnable.
 func (s *site) add(r manager.Runnable) {
 	s.t.Helper()
-	if err := s.Add(r); err != nil {
-		s.t.Fatalf("Add: %v", err)
-	}
+	must(s.t, s.Add(r))
 }
 
 func (s *site) note(event string) {

@@ -39,9 +39,7 @@ func newGuarded(t *testing.T) guarded {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	outside, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return guarded{newGuard(), config, outside}
 }
 
@@ -78,9 +76,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 	if err == nil { // Creates count from the first delete on.
 		err = client.IgnoreNotFound(c.Delete(t.Context(), configMap(metav1.NamespaceDefault, -1)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -88,9 +84,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "guarded-"}}
-	if err := g.outside.Create(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.outside.Create(t.Context(), n))
 	return n.Name
 }
 
@@ -99,9 +93,7 @@ func create(t *testing.T, c client.Client, objects int, build func(i int) client
 	t.Helper()
 	for i := range objects {
 		o := build(i)
-		if err := c.Create(t.Context(), o, options...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), o, options...))
 		all = append(all, o)
 	}
 	return all
@@ -172,9 +164,7 @@ func TestGuard_DryRunPaysNothing(t *testing.T) {
 		o := configMap(namespace, 200+i)
 		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		//nolint:staticcheck // The patch sends the object as it is.
-		if err := module.Patch(t.Context(), o, client.Apply, client.DryRunAll, client.FieldOwner("test")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, module.Patch(t.Context(), o, client.Apply, client.DryRunAll, client.FieldOwner("test")))
 	}
 	if n := deleteAll(t.Context(), t, module, old...); n != 20 {
 		t.Errorf("%d objects were deleted after dry runs of creates, want 20", n)

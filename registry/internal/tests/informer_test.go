@@ -211,9 +211,7 @@ func play(
 	add := func() {
 		r := &record{}
 		h, err := i.AddEventHandler(r)
-		if err != nil {
-			t.Fatalf("AddEventHandler: %v", err)
-		}
+		must(t, err)
 		records, handles = append(records, r), append(handles, h)
 	}
 	add()
@@ -225,9 +223,7 @@ func play(
 		case 0:
 			add()
 		case 1:
-			if err := i.RemoveEventHandler(handles[random.IntN(len(handles))]); err != nil {
-				t.Fatalf("RemoveEventHandler: %v", err)
-			}
+			must(t, i.RemoveEventHandler(handles[random.IntN(len(handles))]))
 		case 2:
 			s.cut()
 			if random.IntN(2) == 0 {

@@ -52,9 +52,7 @@ func ok(*http.Request) (*http.Response, error) {
 func set(t *testing.T, all ...middleware.Middleware) *middleware.Set {
 	t.Helper()
 	s, err := middleware.New(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 

@@ -23,9 +23,7 @@ import (
 func values(t *testing.T, from prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatalf("Gather: %v", err)
-	}
+	must(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -57,9 +57,7 @@ func TestRequestSpans_Resource(t *testing.T) {
 	} {
 		s, recorder := traced(t)
 		response, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response.Body.Close()
 		about := attributesOf(recorder)["GET "+want[0]]
 		if got := [2]string{about["k8s.resource"], about["k8s.namespace.name"]}; got != want {
@@ -113,9 +111,7 @@ func TestRequestSpans(t *testing.T) {
 	})
 	response, err := sendVia(t, &transport.Chain{Base: base, Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodPatch,
 		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(recorder.Ended()) != 0 {
 		t.Error("span has ended before the response was read")
 	}
@@ -137,9 +133,7 @@ func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
 	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := attributesOf(recorder)["GET pods"]; got["watch"] != "true" || got["http.response.status_code"] != "200" {
 		t.Errorf("got attributes %v", got)
 	}
@@ -220,9 +214,7 @@ func sendVia(t *testing.T, c *transport.Chain, method, path string) (*http.Respo
 		c.Fence = t.Context()
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	if err != nil {
-		t.Fatalf("NewRequest: %v", err)
-	}
+	must(t, err)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

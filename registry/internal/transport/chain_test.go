@@ -79,9 +79,7 @@ func send(t *testing.T, c *Chain, method, path string) (*http.Response, error) {
 		c.Meter = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	if err != nil {
-		t.Fatalf("NewRequest: %v", err)
-	}
+	must(t, err)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

@@ -95,9 +95,7 @@ func writtenPages(t *testing.T) map[string]string {
 		all[path] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 

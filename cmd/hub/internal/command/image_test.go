@@ -65,13 +65,9 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600))
 	c, err := client.New(cluster.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run := func(stock bool, args ...string) (int, string) {
 		var out bytes.Buffer
 		args = append([]string{"hub", "install", "--kubeconfig=" + kubeconfig, "--yes", "--wait=false"}, args...)

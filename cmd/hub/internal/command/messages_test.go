@@ -120,9 +120,7 @@ func TestMessages_OfCheck(t *testing.T) {
 	}
 	var out bytes.Buffer
 	f := checkFlags{session: &session{terminal: output.NewTerminal(strings.NewReader(""), &out, &out)}}
-	if err := f.print(report); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.print(report))
 	if got := out.String(); strings.Contains(got, ".;") || strings.Count(got, "; see the server's log\n") != len(report) {
 		t.Errorf("check prints\n%s", got)
 	}
@@ -189,9 +187,7 @@ func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -202,9 +198,7 @@ func texts(t *testing.T, text []byte, whole bool) []string {
 		return []string{string(text)}
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {

@@ -45,13 +45,9 @@ func syncSite(t *testing.T) (kubeconfig, config string) {
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
 	fleettest.InstallCRDs(t, hub.Config())
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(corev1.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	c, err := client.New(hub.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}},
 		&corev1.Secret{
@@ -69,16 +65,12 @@ func syncSite(t *testing.T) (kubeconfig, config string) {
 			Namespace: metav1.NamespaceDefault, Name: "shared", Labels: map[string]string{"sync": "everywhere"},
 		}},
 	} {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), obj))
 	}
 	dir := t.TempDir()
 	kubeconfig, config = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "hub.yaml")
 	for path, text := range map[string][]byte{kubeconfig: hub.Kubeconfig(), config: []byte(syncConfig)} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, text, 0o600))
 	}
 	return kubeconfig, config
 }

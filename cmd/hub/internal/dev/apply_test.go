@@ -23,9 +23,7 @@ func TestReadObjects(t *testing.T) {
 		"- 1\n":                                   "read object 1 of ",
 	} {
 		path := filepath.Join(t.TempDir(), "objects.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		objects, err := readObjects(path)
 		if want == "" {
 			if err != nil || len(objects) != 2 {

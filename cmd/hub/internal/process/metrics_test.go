@@ -31,12 +31,8 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 	func() {
 		c := &big{prometheus.NewGauge(prometheus.GaugeOpts{Name: "big", Help: "A test."}), make([]byte, 1<<20)}
 		runtime.AddCleanup(c, func(to chan bool) { to <- true }, gone)
-		if err := app().Register(c); err != nil {
-			t.Fatal(err)
-		}
-		if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})); err != nil {
-			t.Fatal(err)
-		}
+		must(t, app().Register(c))
+		must(t, term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})))
 		if !app().Unregister(c) {
 			t.Error("the collector is not unregistered")
 		}

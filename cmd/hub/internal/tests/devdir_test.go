@@ -24,9 +24,7 @@ func newPlace(t *testing.T) place {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	return place{t, filepath.Join(dir, devdir.Default), filepath.Join(cache, "clusterfx", "dev")}
@@ -34,9 +32,7 @@ func newPlace(t *testing.T) place {
 
 func (p place) must(err error) {
 	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 }
 
 // expect fails the test unless Find returns a dev with this kubeconfig, or no dev if it is empty.

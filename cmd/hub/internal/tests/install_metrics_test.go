@@ -31,9 +31,7 @@ type documented struct {
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]documented{}
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, " | ")
@@ -56,15 +54,11 @@ func checkMetrics(t *testing.T) {
 	page := documentedMetrics(t)
 	log := logging.NewBuffer(io.Discard) // The command run registers one, but does not start this hub.
 	t.Cleanup(log.Close)
-	if err := ctrlmetrics.Registry.Register(log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ctrlmetrics.Registry.Register(log))
 	t.Cleanup(func() { ctrlmetrics.Registry.Unregister(log) })
 	registerShare(t)
 	families, err := ctrlmetrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		name := f.GetName()
 		row, isThere := page[name]
@@ -88,13 +82,9 @@ func checkMetrics(t *testing.T) {
 func registerShare(t *testing.T) {
 	t.Helper()
 	fleet, err := sharing.New(sharing.Options{Config: &rest.Config{}, Namespace: "hub", Replica: "hub-0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, one := range []prometheus.Collector{fleet, audit.New(audit.Options{})} {
-		if err := ctrlmetrics.Registry.Register(one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ctrlmetrics.Registry.Register(one))
 		t.Cleanup(func() { ctrlmetrics.Registry.Unregister(one) })
 	}
 }

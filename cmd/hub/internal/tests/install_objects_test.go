@@ -39,9 +39,7 @@ func kustomizeFolder(t *testing.T, folder string) []*unstructured.Unstructured {
 func kustomized(t *testing.T, folder string) []byte {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", "--load-restrictor", "LoadRestrictionsNone", folder)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
@@ -85,9 +83,7 @@ func parse(t *testing.T, text string) (objects []*unstructured.Unstructured) {
 func objects(t *testing.T, o install.Options) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := install.Objects(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -96,9 +92,7 @@ func text(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(id(a), id(b)) })
 	var out bytes.Buffer
-	if err := install.Write(&out, all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Write(&out, all))
 	return out.String()
 }
 

@@ -32,24 +32,16 @@ func TestObjects_Sharded(t *testing.T) {
 	t.Parallel()
 	all := objects(t, install.Options{Sharded: true})
 	config, err := filepath.Abs("../../../../config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder := t.TempDir()
 	relative, err := filepath.Rel(folder, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, overlay, _ := strings.Cut(string(page), "<!-- sharding/kustomization.yaml -->\n```yaml\n")
 	overlay, _, _ = strings.Cut(overlay, "```")
 	overlay = strings.ReplaceAll(overlay, "clusterfx/config", relative)
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600))
 	if diff := gocmp.Diff(text(t, kustomizeFolder(t, folder)), text(t, all)); diff != "" {
 		t.Errorf("kustomize has -, the program +:\n%s", diff)
 	}
@@ -141,9 +133,7 @@ func TestApply_Sharded(t *testing.T) {
 		own := slices.DeleteFunc(objects(t, o), func(one *unstructured.Unstructured) bool { // Others are shared with other tests.
 			return one.GetNamespace() != namespace && one.GetName() != namespace
 		})
-		if err := install.Apply(t.Context(), c, own, install.ApplyOptions{ForceConflicts: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, install.Apply(t.Context(), c, own, install.ApplyOptions{ForceConflicts: true}))
 	}
 	apply(leader)
 	apply(sharded)

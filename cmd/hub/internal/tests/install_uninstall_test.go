@@ -34,9 +34,7 @@ var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=
 func TestUninstall_LeasesOfShards(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	command := unguard.FindString(string(page))
 	if command == "" {
 		t.Fatal("docs/operating.md has no command that removes the finalizers")
@@ -44,13 +42,9 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 	cluster := fleettest.Cluster(t, "hub")
 	c := clientFor(t, cluster.Config())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "uninstall-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), namespace))
 	leases := func() (all coordinationv1.LeaseList) {
-		if err := c.List(t.Context(), &all, client.InNamespace(namespace.Name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.List(t.Context(), &all, client.InNamespace(namespace.Name)))
 		return all
 	}
 	const count = 4
@@ -62,9 +56,7 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 		}
 		return errors.New("the Lease of leader mode has no finalizer yet")
 	})
-	if err := c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace.Name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace.Name)))
 	if left := leases(); len(left.Items) != count+1 {
 		t.Errorf("after the deletion %d Leases are left, want those of %d shards and of leader mode", len(left.Items), count)
 	}
@@ -83,16 +75,12 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 		Config: cluster.Config(), Namespace: namespace, Name: roles.Lease, Installation: namespace, Identity: "a",
 		Duration: 3 * time.Second, Every: 100 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one, err := replica.New(replica.Options{
 		Config: cluster.Config(), Namespace: namespace, Name: "a", Count: count, Runner: noApps{}, LeaveTimeout: patience, Mode: sharded,
 		Timing: shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan error, 2)
 	go func() { sharded.Run(ctx); ended <- nil }()
 	go func() { ended <- one.Run(ctx) }()
@@ -115,13 +103,9 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 func shell(t *testing.T, cluster *fleet.Cluster, command string) {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(config, cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, cluster.Kubeconfig(), 0o600))
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", command) //nolint:gosec // a test
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {

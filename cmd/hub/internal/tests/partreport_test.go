@@ -29,13 +29,9 @@ import (
 func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Client {
 	t.Helper()
 	user, err := fleettest.Cluster(t, "hub").MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := client.New(user.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -24,9 +24,7 @@ func TestPorts(t *testing.T) {
 	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
 	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
 	ports, err := serving.Listen(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ports.Close()
 	m, h := "http://"+options.Metrics, "http://"+options.Health
 	empty := func() {
