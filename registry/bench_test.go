@@ -72,7 +72,6 @@ type benchRemote struct {
 	namespace  string
 }
 
-// benchFleet returns n remotes at a few API servers with objects.
 func benchFleet(b *testing.B, n int) []benchRemote {
 	b.Helper()
 	var addresses []netip.Addr
@@ -172,7 +171,6 @@ func engage(b *testing.B, all []benchRemote, start engaging) {
 	}
 }
 
-// writeHeap writes a heap profile.
 func writeHeap(b *testing.B) {
 	b.Helper()
 	if *heapsTo == "" {
@@ -275,7 +273,6 @@ func informersOf(
 	}
 }
 
-// engageRegistry runs a registry with a module that watches the objects.
 func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
 	b.Helper()
 	kind := benchKindOf(b)

@@ -28,7 +28,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// ofTest selects the ConfigMaps of a test.
 func ofTest(name string) labels.Selector { return labels.SelectorFromSet(labels.Set{"filter": name}) }
 
 // newFiltered creates a ConfigMap, with the label of a test if label is not empty.
@@ -43,7 +42,6 @@ func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev
 	return one
 }
 
-// withoutData is a transform.
 func withoutData(o client.Object) {
 	if one, ok := o.(*corev1.ConfigMap); ok {
 		one.Data = nil
@@ -90,7 +88,6 @@ func configMapsIn(ctx context.Context, from client.Reader, namespace string) ([]
 	return names, nil
 }
 
-// expectConfigMaps waits until a reader returns these ConfigMaps.
 func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -264,7 +261,6 @@ type choosy struct {
 	Label string `json:"label"`
 }
 
-// CacheFilters returns the filter of the configuration.
 func (c choosy) CacheFilters() []registry.CacheFilter {
 	return []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest(c.Label)}}
 }

@@ -122,10 +122,8 @@ func (w *ward) scrape(t *testing.T) (stop func()) {
 // collector calls a function each time its metrics are gathered.
 type collector struct{ do func() }
 
-// Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) { to <- c.desc() }
 
-// Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.do()
 	to <- prometheus.MustNewConstMetric(c.desc(), prometheus.GaugeValue, 1)
@@ -139,7 +137,6 @@ func (w *ward) panics(t *testing.T, module string) float64 {
 	return metric(t, w.metrics, "clusterfx_module_panics_total", map[string]string{"cluster": sick, "module": module})
 }
 
-// nothing is a reconciler that does nothing.
 var nothing = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 
 // watching sets up a controller of ConfigMaps that reconciles nothing. The tests use its handler and options.

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// bearing returns a function that matches requests with a token.
 func bearing(token string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 }

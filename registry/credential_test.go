@@ -45,7 +45,6 @@ func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) state.Desire
 	return configFor(t, data)
 }
 
-// ofNobody returns a self-signed client certificate.
 func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

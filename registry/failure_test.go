@@ -32,7 +32,6 @@ type fault struct {
 	tries  atomic.Int64
 }
 
-// broken counts its calls and reports whether to fail now.
 func (f *fault) broken() bool {
 	f.tries.Add(1)
 	return !f.mended.Load()

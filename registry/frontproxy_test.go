@@ -76,7 +76,6 @@ func (f *front) kubeconfig(token string) []byte {
 		f.server.URL, base64.StdEncoding.EncodeToString(authority), token)
 }
 
-// ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -128,7 +127,6 @@ func watchesOf(path string) func(*http.Request) bool {
 // canary is text of a remote that must not appear outside the response.
 const canary = "text-of-the-remote"
 
-// refuse responds with a status.
 func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -75,7 +75,6 @@ func (s *shift) enter(epoch int64, object string) (leave func()) {
 	}
 }
 
-// byName returns the configuration for the same cluster at another endpoint.
 func byName(t *testing.T, c *fleet.Cluster) state.Desired {
 	t.Helper()
 	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))

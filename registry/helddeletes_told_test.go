@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// logLines are the lines of a log.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -34,7 +33,6 @@ func (l *logLines) log() logr.Logger {
 	}, funcr.Options{Verbosity: 1})
 }
 
-// with returns the lines that have a text.
 func (l *logLines) with(text string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,7 +32,6 @@ func (r *runner) move(to string) {
 	r.name, r.term = to, r.term+1
 }
 
-// gate returns the Gate of a replica.
 func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) {
 	return func(registry.ClusterName) (int64, error) {
 		r.mu.Lock()

@@ -250,7 +250,6 @@ func (s *hostileSuite) runAll(t *testing.T, scripts []hostile.Script) {
 	}
 }
 
-// hostileRemote is the remote of one script.
 type hostileRemote struct {
 	registry *registry.Registry
 	name     registry.ClusterName
@@ -341,7 +340,6 @@ func (h *hostileRemote) stop(t *testing.T) {
 	h.server.Close()
 }
 
-// heapWatch samples the size of the heap.
 type heapWatch struct {
 	before, peak uint64
 	end          chan struct{}
@@ -351,7 +349,6 @@ type heapWatch struct {
 // heapEvery is the time between two samples of the heap.
 const heapEvery = 20 * time.Millisecond
 
-// watchHeap starts to sample the heap after a garbage collection.
 func watchHeap() *heapWatch {
 	runtime.GC()
 	w := &heapWatch{before: heapInUse(), end: make(chan struct{}), ended: make(chan struct{})}

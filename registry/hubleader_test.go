@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// ledHub returns a hub with a leader.
 func ledHub(t *testing.T, l *leader, o registry.Options, modules ...registry.Module) (r *registry.Registry, run func()) {
 	t.Helper()
 	o.HubParts.Leader = l

@@ -38,7 +38,6 @@ var watchesConfigMaps = []rbacv1.PolicyRule{
 // route is the label that routes the objects of the tests.
 const route = "test.clusterfx.dev/to"
 
-// objectsFor selects the ConfigMaps with a value of the label "of".
 func objectsFor(test string) hubobjects.Selection {
 	return hubobjects.Selection{
 		Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"of": test}), Route: hubobjects.ByLabel(route),
@@ -99,7 +98,6 @@ func (c *copier) remove(ctx context.Context, key client.ObjectKey, made *corev1.
 // unique returns a name that no other run of a test has: all tests of a process share the clusters.
 func unique(name string) string { return name + "-" + rand.String(5) }
 
-// namespaceNamed creates a namespace with this name.
 func namespaceNamed(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))

@@ -35,7 +35,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// partNamed returns the state of a hub part.
 func partNamed(r *registry.Registry, name string) state.HubPartStatus {
 	for _, one := range r.HubParts() {
 		if one.Module == name {

@@ -87,7 +87,6 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	}
 }
 
-// widgets returns a module that watches one version of a kind.
 func widgets(kind schema.GroupVersionKind) registry.Module {
 	return registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		one := &unstructured.Unstructured{}

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// watcher is a module with a supervised reconciler that does nothing.
 func watcher() registry.Module {
 	return registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })

@@ -24,7 +24,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

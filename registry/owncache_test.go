@@ -87,7 +87,6 @@ type notedCache struct {
 	note func(what string)
 }
 
-// Start runs the cache.
 func (c *notedCache) Start(ctx context.Context) error {
 	c.note("cache")
 	return c.Cache.Start(ctx)
@@ -99,7 +98,6 @@ type helper struct {
 	running chan struct{}
 }
 
-// Start runs until ctx ends.
 func (h *helper) Start(ctx context.Context) error {
 	h.note("helper")
 	close(h.running)
@@ -107,7 +105,6 @@ func (h *helper) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection returns false.
 func (*helper) NeedLeaderElection() bool { return false }
 
 // addOwn adds a filtered cache to a manager, a runnable without leader election, a runnable with leader election, and a

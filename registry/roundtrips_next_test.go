@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// startBehindProxy starts a remote behind a tripMeter and a proxy.
 func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMeter, *network.Proxy) {
 	t.Helper()
 	r := newRegistry(t, func(o *registry.Options) {

@@ -31,7 +31,6 @@ type tripMeter struct {
 	open    chan struct{} // closed when no more requests are held
 }
 
-// heldRequest is a request that waits.
 type heldRequest struct {
 	*http.Request
 	release, ended chan struct{}
@@ -161,7 +160,6 @@ func startMetered(t *testing.T, options registry.ModuleOptions, change func(*reg
 	return r, meter
 }
 
-// unchanged is a middleware that changes nothing.
 func unchanged(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper { return next }
 
 // untilReady returns the round trips before the first list, once the remote is Ready.

@@ -73,7 +73,6 @@ type names struct {
 	seen map[string]bool
 }
 
-// Reconcile records the name of an object.
 func (n *names) Reconcile(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -37,7 +37,6 @@ func hubAppWith(
 	return hubAppOf(t, hubManager(t, config, func(*ctrl.Options) {}), o, options...)
 }
 
-// hubManager returns the manager of a hub.
 func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) ctrl.Manager {
 	t.Helper()
 	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}

@@ -184,7 +184,6 @@ func (m *marker) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, client.IgnoreNotFound(m.remote.Patch(ctx, &one, client.MergeFrom(before)))
 }
 
-// newConfigMap creates a ConfigMap that the counter marks.
 func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

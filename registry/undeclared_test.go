@@ -24,7 +24,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// counting returns the module counter with these rules.
 func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
 	return registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(c.setUp), Rules: rules})
 }

@@ -43,7 +43,6 @@ func flying(t *testing.T, r *registry.Registry, name registry.ClusterName) error
 	return r.AwaitWrites(ended, name)
 }
 
-// expectFlying waits until one write is in flight.
 func expectFlying(t *testing.T, r *registry.Registry, name registry.ClusterName) {
 	t.Helper()
 	eventually(t, func() error {
@@ -114,7 +113,6 @@ func TestRegistry_WritesWithoutResponse(t *testing.T) {
 // writeTimeout is the timeout of the requests of the remotes behind proxies.
 const writeTimeout = 4 * time.Second
 
-// gatedBehindProxy returns a registry with a remote behind a proxy.
 func gatedBehindProxy(t *testing.T, name registry.ClusterName, p *permit) (*registry.Registry, *network.Proxy) {
 	t.Helper()
 	one := fleettest.Cluster(t, "one")
@@ -125,7 +123,6 @@ func gatedBehindProxy(t *testing.T, name registry.ClusterName, p *permit) (*regi
 	return r, proxy
 }
 
-// some returns a new ConfigMap.
 func some() *corev1.ConfigMap {
 	one := &corev1.ConfigMap{}
 	one.Namespace, one.GenerateName = "default", "writes-"

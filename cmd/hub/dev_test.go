@@ -81,7 +81,6 @@ func newLife(t *testing.T) *life {
 	}
 }
 
-// config writes a configuration file.
 func (l *life) config(name, text string) {
 	l.t.Helper()
 	head := "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"

@@ -48,7 +48,6 @@ func stepsOf(page, section string) []step {
 	return steps
 }
 
-// demoArguments returns the arguments that make demo gives the hub.
 func demoArguments(t *testing.T) []string {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))

@@ -68,19 +68,16 @@ func start(t *testing.T, args ...string) *program {
 	return startWith(t, []string{asHub + "=" + asStock}, args...)
 }
 
-// startWith runs a hub in an environment with these variables.
 func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	return startAs(t, func(*exec.Cmd) {}, env, args...)
 }
 
-// startIn runs a hub in a folder.
 func startIn(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	return startAs(t, func(cmd *exec.Cmd) { cmd.Dir = dir }, env, args...)
 }
 
-// startAs runs a hub after a change of its command.
 func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
@@ -102,7 +99,6 @@ func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string)
 	return p
 }
 
-// exit returns the exit code once the process has ended.
 func (p *program) exit() int {
 	p.t.Helper()
 	stuck := time.AfterFunc(patience(), func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
@@ -122,7 +118,6 @@ func (p *program) expectExit(code int) {
 	}
 }
 
-// expect waits until the output of the process contains the text.
 func (p *program) expect(o *output, text string) {
 	p.t.Helper()
 	eventually(p.t, func() error {
@@ -152,21 +147,18 @@ type output struct {
 	text bytes.Buffer
 }
 
-// Write appends.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(data)
 }
 
-// String returns everything.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// kubectl runs the real kubectl and returns its output.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(t, kubeconfig, args...)

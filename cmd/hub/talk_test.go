@@ -173,7 +173,6 @@ func (k *talk) checkTraces() {
 	}
 }
 
-// line is a line of the log.
 type line map[string]any
 
 func linesOf(t *testing.T, text string) []line {

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// entry returns the managedFields of one owner.
 func entry(manager, version, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, FieldsType: "FieldsV1",

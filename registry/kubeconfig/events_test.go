@@ -51,7 +51,6 @@ func watched(t *testing.T, form, body string) []apiwatch.Event {
 	return all
 }
 
-// eventIn returns an event in the encoding of a media type.
 func eventIn(t *testing.T, form string, kind apiwatch.EventType, object runtime.Object) string {
 	t.Helper()
 	var raw bytes.Buffer

@@ -179,7 +179,6 @@ func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	}
 }
 
-// authorities returns the certificates that client-go takes from a bundle.
 func authorities(bundle []byte) []byte {
 	var all []byte
 	for {
@@ -193,7 +192,6 @@ func authorities(bundle []byte) []byte {
 	}
 }
 
-// credentialOf returns the Credential of a configuration that clientcmd has resolved.
 func credentialOf(t *testing.T, c *rest.Config) kubeconfig.Credential {
 	t.Helper()
 	user := fmt.Sprintf("{token: %q}", c.BearerToken)

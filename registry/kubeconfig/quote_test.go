@@ -15,7 +15,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// hides returns a function that redacts the canary.
 func hides(tb testing.TB) func(string) string {
 	tb.Helper()
 	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})

@@ -51,7 +51,6 @@ func credential(t *testing.T, token string, c issued) kubeconfig.Credential {
 	return parse(t, withCertificate(t, c)).Credential
 }
 
-// dial returns a Transport for the server.
 func dial(t *testing.T, url string, c kubeconfig.Credential) *kubeconfig.Transport {
 	t.Helper()
 	endpoint := kubeconfig.Endpoint{Server: url, CAData: shared(t).ca.cert}
@@ -141,7 +140,6 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// until polls a condition until it holds.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

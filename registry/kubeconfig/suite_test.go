@@ -140,13 +140,11 @@ func withUser(tb testing.TB, fields ...string) string {
 	return edit(tb, "token: "+canaryToken, strings.Join(fields, "\n    "))
 }
 
-// withCluster returns the base kubeconfig with more fields in its cluster.
 func withCluster(tb testing.TB, fields ...string) string {
 	tb.Helper()
 	return edit(tb, "server: https://api.example.com:6443", "server: https://api.example.com:6443\n    "+strings.Join(fields, "\n    "))
 }
 
-// withServer returns the base kubeconfig with another server.
 func withServer(tb testing.TB, server string) string {
 	tb.Helper()
 	return edit(tb, "https://api.example.com:6443", server)
@@ -162,7 +160,6 @@ func asKubeconfig(text string) map[string][]byte {
 	return map[string][]byte{"kubeconfig": []byte(text)}
 }
 
-// loopback is the Policy of tests that dial.
 func loopback() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 }
@@ -183,7 +180,6 @@ func leaked(text string, secrets ...string) string {
 	return ""
 }
 
-// keyText returns the secret part of a key in PEM.
 func keyText(key []byte) string {
 	block, _ := pem.Decode(key)
 	return base64.StdEncoding.EncodeToString(block.Bytes)[40:]

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// counting counts the connections that a server accepts.
 func counting(n *atomic.Int32) func(*httptest.Server) {
 	return func(s *httptest.Server) {
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {

@@ -63,7 +63,6 @@ func TestTransport_authenticates(t *testing.T) {
 	})
 }
 
-// closing records whether it was closed.
 type closing struct {
 	io.Reader
 	closed atomic.Bool

@@ -167,7 +167,6 @@ func TestMonitor_None(t *testing.T) {
 	}
 }
 
-// running returns a monitor that runs until the test ends.
 func running(t *testing.T, o Options) *Monitor {
 	t.Helper()
 	m := New(o)

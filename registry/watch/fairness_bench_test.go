@@ -33,7 +33,6 @@ const (
 	work  = 200 * time.Microsecond // duration of each reconcile
 )
 
-// newQueue makes the queue of a controller.
 type newQueue = func(string, workqueue.TypedRateLimiter[watch.Request]) workqueue.TypedRateLimitingInterface[watch.Request]
 
 // queues are the fair queue, and the default queue of controllers.
@@ -99,7 +98,6 @@ func serve(b *testing.B, newQueue newQueue, samples, busy int) []time.Duration {
 	return took
 }
 
-// crowded returns a queue with requests of the busy remote.
 func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[watch.Request] {
 	q := newQueue("test", workqueue.NewTypedItemExponentialFailureRateLimiter[watch.Request](time.Millisecond, time.Second))
 	for i := range busy {
@@ -145,7 +143,6 @@ func report(b *testing.B, alone, behind []time.Duration) {
 	b.ReportMetric(0, "ns/op") // has no meaning
 }
 
-// quantile returns a percentile in milliseconds.
 func quantile(of []time.Duration, percent int) float64 {
 	slices.Sort(of)
 	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
@@ -235,7 +232,6 @@ func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.
 	return all
 }
 
-// Reconcile simulates work.
 func (f *fairness) Reconcile(_ context.Context, request watch.Request) (ctrl.Result, error) {
 	toil()
 	if request.Cluster == "quiet" {
@@ -261,10 +257,8 @@ func (f *fairness) flood(b *testing.B) {
 	<-f.flooded
 }
 
-// settle waits until the worker has handled the crowd.
 func (f *fairness) settle() { <-f.settled }
 
-// writes measures consecutive events of the quiet remote.
 func (f *fairness) writes(b *testing.B, samples int) []time.Duration {
 	b.Helper()
 	direct := clientFor(b, f.quiet)

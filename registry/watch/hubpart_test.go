@@ -72,7 +72,6 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	}
 }
 
-// runHub runs a hub with these modules until the test ends.
 func runHub(t *testing.T, modules ...fx.Option) (remotes *registry.Registry) {
 	t.Helper()
 	scheme := runtime.NewScheme()

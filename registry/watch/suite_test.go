@@ -114,7 +114,6 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// skipNames allows tests to reuse the name of a controller.
 func skipNames() config.Controller {
 	yes := true
 	return config.Controller{SkipNameValidation: &yes}

@@ -98,7 +98,6 @@ func benchStart(b *testing.B, n int) {
 	b.ReportMetric(again.cpu, "restart-hub-api-cpu-s")
 }
 
-// benchSite is a hub's cluster with Clusters.
 type benchSite struct {
 	b           *testing.B
 	hub         *fleet.Cluster
@@ -110,7 +109,6 @@ type benchSite struct {
 	requests map[string]int // of the hub to its API server
 }
 
-// cost is what a start has cost.
 type cost struct {
 	took time.Duration
 	cpu  float64 // seconds of the hub's API server
@@ -169,7 +167,6 @@ func fillRemote(b *testing.B, c *fleet.Cluster) {
 	mustB(b, group.Wait())
 }
 
-// register creates a Secret and a Cluster.
 func (s *benchSite) register(name string, text []byte) error {
 	err := s.admin.Create(s.b.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
@@ -183,7 +180,6 @@ func (s *benchSite) register(name string, text []byte) error {
 	})
 }
 
-// count counts requests.
 func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
 	return benchTransport(func(r *http.Request) (*http.Response, error) {
 		info := requestinfo.Of(r.URL.Path)
@@ -212,7 +208,6 @@ type benchTransport func(*http.Request) (*http.Response, error)
 
 func (f benchTransport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// print prints the requests since the last call.
 func (s *benchSite) print(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +238,6 @@ func (s *benchSite) options() app.Options {
 	return o
 }
 
-// runHub runs a hub until a condition holds.
 func (s *benchSite) runHub(done func() error) cost {
 	s.b.Helper()
 	s.registry.Store(nil)
@@ -259,7 +253,6 @@ func (s *benchSite) runHub(done func() error) cost {
 	return c
 }
 
-// await waits until a condition holds.
 func (s *benchSite) await(done func() error) {
 	s.b.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; {
@@ -313,7 +306,6 @@ func (s *benchSite) allReady(r *registry.Registry) error {
 	return nil
 }
 
-// engage gives the remotes to a registry alone.
 func (s *benchSite) engage() cost {
 	s.b.Helper()
 	o := s.options().Registry
@@ -338,7 +330,6 @@ func (s *benchSite) engage() cost {
 	return cost{took: took}
 }
 
-// hubCPU returns the processor time of the hub's API server.
 func (s *benchSite) hubCPU() float64 {
 	s.b.Helper()
 	set, err := kubernetes.NewForConfig(s.hub.Config())

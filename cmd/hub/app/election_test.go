@@ -245,7 +245,6 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 	}
 }
 
-// steal writes another holder into the lease.
 func (h *hub) steal(holder string) {
 	h.t.Helper()
 	eventually(h.t, func() error { // The holder also writes, and may be faster.

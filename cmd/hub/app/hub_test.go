@@ -286,7 +286,6 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 	}
 }
 
-// fetch returns the status code and the body of a page.
 func fetch(t *testing.T, url string) (status int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -19,7 +19,6 @@ import (
 
 const emptyConfig = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// addArguments adds arguments to the hub's Deployment by hand.
 func (i *installation) addArguments(arguments ...string) {
 	i.t.Helper()
 	d := i.deployment()

@@ -35,7 +35,6 @@ func (h *hub) roles(args ...string) (rendered []string) {
 	return h.rolesOf(modules.All(), args...)
 }
 
-// rolesOf returns those of a hub with other modules.
 func (h *hub) rolesOf(modules []registry.Module, args ...string) (rendered []string) {
 	h.t.Helper()
 	code, out, problems := h.execute(modules, append([]string{"rbac"}, args...)...)
@@ -184,7 +183,6 @@ func (h *hub) expectEvent(namespace string, about client.Object, reason string) 
 	})
 }
 
-// expectGone waits until the API server has removed the object.
 func (h *hub) expectGone(object client.Object) {
 	h.t.Helper()
 	eventually(h.t, func() error {

@@ -67,7 +67,6 @@ func newHub(t *testing.T) *hub {
 	return newHubIn(t, pool.Hub)
 }
 
-// newHubIn returns a clean cluster.
 func newHubIn(t *testing.T, r pool.Role) *hub {
 	t.Helper()
 	c := fleettest.Borrow(t, r)
@@ -87,7 +86,6 @@ func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdo
 	return code, out.String(), problems.String()
 }
 
-// kubeconfigOf returns the path of a kubeconfig.
 func kubeconfigOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -107,7 +105,6 @@ func (h *hub) options(modules ...registry.Module) app.Options {
 	return o
 }
 
-// process is a running hub.
 type process struct {
 	done chan struct{}
 	err  error // read it only after done
@@ -131,7 +128,6 @@ func (h *hub) run(o app.Options) *process {
 	return p
 }
 
-// stop stops all hubs of the test.
 func (h *hub) stop() {
 	for _, p := range h.processes {
 		_ = p.stop()
@@ -148,7 +144,6 @@ func (p *process) wait() error {
 	}
 }
 
-// register creates a labelled Secret.
 func (h *hub) register(name string, kubeconfig []byte) {
 	h.t.Helper()
 	h.must(h.Create(h.t.Context(), &corev1.Secret{
@@ -160,7 +155,6 @@ func (h *hub) register(name string, kubeconfig []byte) {
 	}))
 }
 
-// expectReady waits until the Cluster's Ready condition has this status.
 func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
 	eventually(h.t, func() error {

@@ -100,12 +100,10 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	})
 }
 
-// newInformer returns an informer of all objects of a type.
 func newInformer(b *budget, obj runtime.Object) *Informer {
 	return b.newInformerOf("")(&toolscache.ListWatch{}, obj, 0, toolscache.Indexers{}).(*Informer)
 }
 
-// someOptions returns options of a cache with the usual limits.
 func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Options {
 	return Options{
 		Context: ctx, Scheme: s, Meter: m,

@@ -52,7 +52,6 @@ func TestAppCache_ReadsAreCheap(t *testing.T) {
 	}
 }
 
-// readingModule is the module that reads.
 const readingModule = "dns"
 
 // cacheOfReads returns a cache that notes readers, and an object to read.

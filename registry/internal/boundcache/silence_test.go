@@ -51,7 +51,6 @@ func TestStock_Silence(t *testing.T) {
 	}
 }
 
-// watchFor reads a watch of the informer to its end.
 func watchFor(t *testing.T, s *Informer, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
@@ -95,7 +94,6 @@ func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:rev
 	return newInformer(b, &corev1.Event{})
 }
 
-// sender makes a function a transport.
 type sender func(*http.Request) (*http.Response, error)
 
 func (f sender) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

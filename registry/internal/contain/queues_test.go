@@ -23,7 +23,6 @@ import (
 // controllers is a manager that accepts controllers, and does not start them.
 type controllers struct{ ctrl.Manager }
 
-// Add accepts a runnable.
 func (controllers) Add(manager.Runnable) error { return nil }
 
 // GetControllerOptions returns the options of the managers of apps that matter here.
@@ -45,7 +44,6 @@ func nothing[request comparable]() reconcile.TypedReconciler[request] {
 	return reconcile.TypedFunc[request](func(context.Context, request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 }
 
-// build returns a controller with these options.
 func build[request comparable](m *Manager, o controller.TypedOptions[request]) (manager.Runnable, error) {
 	if o.Reconciler == nil {
 		o.Reconciler = nothing[request]()
@@ -53,7 +51,6 @@ func build[request comparable](m *Manager, o controller.TypedOptions[request]) (
 	return controller.NewTyped("c", m, o)
 }
 
-// queueTypeOf returns the type of the queue that a controller makes.
 func queueTypeOf(t *testing.T, c manager.Runnable) string {
 	t.Helper()
 	field := fieldOf(c, "NewQueue")

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// newControllerRunnable returns a controller of a module with one source.
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
 	t.Helper()
 	yes := true

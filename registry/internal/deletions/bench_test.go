@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// newGuard returns a Guard whose limits are these.
 func newGuard(limits deletes.Limits) *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   holdstore.Memory{},

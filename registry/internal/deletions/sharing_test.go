@@ -90,7 +90,6 @@ func (h *sharedHub) content() *holdstore.Content {
 	return found
 }
 
-// expectStored checks the ids in the ConfigMap.
 func (h *sharedHub) expectStored(when string, ids ...string) {
 	h.t.Helper()
 	found := []string{}
@@ -102,7 +101,6 @@ func (h *sharedHub) expectStored(when string, ids ...string) {
 	}
 }
 
-// process is one of the processes.
 type process struct {
 	*Guard
 	hub     *sharedHub
@@ -200,7 +198,6 @@ func (p *process) expectHeld(when string, target state.ClusterName, i int) strin
 	return held.ID
 }
 
-// upkeep keeps the holds once.
 func (p *process) upkeep() {
 	p.hub.t.Helper()
 	if err := p.keepUp(p.hub.t.Context()); err != nil {

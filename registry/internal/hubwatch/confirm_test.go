@@ -42,7 +42,6 @@ func gadgetCRD() *unstructured.Unstructured {
 	return crd
 }
 
-// tombstone waits for the tombstone of an object.
 func tombstone(t *testing.T, s *Subscription, name string) Tombstone {
 	t.Helper()
 	var found Tombstone

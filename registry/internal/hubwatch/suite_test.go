@@ -82,7 +82,6 @@ func (l *line) set(change func()) {
 	}
 }
 
-// RoundTrip sends a request to the present hub.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, end := context.WithCancel(r.Context())
 	l.mu.Lock()
@@ -162,7 +161,6 @@ func newPool(t testing.TB, l *line) *Pool {
 	return p
 }
 
-// configMaps selects ConfigMaps with the label "test" and a value.
 func configMaps(test string) Selection {
 	return Selection{
 		Object: &corev1.ConfigMap{}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true,
@@ -213,7 +211,6 @@ func remove(t testing.TB, c client.Client, obj client.Object) {
 	})
 }
 
-// expectNames waits until a subscription has exactly these objects.
 func expectNames(t testing.TB, s *Subscription, want ...string) {
 	t.Helper()
 	eventually(t, func() error {

@@ -238,7 +238,6 @@ func TestMachine_WarmAfterTheFailureOfAnother(t *testing.T) {
 	expectWarm(t, m, epochZero)
 }
 
-// warmMachine returns the machine of a remote that is warm.
 func warmMachine(t *testing.T) *Machine {
 	t.Helper()
 	m := newMachine()
@@ -253,7 +252,6 @@ func warmMachine(t *testing.T) *Machine {
 	return m
 }
 
-// expectWarm checks the status of a remote that is warm.
 func expectWarm(t *testing.T, m *Machine, now time.Time) {
 	t.Helper()
 	want := state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: messageWarm}

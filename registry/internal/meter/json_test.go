@@ -66,7 +66,6 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 	}
 }
 
-// number36 returns distinct short names.
 func number36(i int) string {
 	const digits = "abcdefghijklmnopqrstuvwxyz"
 	var b []byte

@@ -20,7 +20,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// encode returns a response as API servers send it.
 func encode(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
 	data, err := runtime.Encode(metaSerializer(), obj)
@@ -41,7 +40,6 @@ func decode(t testing.TB, data []byte) runtime.Object {
 	return obj
 }
 
-// metaSerializer knows the kinds that any API server can respond with.
 func metaSerializer() runtime.Serializer {
 	all := NewSchemas(nil).schemes
 	meta := all[len(all)-1]
@@ -151,7 +149,6 @@ func manyEntries(n int) string {
 	return b.String()
 }
 
-// envelopeOf returns a response with an object in it.
 func envelopeOf(version, kind, object string) []byte {
 	return []byte("k8s\x00" + field(1, field(1, version)+field(2, kind)) + field(2, object))
 }

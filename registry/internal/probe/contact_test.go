@@ -52,7 +52,6 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// first starts a Connection and returns its first outcome.
 func first(t *testing.T, c *Connection) Outcome {
 	t.Helper()
 	outcomes := make(chan Outcome, 100)

@@ -60,7 +60,6 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 	return f
 }
 
-// next returns the time until the next probe begins.
 func (f *fakeRemote) next() time.Duration {
 	began := time.Now()
 	<-f.began

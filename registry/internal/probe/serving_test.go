@@ -84,21 +84,18 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change changes how the server responds.
 func (s *apiServer) change(f func(*apiServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s)
 }
 
-// count returns how often a path was requested.
 func (s *apiServer) count(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[path]
 }
 
-// waitFor waits until a path was requested n times.
 func (s *apiServer) waitFor(tb testing.TB, path string, n int) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
@@ -124,7 +121,6 @@ func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 	return s.connectBeside(tb, p, Beside{})
 }
 
-// connectBeside is connect with requests beside the first contact.
 func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	tb.Helper()
 	parsed := s.parse(tb, "first")
@@ -138,7 +134,6 @@ func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p, Beside: b})
 }
 
-// parse returns the connection of a client with a token.
 func (s *apiServer) parse(tb testing.TB, token string) kubeconfig.Connection {
 	tb.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})

@@ -41,7 +41,6 @@ func (s *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// server returns the server for a mapper.
 func (s *inMemory) server(early *Early) Remote {
 	return Remote{Host: "https://example.com", Client: &http.Client{Transport: s}, Early: early}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// discoverAt discovers the API of one server as an app does.
 func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

@@ -107,7 +107,6 @@ func (s *site) start() {
 	synctest.Wait()
 }
 
-// add adds a runnable.
 func (s *site) add(r manager.Runnable) {
 	s.t.Helper()
 	must(s.t, s.Add(r))
@@ -130,7 +129,6 @@ func (s *site) happened() []string {
 	return events
 }
 
-// lines returns the logged lines.
 func (s *site) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +144,6 @@ func (s *site) expect(events ...string) {
 	}
 }
 
-// expectRunning fails the test if Start has returned.
 func (s *site) expectRunning() {
 	s.t.Helper()
 	synctest.Wait()
@@ -171,7 +168,6 @@ func (s *site) expectEnd(want error) {
 	}
 }
 
-// isElected reports whether the channel of Elected is closed.
 func (s *site) isElected() bool {
 	synctest.Wait()
 	select {
@@ -268,7 +264,6 @@ func (l *locking) call(ctx context.Context, name string) error {
 	return nil
 }
 
-// fakeCache is the cache of a cluster.
 type fakeCache struct {
 	cache.Cache
 	*part

@@ -80,7 +80,6 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 	return c
 }
 
-// namespace creates a Namespace.
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "guarded-"}}
@@ -88,7 +87,6 @@ func (g guarded) namespace(t *testing.T) string {
 	return n.Name
 }
 
-// create creates so many objects.
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {
 	t.Helper()
 	for i := range objects {

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// roundTrip makes a function an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -48,7 +47,6 @@ func ok(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// set returns a set of middleware.
 func set(t *testing.T, all ...middleware.Middleware) *middleware.Set {
 	t.Helper()
 	s, err := middleware.New(all)
@@ -135,7 +133,6 @@ func TestSet_Wrap_Selects(t *testing.T) {
 	}
 }
 
-// body counts its calls of Close.
 type body struct {
 	io.Reader
 	closed int

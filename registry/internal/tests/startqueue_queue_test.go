@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
-// idle is a hub with little work.
 func idle() bool { return false }
 
 // Slots are granted by rank, in the order of the requests within a rank. Suspects are last, and run alone.

@@ -79,7 +79,6 @@ var testOptions = telemetry.TracerOptions{
 
 var errStopped = errors.New("stopped")
 
-// traced returns a tracer whose spans are recorded.
 func traced(t *testing.T) (*telemetry.Tracer, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -192,7 +191,6 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	}
 }
 
-// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -48,10 +48,8 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// errFence is the cause with which fences close.
 var errFence = errors.New("the fence is closed")
 
-// roundTrip makes a function a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -146,7 +146,6 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 	}
 }
 
-// quote is an endless string of JSON.
 type quote struct{ begun bool }
 
 func (q *quote) Read(p []byte) (int, error) {

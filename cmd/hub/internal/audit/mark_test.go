@@ -30,7 +30,6 @@ func TestMain(m *testing.M) {
 
 var must = testkit.Must
 
-// server returns a client of an API server with the CRD.
 func server(t *testing.T) client.Client {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
@@ -42,7 +41,6 @@ func server(t *testing.T) client.Client {
 	return c
 }
 
-// report writes the status of a Cluster as its runner does.
 func report(t *testing.T, c client.Client, cluster *hubv1.Cluster, epoch int32) {
 	t.Helper()
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))

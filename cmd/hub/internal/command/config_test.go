@@ -18,7 +18,6 @@ import (
 
 const configHead = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured is the configuration of a module.
 type configured struct {
 	Pods int64 `json:"pods"`
 	Name struct {

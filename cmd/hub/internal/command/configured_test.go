@@ -60,7 +60,6 @@ modules:
     config: {resource: pods}
 `
 
-// fileWith returns the path of a file with a text.
 func fileWith(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -68,7 +67,6 @@ func fileWith(t *testing.T, text string) string {
 	return path
 }
 
-// runCopies runs a command of a hub with the module.
 func runCopies(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, problems bytes.Buffer

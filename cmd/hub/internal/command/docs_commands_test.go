@@ -149,7 +149,6 @@ func ours(words []string) ([]string, bool) {
 	return nil, false
 }
 
-// checkCommand parses a command as the program does.
 func checkCommand(t *testing.T, page string, words []string) {
 	t.Helper()
 	command, rest, err := stock().Find(words)
@@ -180,7 +179,6 @@ func checkMention(t *testing.T, page string, words []string) {
 	}
 }
 
-// visit calls f for a command and all commands below it.
 func visit(c *cobra.Command, f func(*cobra.Command)) {
 	f(c)
 	for _, child := range c.Commands() {

@@ -105,7 +105,6 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 	}
 }
 
-// alreadyGone reports whether deregister finds nothing left to remove.
 func alreadyGone(err error) bool {
 	return strings.Contains(err.Error(), "there is no Cluster edge in hub, and nothing that register has made for it")
 }

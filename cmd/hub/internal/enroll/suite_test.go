@@ -48,7 +48,6 @@ type site struct {
 	entry       *clientcmdapi.Cluster      // of the remote
 }
 
-// loopback returns the addresses of the remotes of tests.
 func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 
 // newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test

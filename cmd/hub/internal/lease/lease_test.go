@@ -41,7 +41,6 @@ type candidate struct {
 	done   chan struct{}
 }
 
-// stand begins a candidacy as a hub with filled caches does.
 func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
 	t.Helper()
 	return standWith(t, c.Config(), identity)
@@ -61,7 +60,6 @@ func standWhile(t *testing.T, config *rest.Config, identity string, alive func()
 	})
 }
 
-// begin begins a candidacy for the lease of the test.
 func begin(t *testing.T, o Options) *candidate {
 	t.Helper()
 	o.Namespace, o.Name = namespace, leaseName(t)
@@ -83,7 +81,6 @@ func (c *candidate) end() {
 	<-c.done
 }
 
-// leaseName returns the name of the test's own lease.
 func leaseName(t *testing.T) string {
 	t.Helper()
 	return strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))

@@ -83,7 +83,6 @@ func (h *hall) put(holder string) {
 	must(h.t, err)
 }
 
-// change changes the Lease as an administrator does.
 func (h *hall) change(f func(*coordinationv1.Lease)) {
 	h.t.Helper()
 	eventually(h.t, func() error {
@@ -122,7 +121,6 @@ func (h *hall) sharded() (s *Sharded, end func()) {
 	return s, h.run(s.Run)
 }
 
-// wayBack starts a WayBack with what runs.
 func (h *hall) wayBack(running func() []string) (w *WayBack, end func()) {
 	h.t.Helper()
 	w, err := NewWayBack(h.options, func(context.Context) ([]string, error) { return running(), nil })
@@ -159,7 +157,6 @@ func (h *hall) candidate(identity string) (c *lease.Candidacy, giveBack func()) 
 	}
 }
 
-// await waits until replicas may work.
 func (h *hall) await(s *Sharded) context.Context {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)

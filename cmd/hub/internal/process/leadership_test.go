@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// candidate is a leadership of a test.
 type candidate struct {
 	*leadership
 	t      *testing.T
@@ -62,7 +61,6 @@ func stand(t *testing.T, c *fleet.Cluster, identity string, within time.Duration
 	return one
 }
 
-// await waits until the candidate leads.
 func (c *candidate) await() (leads context.Context, ended func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -83,7 +81,6 @@ func (c *candidate) expectLost(leads context.Context) {
 	c.expectShut()
 }
 
-// lose makes the candidate lose its leadership.
 func (c *candidate) lose() {
 	c.t.Helper()
 	leads, ended := c.await()
@@ -100,7 +97,6 @@ func (c *candidate) expectShut() {
 	}
 }
 
-// holderOf returns the holder in the lease of the test.
 func holderOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	hub, err := client.New(c.Config(), client.Options{})

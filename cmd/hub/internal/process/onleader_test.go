@@ -46,7 +46,6 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// register creates a Secret that asks for a Cluster.
 func (s *site) register(name string) {
 	s.t.Helper()
 	must(s.t, s.Create(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -54,7 +53,6 @@ func (s *site) register(name string) {
 	}}))
 }
 
-// registered returns whether there is a Cluster.
 func (s *site) registered(name string) bool {
 	s.t.Helper()
 	err := s.Get(s.t.Context(), client.ObjectKey{Name: name}, &hubv1.Cluster{})
@@ -72,7 +70,6 @@ func (s *site) expectRegistered(name string) {
 	})
 }
 
-// options are those of a replica.
 func (s *site) options(leader registry.Leader) Options {
 	s.t.Helper()
 	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()

@@ -31,7 +31,6 @@ const patience = 2 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// expectClosed waits until a channel is closed.
 func expectClosed(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -41,7 +40,6 @@ func expectClosed(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// later returns a context that ends some time after the test.
 func later(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithoutCancel(t.Context())

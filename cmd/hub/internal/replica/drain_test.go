@@ -15,7 +15,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// admin returns a client of an administrator.
 func (w *world) admin() client.Client {
 	w.t.Helper()
 	c, err := client.New(w.cluster.Config(), client.Options{})
@@ -68,7 +67,6 @@ type conflicting struct {
 	*conflict
 }
 
-// RoundTrip sends the request.
 func (c *conflicting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/leases/"+c.lease) || !c.armed.CompareAndSwap(true, false) {
 		return c.next.RoundTrip(r)

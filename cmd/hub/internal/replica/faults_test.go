@@ -97,7 +97,6 @@ type stalling struct {
 	watches *atomic.Int64
 }
 
-// RoundTrip sends the request.
 func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(r)
 	if err == nil && r.URL.Query().Get("watch") != "" {

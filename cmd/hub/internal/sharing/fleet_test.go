@@ -37,7 +37,6 @@ func TestMain(m *testing.M) {
 
 var must = testkit.Must
 
-// remotes are the registry of a test.
 type remotes struct {
 	mu     sync.Mutex
 	states map[registry.ClusterName]state.State
@@ -142,7 +141,6 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// expectRequest waits for a request for the Cluster.
 func (s *stage) expectRequest(t *testing.T) {
 	t.Helper()
 	got, _ := s.queue.Get()

@@ -57,7 +57,6 @@ func (p place) record() string {
 	return all[0]
 }
 
-// flocked creates a file that this process has locked.
 func (p place) flocked(path string) {
 	p.Helper()
 	file, err := os.Create(path)

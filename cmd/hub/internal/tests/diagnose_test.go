@@ -42,7 +42,6 @@ func newDiagnosed(t *testing.T, role string) *diagnosed {
 	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace.Name, Lease: "mode"}, t}
 }
 
-// create creates an object of the protocol of replicas.
 func (d *diagnosed) create(o client.Object, name, kind string, annotations map[string]string) {
 	d.t.Helper()
 	o.SetNamespace(d.Namespace)

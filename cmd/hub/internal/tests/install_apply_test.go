@@ -48,7 +48,6 @@ func TestApply_Strict(t *testing.T) {
 	}
 }
 
-// versions returns the generations of all objects of the installation.
 func versions(t *testing.T, c client.Client) map[string]int64 {
 	t.Helper()
 	found := map[string]int64{}

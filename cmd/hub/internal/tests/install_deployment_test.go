@@ -12,7 +12,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// deployment returns the hub's Deployment.
 func deployment(t *testing.T, all []*unstructured.Unstructured) appsv1.Deployment {
 	t.Helper()
 	for _, object := range all {

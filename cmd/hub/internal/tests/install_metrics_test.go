@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
 )
 
-// documented is a row of docs/metrics.md.
 type documented struct {
 	kind, help string
 	labels     []string
@@ -89,7 +88,6 @@ func registerShare(t *testing.T) {
 	}
 }
 
-// exportedAs returns the row that a metric should have.
 func exportedAs(f *dto.MetricFamily) documented {
 	labels := map[string]bool{}
 	for _, m := range f.GetMetric() {

@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// kustomize builds a folder of config with the kustomize of kubectl.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomizeFolder(t, "../../../../config/"+folder)
@@ -79,7 +78,6 @@ func parse(t *testing.T, text string) (objects []*unstructured.Unstructured) {
 	return objects
 }
 
-// objects returns the objects of an installation.
 func objects(t *testing.T, o install.Options) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := install.Objects(o)
@@ -110,7 +108,6 @@ func find(t *testing.T, all []*unstructured.Unstructured, want string) *unstruct
 	return all[i]
 }
 
-// into decodes an object strictly.
 func into[T any](t *testing.T, o *unstructured.Unstructured) (typed T) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &typed, true); err != nil {

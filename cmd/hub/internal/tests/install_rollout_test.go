@@ -55,7 +55,6 @@ func (n *nodeless) deployment(namespace string) *appsv1.Deployment {
 	return d
 }
 
-// progress writes the status of the Deployment as its controller does.
 func (n *nodeless) progress(namespace string, status appsv1.DeploymentStatus) {
 	n.t.Helper()
 	d := n.deployment(namespace)
@@ -64,7 +63,6 @@ func (n *nodeless) progress(namespace string, status appsv1.DeploymentStatus) {
 	must(n.t, n.Status().Update(n.t.Context(), d))
 }
 
-// report writes the status of all Pods as a kubelet does.
 func (n *nodeless) report(status corev1.PodStatus) {
 	n.t.Helper()
 	for i := range n.pods {

@@ -99,7 +99,6 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 	}
 }
 
-// shell runs a command of a page against a cluster.
 func shell(t *testing.T, cluster *fleet.Cluster, command string) {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")

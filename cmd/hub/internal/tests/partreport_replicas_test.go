@@ -58,7 +58,6 @@ func share(t *testing.T, c client.Client, namespace, replica string) *writing {
 	return w
 }
 
-// become changes the state of the hub part.
 func (w *writing) become(next string) {
 	w.state.Store(&next)
 	w.wake <- struct{}{}
@@ -139,7 +138,6 @@ func expectParts(t *testing.T, c client.Client, namespace string, want map[strin
 	})
 }
 
-// version returns the version of the ConfigMap.
 func version(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()
 	var found corev1.ConfigMap

@@ -34,7 +34,6 @@ func newHub(t *testing.T) (*fleet.Cluster, *runners.Hub) {
 	return cluster, &runners.Hub{Cluster: c, Namespace: namespace.Name}
 }
 
-// start runs a replica until the end of the test.
 func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 	t.Helper()
 	startReplica(t, cluster, replica.Options{Namespace: namespace, Name: name, Count: shardCount, Version: "v1.2.3"})

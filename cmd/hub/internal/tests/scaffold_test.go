@@ -20,7 +20,6 @@ import (
 
 const ours = "github.com/clusterfx/clusterfx"
 
-// repository returns the folder of this repository.
 func repository(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../../../..")
