@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -102,9 +103,7 @@ func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want .
 
 func newNamespace(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "filters-"}}
-	must(t, clientFor(t, c).Create(t.Context(), one))
-	return one.Name
+	return fleettest.Namespace(t, clientFor(t, c), "filters-")
 }
 
 // A filter applies to all cached readers of the module that declares it, but not to the other modules of the same app:

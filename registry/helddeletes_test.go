@@ -30,13 +30,12 @@ import (
 // objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "held-"}}
-	must(t, c.Create(t.Context(), namespace))
+	namespace := fleettest.Namespace(t, c, "held-")
 	for i := range objects {
-		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("o-%03d", i)}}
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
 		must(t, c.Create(t.Context(), o))
 	}
-	return namespace.Name
+	return namespace
 }
 
 func left(t *testing.T, c client.Client, namespace string) int {

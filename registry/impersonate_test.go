@@ -25,9 +25,8 @@ import (
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scoped-"}}
-	must(t, hub.Create(t.Context(), namespace))
-	grant(t, hub, namespace.Name, rbac.HubUser("apps", "trusted"))
+	namespace := fleettest.Namespace(t, hub, "scoped-")
+	grant(t, hub, namespace, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
 	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.HubClient })})
@@ -37,7 +36,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	_, config := remote(t, "one")
 
 	write := func(c client.Client, name string) error {
-		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}})
+		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	}
 	spawn(t, r, "trusted", config)
 	trusted := <-manage

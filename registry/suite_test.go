@@ -121,7 +121,7 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	must(t, r.Spawn(ctx, name, c))
 }
 
-var must, eventually = testkit.Must, testkit.Eventually
+var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
@@ -191,19 +191,6 @@ func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	}}
 	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
-}
-
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
-	return direct
 }
 
 // expectSeenBy waits until the counter of the remote named name has marked the ConfigMap.

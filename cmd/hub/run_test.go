@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,9 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -126,14 +122,7 @@ func registration(name string, remote *fleet.Cluster) *corev1.Secret {
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	httpClient, err := rest.HTTPClientFor(c.Config())
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	must(t, err)
-	return direct
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }
 
 var must, eventually = testkit.Must, testkit.Eventually

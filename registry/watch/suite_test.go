@@ -16,7 +16,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -99,20 +98,7 @@ func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 	must(t, h.remotes.Ensure(name, configFor(t, c.Kubeconfig())))
 }
 
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
-	return direct
-}
-
-var must, eventually = testkit.Must, testkit.Eventually
+var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
 func skipNames() config.Controller {
 	yes := true

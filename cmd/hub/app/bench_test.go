@@ -43,15 +43,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-func mustB(b *testing.B, err error) {
-	b.Helper()
-	must(b, err)
-}
-
 func schemeOf(b *testing.B) *runtime.Scheme {
 	b.Helper()
 	scheme := runtime.NewScheme()
-	mustB(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	must(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	return scheme
 }
 
@@ -124,16 +119,16 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 	s := &benchSite{b: b, kubeconfigs: map[string][]byte{}, requests: map[string]int{}}
 	var err error
 	s.hub, err = f.Create(b.Context(), "hub")
-	mustB(b, err)
+	must(b, err)
 	scheme := schemeOf(b)
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
-	mustB(b, err)
+	must(b, err)
 	fleettest.InstallCRDs(b, s.hub.Config())
-	mustB(b, s.admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	must(b, s.admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	var servers []*fleet.Cluster
 	for i := range benchServers {
 		one, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
-		mustB(b, err)
+		must(b, err)
 		fillRemote(b, one)
 		servers = append(servers, one)
 	}
@@ -142,18 +137,17 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 	for i, address := range addresses {
 		name := fmt.Sprintf("remote-%04d", i)
 		s.kubeconfigs[name], err = fleet.At(servers[i%benchServers].Kubeconfig(), address)
-		mustB(b, err)
+		must(b, err)
 		text := s.kubeconfigs[name]
 		group.Go(func() error { return s.register(name, text) })
 	}
-	mustB(b, group.Wait())
+	must(b, group.Wait())
 	return s
 }
 
 func fillRemote(b *testing.B, c *fleet.Cluster) {
 	b.Helper()
-	direct, err := client.New(c.Config(), client.Options{})
-	mustB(b, err)
+	direct := fleettest.Client(b, c)
 	group := errgroup.Group{}
 	group.SetLimit(10)
 	for i := range benchObjects {
@@ -164,7 +158,7 @@ func fillRemote(b *testing.B, c *fleet.Cluster) {
 			})
 		})
 	}
-	mustB(b, group.Wait())
+	must(b, group.Wait())
 }
 
 func (s *benchSite) register(name string, text []byte) error {
@@ -249,7 +243,7 @@ func (s *benchSite) runHub(done func() error) cost {
 	s.await(done)
 	c := cost{took: time.Since(began), cpu: s.hubCPU() - before}
 	cancel()
-	mustB(s.b, <-ended)
+	must(s.b, <-ended)
 	return c
 }
 
@@ -311,35 +305,35 @@ func (s *benchSite) engage() cost {
 	o := s.options().Registry
 	o.Hub, o.Scheme, o.Modules = s.hub.Config(), schemeOf(s.b), []registry.Module{s.watcher()}
 	httpClient, err := rest.HTTPClientFor(o.Hub)
-	mustB(s.b, err)
+	must(s.b, err)
 	o.HubMapper, err = apiutil.NewDynamicRESTMapper(o.Hub, httpClient)
-	mustB(s.b, err)
+	must(s.b, err)
 	r, err := registry.New(o)
-	mustB(s.b, err)
+	must(s.b, err)
 	began := time.Now()
 	for name, text := range s.kubeconfigs {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": text}, kubeconfig.Options{}, o.Policy)
-		mustB(s.b, err)
-		mustB(s.b, r.Ensure(registry.ClusterName(name), state.Desired{
+		must(s.b, err)
+		must(s.b, r.Ensure(registry.ClusterName(name), state.Desired{
 			Endpoint: c.Endpoint, Credential: c.Credential, Namespaces: []string{"default"},
 		}))
 	}
 	s.await(func() error { return s.allReady(r) })
 	took := time.Since(began)
-	mustB(s.b, r.Shutdown(s.b.Context()))
+	must(s.b, r.Shutdown(s.b.Context()))
 	return cost{took: took}
 }
 
 func (s *benchSite) hubCPU() float64 {
 	s.b.Helper()
 	set, err := kubernetes.NewForConfig(s.hub.Config())
-	mustB(s.b, err)
+	must(s.b, err)
 	text, err := set.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(s.b.Context())
-	mustB(s.b, err)
+	must(s.b, err)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if value, ok := strings.CutPrefix(line, "process_cpu_seconds_total "); ok {
 			seconds, err := strconv.ParseFloat(value, 64)
-			mustB(s.b, err)
+			must(s.b, err)
 			return seconds
 		}
 	}

@@ -23,9 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -174,12 +171,5 @@ var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	httpClient, err := rest.HTTPClientFor(c.Config())
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	must(t, err)
-	return direct
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -45,12 +43,10 @@ type sharedHub struct {
 
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
-	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shared-"}}
-	must(t, direct.Create(t.Context(), namespace))
+	direct := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, direct, "shared-")
 	return &sharedHub{
-		t: t, direct: direct, store: &holdstore.ConfigMap{Client: direct, Key: client.ObjectKey{Namespace: namespace.Name, Name: "holds"}},
+		t: t, direct: direct, store: &holdstore.ConfigMap{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
 		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
 	}

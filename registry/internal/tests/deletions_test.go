@@ -37,10 +37,8 @@ type guarded struct {
 
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
-	outside, err := client.New(config, client.Options{})
-	must(t, err)
-	return guarded{newGuard(), config, outside}
+	hub := fleettest.Cluster(t, "hub")
+	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub)}
 }
 
 func newGuard() *deletions.Guard {
@@ -82,9 +80,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "guarded-"}}
-	must(t, g.outside.Create(t.Context(), n))
-	return n.Name
+	return fleettest.Namespace(t, g.outside, "guarded-")
 }
 
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {

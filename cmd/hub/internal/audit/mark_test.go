@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,13 +31,9 @@ var must = testkit.Must
 
 func server(t *testing.T) client.Client {
 	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
-	fleettest.InstallCRDs(t, config)
-	scheme := runtime.NewScheme()
-	must(t, hubv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	return c
+	hub := fleettest.Cluster(t, "hub")
+	fleettest.InstallCRDs(t, hub.Config())
+	return fleettest.Client(t, hub, hubv1.AddToScheme)
 }
 
 func report(t *testing.T, c client.Client, cluster *hubv1.Cluster, epoch int32) {

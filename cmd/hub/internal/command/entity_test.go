@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nkeys"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -153,11 +152,8 @@ func TestEntity_Accept(t *testing.T) {
 	s := newEntitySite(t)
 	url := "--nats-url=" + s.server.URL()
 	hub := fleettest.Cluster(t, "entity-hub")
-	c, err := client.New(hub.Config(), client.Options{})
-	if err == nil {
-		err = c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
-	}
-	must(t, err)
+	c := fleettest.Client(t, hub)
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	at := "--kubeconfig=" + s.write("kubeconfig", string(hub.Kubeconfig()))
 	s.run("bucket", "create", "things", url)
 	expect := func(want string, args ...string) {

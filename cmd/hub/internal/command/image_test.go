@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -66,8 +64,7 @@ func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600))
-	c, err := client.New(cluster.Config(), client.Options{})
-	must(t, err)
+	c := fleettest.Client(t, cluster)
 	run := func(stock bool, args ...string) (int, string) {
 		var out bytes.Buffer
 		args = append([]string{"hub", "install", "--kubeconfig=" + kubeconfig, "--yes", "--wait=false"}, args...)

@@ -4,7 +4,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -44,10 +42,7 @@ func syncSite(t *testing.T) (kubeconfig, config string) {
 	t.Helper()
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
 	fleettest.InstallCRDs(t, hub.Config())
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(corev1.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	c, err := client.New(hub.Config(), client.Options{Scheme: scheme})
-	must(t, err)
+	c := fleettest.Client(t, hub, hubv1.AddToScheme)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}},
 		&corev1.Secret{

@@ -13,13 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 func (w *world) admin() client.Client {
 	w.t.Helper()
-	c, err := client.New(w.cluster.Config(), client.Options{})
-	must(w.t, err)
-	return c
+	return fleettest.Client(w.t, w.cluster)
 }
 
 // drain drains a replica, or ends that wish.

@@ -31,7 +31,7 @@ type nodeless struct {
 // newNodeless applies the manifests in a namespace, and creates the Pods of the hub.
 func newNodeless(t *testing.T, namespace string) *nodeless {
 	t.Helper()
-	n := &nodeless{Client: clientFor(t, fleettest.Cluster(t, "rollout").Config()), t: t}
+	n := &nodeless{Client: clientFor(t, fleettest.Cluster(t, "rollout")), t: t}
 	if _, err := (install.Rollout{Namespace: namespace, Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
 		t.Error("Wait returns no error for a Deployment that does not exist")
 	}
@@ -130,7 +130,7 @@ func TestRollout(t *testing.T) {
 // The wait reports why Pods cannot be created and how many old Pods have not ended, and an interruption ends it.
 func TestRollout_Refused(t *testing.T) {
 	t.Parallel()
-	c := clientFor(t, fleettest.Cluster(t, "rollout").Config())
+	c := clientFor(t, fleettest.Cluster(t, "rollout"))
 	must(t, install.Apply(t.Context(), c, objects(t, install.Options{Namespace: "refused"}), install.ApplyOptions{}))
 	rollout := install.Rollout{Namespace: "refused", Timeout: time.Nanosecond}
 	expect := func(want string) {

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
@@ -40,15 +38,14 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 		t.Fatal("docs/operating.md has no command that removes the finalizers")
 	}
 	cluster := fleettest.Cluster(t, "hub")
-	c := clientFor(t, cluster.Config())
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "uninstall-"}}
-	must(t, c.Create(t.Context(), namespace))
+	c := clientFor(t, cluster)
+	namespace := fleettest.Namespace(t, c, "uninstall-")
 	leases := func() (all coordinationv1.LeaseList) {
-		must(t, c.List(t.Context(), &all, client.InNamespace(namespace.Name)))
+		must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
 		return all
 	}
 	const count = 4
-	runSharded(t, cluster, namespace.Name, count, func() error {
+	runSharded(t, cluster, namespace, count, func() error {
 		for _, l := range leases().Items {
 			if l.Name == roles.Lease && len(l.Finalizers) > 0 {
 				return nil
@@ -56,11 +53,11 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 		}
 		return errors.New("the Lease of leader mode has no finalizer yet")
 	})
-	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace.Name)))
+	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace)))
 	if left := leases(); len(left.Items) != count+1 {
 		t.Errorf("after the deletion %d Leases are left, want those of %d shards and of leader mode", len(left.Items), count)
 	}
-	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace.Name))
+	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace))
 	if left := leases(); len(left.Items) != 0 {
 		t.Errorf("after the command %d Leases are left", len(left.Items))
 	}
@@ -85,7 +82,7 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 	go func() { sharded.Run(ctx); ended <- nil }()
 	go func() { ended <- one.Run(ctx) }()
 	eventually(t, func() error {
-		list, err := replica.ReadSurvey(ctx, clientFor(t, cluster.Config()), namespace)
+		list, err := replica.ReadSurvey(ctx, clientFor(t, cluster), namespace)
 		if err != nil || len(list.Holders) != count || len(list.Members) == 0 {
 			return fmt.Errorf("the replica has not joined: %+v (%w)", list, err)
 		}

@@ -7,7 +7,6 @@ package tests
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,25 +48,18 @@ const patience = 2 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-func clientFor(t *testing.T, config *rest.Config) client.Client {
+func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	http, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(http.CloseIdleConnections)
-	c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: http})
-	must(t, err)
-	return c
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }
 
 // installed returns a client for a cluster in which the hub's manifests are applied.
 func installed(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
-	config := fleettest.Cluster(t, "installed").Config()
-	c := clientFor(t, config)
+	cluster := fleettest.Cluster(t, "installed")
+	c := clientFor(t, cluster)
 	must(t, install.Apply(t.Context(), c, objects(t, install.Options{}), install.ApplyOptions{}))
-	return c, config
+	return c, cluster.Config()
 }
 
 // program runs a command of the stock hub and returns its output.
