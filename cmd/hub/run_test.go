@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A hub that cannot start logs the reason, with advice, in the format of its log. Wrong variables of traces are not the reason:

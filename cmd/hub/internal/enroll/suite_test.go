@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,6 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )

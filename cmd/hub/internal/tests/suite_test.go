@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
@@ -27,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
