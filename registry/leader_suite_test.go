@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -84,13 +83,4 @@ func (l *leader) depose() <-chan struct{} {
 		was.works.Wait()
 	}()
 	return ended
-}
-
-func expectEnd(t *testing.T, what string, ended <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Fatalf("%s does not end", what)
-	}
 }

@@ -20,13 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 var errTampered = errors.New("tampered with")
 
@@ -36,7 +33,7 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 		Name:   name,
 		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
 		Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				asked.Store(name, true)
 				if strings.HasSuffix(r.URL.Path, "/secrets") {
 					return nil, errTampered

@@ -19,6 +19,7 @@ import (
 
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -150,7 +151,7 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
 		})}
 		o.Middleware = []registry.Middleware{{Name: "passes", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				w.passed.Add(1)
 				return next.RoundTrip(r)
 			})

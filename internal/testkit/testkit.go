@@ -4,6 +4,9 @@
 package testkit
 
 import (
+	"context"
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -43,3 +46,37 @@ func Eventually(tb testing.TB, check func() error) time.Duration {
 		<-tick.C
 	}
 }
+
+// Closed waits until a channel is closed, which ends the test after ten minutes with what it waits for.
+func Closed(tb testing.TB, what string, done <-chan struct{}) {
+	tb.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		tb.Fatalf("not after %s: %s", patience, what)
+	}
+}
+
+// Background calls f until the test ends, or the function that it returns is called, and fails the test if f returns an error.
+func Background(tb testing.TB, f func(context.Context) error) (end func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := f(ctx); err != nil {
+			tb.Errorf("it ends with %v", err)
+		}
+	})
+	end = func() {
+		cancel()
+		running.Wait()
+	}
+	tb.Cleanup(end)
+	return end
+}
+
+// RoundTrip makes a function an http.RoundTripper.
+type RoundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

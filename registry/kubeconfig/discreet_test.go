@@ -24,12 +24,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+type roundTrip = testkit.RoundTrip
 
 // refused returns the error that client-go makes from a response to the creation of a ConfigMap.
 func refused(t *testing.T, code int, form string, body []byte) error {

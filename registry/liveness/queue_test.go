@@ -184,16 +184,7 @@ func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.Typ
 		queues <- queue
 		return nil
 	})))
-	ctx, cancel := contextOf(t)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
+	testkit.Background(t, c.Start)
 	return <-queues
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
@@ -85,14 +86,6 @@ func runHub(t *testing.T, modules ...fx.Option) (remotes *registry.Registry) {
 		fx.Provide(func() ctrl.Manager { return mgr }),
 	)
 	must(t, app.Err())
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
-	})
+	testkit.Background(t, mgr.Start)
 	return remotes
 }

@@ -3,7 +3,6 @@
 package watch_test
 
 import (
-	"context"
 	"net/netip"
 	"os"
 	"testing"
@@ -67,16 +66,8 @@ func newHubBehind(t testing.TB, gate func(state.ClusterName) (int64, error), set
 	h := &hub{Manager: mgr, remotes: remotes}
 	must(t, mgr.Add(remotes))
 	must(t, setUp(h))
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
-		httpClient.CloseIdleConnections()
-	})
+	t.Cleanup(httpClient.CloseIdleConnections)
+	testkit.Background(t, mgr.Start)
 	return h
 }
 

@@ -38,6 +38,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -175,7 +176,7 @@ func (s *benchSite) register(name string, text []byte) error {
 }
 
 func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
-	return benchTransport(func(r *http.Request) (*http.Response, error) {
+	return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		info := requestinfo.Of(r.URL.Path)
 		kind := r.Method + " " + info.Resource
 		if info.Subresource != "" {
@@ -197,10 +198,6 @@ func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
 		return response, err
 	})
 }
-
-type benchTransport func(*http.Request) (*http.Response, error)
-
-func (f benchTransport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (s *benchSite) print(what string, n int) {
 	s.mu.Lock()

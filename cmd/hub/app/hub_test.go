@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +36,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -275,11 +275,7 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 			return nil
 		}))
 	}))))
-	select {
-	case <-running:
-	case <-time.After(patience):
-		t.Fatal("the manager does not start")
-	}
+	testkit.Closed(t, "the manager starts", running)
 	must(t, p.stop())
 	if got := strings.Join(order, ", "); got != "hook started, manager started, manager stopped, hook stopped" {
 		t.Errorf("got %s", got)

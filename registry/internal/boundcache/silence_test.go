@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -54,7 +55,7 @@ func TestStock_Silence(t *testing.T) {
 func watchFor(t *testing.T, s *Informer, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
-	base := sender(func(r *http.Request) (*http.Response, error) {
+	base := testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		for i, text := range minutes {
 			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
 		}
@@ -93,7 +94,3 @@ func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:rev
 	b := newBudget(someOptions(ctx, scheme, nil))
 	return newInformer(b, &corev1.Event{})
 }
-
-type sender func(*http.Request) (*http.Response, error)
-
-func (f sender) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -50,10 +50,6 @@ func newGuard(limits deletes.Limits) *deletions.Guard {
 	})
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // pair is two clients of the same API server. The requests of one of them pass a Guard that holds nothing.
 type pair struct {
 	guarded, plain client.Client
@@ -78,7 +74,7 @@ func newPair(b *testing.B, config *rest.Config) pair {
 	guard := newGuard(deletes.Limits{PerTarget: 1 << 30, PerFleet: 1 << 30})
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return guard.RoundTrip(deletions.Target{Name: "edge"}, r, next.RoundTrip)
 		})
 	})

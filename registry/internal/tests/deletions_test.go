@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
@@ -60,7 +61,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 	t.Helper()
 	config := rest.CopyConfig(g.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return g.RoundTrip(deletions.Target{Name: target}, r, func(r *http.Request) (*http.Response, error) {
 				response, err := next.RoundTrip(r)
 				if err == nil && answer != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,7 +105,7 @@ func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
 	var sent http.Header
-	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+	base := testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		sent = r.Header
 		return ofStatus(http.StatusNotFound)(r)
 	})
@@ -144,7 +145,7 @@ func TestRequestSpans_Failures(t *testing.T) {
 	closeFence(errStopped)
 	for want, c := range map[string]*transport.Chain{
 		telemetry.ReasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
-		"NotHealthy": {Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		"NotHealthy": {Base: testkit.RoundTrip(func(*http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("sesame: %w", transport.ErrConnections)
 		})},
 	} {
@@ -191,12 +192,8 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // ofStatus sends a response with an empty JSON object.
-func ofStatus(code int) roundTripper {
+func ofStatus(code int) testkit.RoundTrip {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{
 			StatusCode: code, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(strings.NewReader("{}")),

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -50,9 +51,7 @@ func TestKindOf(t *testing.T) {
 
 var errFence = errors.New("the fence is closed")
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+type roundTrip = testkit.RoundTrip
 
 func answer(code int, header http.Header, body string) roundTrip {
 	return func(*http.Request) (*http.Response, error) {

@@ -64,15 +64,7 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
 	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
 	o.Registry.Policy.AllowCIDRs = allowed
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- app.Run(ctx, o) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the hub ends with %v", err)
-		}
-	})
+	testkit.Background(t, func(ctx context.Context) error { return app.Run(ctx, o) })
 	return s
 }
 

@@ -186,11 +186,7 @@ func (h *hall) expectWaits(s *Sharded, what string) {
 func (h *hall) expectEnd(permitted context.Context) {
 	t := h.t
 	t.Helper()
-	select {
-	case <-permitted.Done():
-	case <-time.After(patience):
-		t.Fatal("replicas may still work")
-	}
+	testkit.Closed(t, "replicas may not work", permitted.Done())
 	if !errors.Is(context.Cause(permitted), ErrNotSharded) {
 		t.Errorf("the cause is %v, want ErrNotSharded", context.Cause(permitted))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -74,7 +75,7 @@ func (c *candidate) await() (leads context.Context, ended func()) {
 // expectLost waits until a leadership of the candidate ends because it is lost.
 func (c *candidate) expectLost(leads context.Context) {
 	c.t.Helper()
-	expectClosed(c.t, "the end of the leadership", leads.Done())
+	testkit.Closed(c.t, "the leadership ends", leads.Done())
 	if !errors.Is(context.Cause(leads), registry.ErrNotLeader) {
 		c.t.Errorf("the leadership ended with %v, want ErrNotLeader", context.Cause(leads))
 	}
@@ -194,7 +195,7 @@ func TestLeadership_FinishWaits(t *testing.T) {
 		defer close(finished)
 		one.finish()
 	}()
-	expectClosed(t, "the end of the leadership", leads.Done())
+	testkit.Closed(t, "the leadership ends", leads.Done())
 	since := time.Now()
 	eventually(t, func() error { // for longer than the deadline of renewals
 		if time.Since(since) < 3*time.Second {
@@ -206,7 +207,7 @@ func TestLeadership_FinishWaits(t *testing.T) {
 		t.Errorf("the lease is held by %q while work has not ended, want one", got)
 	}
 	ended()
-	expectClosed(t, "the end of the replica", finished)
+	testkit.Closed(t, "the replica ends", finished)
 	one.expectShut()
 	if got := holderOf(t, server); got != "" {
 		t.Errorf("the lease is held by %q at the end, want no holder", got)

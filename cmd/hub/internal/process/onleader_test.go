@@ -22,6 +22,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -88,20 +89,7 @@ func (s *site) run(option fx.Option) (end func()) {
 	must(s.t, err)
 	s.t.Cleanup(func() { _ = remotes.Shutdown(later(s.t)) })
 	must(s.t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }), fx.Supply(remotes), option).Err())
-	ctx, cancel := context.WithCancel(later(s.t))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := mgr.Start(ctx); err != nil {
-			s.t.Errorf("the manager of the hub: %v", err)
-		}
-	}()
-	end = func() {
-		cancel()
-		<-ended
-	}
-	s.t.Cleanup(end)
-	return end
+	return testkit.Background(s.t, mgr.Start)
 }
 
 // Registration works in the hub's own manager without a leader, and in one of its own with one.

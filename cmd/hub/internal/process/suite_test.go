@@ -30,15 +30,6 @@ const patience = 2 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-func expectClosed(t *testing.T, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("not yet: %s", what)
-	}
-}
-
 func later(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithoutCancel(t.Context())

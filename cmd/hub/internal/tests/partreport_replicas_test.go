@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -43,17 +43,9 @@ func share(t *testing.T, c client.Client, namespace, replica string) *writing {
 			return []state.HubPartStatus{{Module: "dns", State: *w.state.Load()}}
 		},
 	}, w.wake)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
+	testkit.Background(t, func(ctx context.Context) error {
 		defer close(w.ended)
-		if err := writer.Start(ctx); err != nil {
-			t.Errorf("the writer returns %v, which ends the hub", err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
+		return writer.Start(ctx)
 	})
 	return w
 }

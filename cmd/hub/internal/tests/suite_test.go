@@ -86,24 +86,5 @@ func startReplica(t *testing.T, cluster *fleet.Cluster, o replica.Options) (end 
 	o.Timing = shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond}
 	r, err := replica.New(o)
 	must(t, err)
-	return background(t, r.Run)
-}
-
-// background calls f until the test ends, or the function that it returns is called.
-func background(t *testing.T, f func(context.Context) error) (end func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error)
-	go func() {
-		defer close(done)
-		done <- f(ctx)
-	}()
-	end = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("it ends with %v", err)
-		}
-	}
-	t.Cleanup(end)
-	return end
+	return testkit.Background(t, r.Run)
 }
