@@ -71,8 +71,7 @@ func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func
 	return w
 }
 
-// expectIllness waits until the app of the sick remote has failed twice because of the module, and its condition
-// reports this.
+// expectIllness waits until the app of the sick remote has failed twice because of the module, and its condition reports this.
 func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 	t.Helper()
 	before, _ := w.Status(sick)

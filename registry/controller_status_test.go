@@ -93,8 +93,7 @@ func expectControllers(t *testing.T, r *registry.Registry, name registry.Cluster
 	return info
 }
 
-// The status of every controller has the kind that it waits for and the reason. Each of two waiting modules reports its
-// own reason.
+// The status of every controller has the kind that it waits for and the reason. Each of two waiting modules reports its own reason.
 func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	pods := watchingModule("pods", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {

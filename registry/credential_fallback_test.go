@@ -47,8 +47,7 @@ func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 
 var notInUse = state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse}
 
-// When a remote becomes reachable again, the newest credential is tried first, and the last good one if that is
-// refused.
+// When a remote becomes reachable again, the newest credential is tried first, and the last good one if that is refused.
 func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A request that the end of an app cancels is not logged as an error, and neither are the reports of the app's
-// libraries.
+// A request that the end of an app cancels is not logged as an error, and neither are the reports of the app's libraries.
 func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 	t.Parallel()
 	began, rudeBegan := make(chan struct{}, 100), make(chan struct{}, 100)

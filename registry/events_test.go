@@ -18,8 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Events of a module with the same note make one series, with both the recorder of the app and the recorder of its
-// manager.
+// Events of a module with the same note make one series, with both the recorder of the app and the recorder of its manager.
 func TestRemote_Events(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")

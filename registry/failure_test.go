@@ -169,8 +169,7 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 	close(release)
 }
 
-// An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and
-// started again.
+// An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and started again.
 func TestRegistry_Zombie(t *testing.T) {
 	t.Parallel()
 	works, release := make(chan struct{}), make(chan struct{})

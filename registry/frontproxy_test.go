@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,8 +98,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.honest.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// set responds to requests that match about, and cancels such requests in progress; without a function it forwards all
-// requests.
+// set responds to requests that match about, and cancels such requests in progress; without a function it forwards all requests.
 func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,12 +157,8 @@ func TestFrontProxy_AgentAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			apps := make(chan registry.Remote, 1)
-			r := newRegistry(t, func(o *registry.Options) {
-				o.Modules = []registry.Module{registry.NewModule("reader", registry.ModuleOptions{
-					Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-				})}
-			})
+			module, apps := handing("reader")
+			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 			c, _ := remote(t, "one")
 			f, config := newFront(t, c)
 			spawn(t, r, "one", config)

@@ -52,11 +52,9 @@ func configMap(namespace string, i int) *corev1.ConfigMap {
 // appOf registers a remote whose app runs a module that does nothing, and returns what the module gets.
 func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, registry.Remote, client.Client) {
 	t.Helper()
-	apps := make(chan registry.Remote, 1)
+	module, apps := handing("pruner")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
+		o.Modules = []registry.Module{module}
 		if change != nil {
 			change(o)
 		}

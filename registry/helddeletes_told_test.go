@@ -100,8 +100,7 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 	}
 }
 
-// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its
-// holds.
+// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its holds.
 func TestDeletes_StopKeepsHolds(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)

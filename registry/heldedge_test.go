@@ -70,12 +70,8 @@ func TestDeletes_AtOnce(t *testing.T) {
 func TestDeletes_Fleet(t *testing.T) {
 	t.Parallel()
 	const remotes, each = 6, 20
-	apps := make(chan registry.Remote, remotes)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
+	module, apps := handing("pruner")
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c, config := remote(t, "one")
 	outside := clientFor(t, c)
 	namespace := objectsOf(t, outside, remotes*each)
@@ -207,19 +203,10 @@ func TestDeletes_SourceStale(t *testing.T) {
 // A delete whose response is lost counts: it may have had an effect.
 func TestDeletes_LostResponse(t *testing.T) {
 	t.Parallel()
-	apps := make(chan registry.Remote, 1)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
+	module, apps := handing("pruner")
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c := fleettest.Cluster(t, "one")
-	proxy, err := network.New(c.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
-	through, err := proxy.Kubeconfig(c.Kubeconfig())
-	must(t, err)
-	config := configFor(t, through)
+	proxy, config := behindProxy(t, c, c.Kubeconfig())
 	config.Probe.FailureThreshold = 1000 // The app stays.
 	spawn(t, r, "one", config)
 	app, outside := <-apps, clientFor(t, c)

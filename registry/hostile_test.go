@@ -82,8 +82,7 @@ var fates = map[string][]string{
 	},
 }
 
-// heavy are the scripts that attack the hub's memory. They run one by one, so that the growth of the heap belongs to one of
-// them.
+// heavy are the scripts that attack the hub's memory. They run one by one, so that the growth of the heap belongs to one of them.
 var heavy = []string{
 	"500 without an end", "an upgrade without a request", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",

@@ -16,8 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not
-// affected.
+// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not affected.
 func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")

@@ -226,8 +226,7 @@ func TestHubObjects_LostLabel(t *testing.T) {
 	expectCopies(t, outside, test+"-a", objects-20)
 }
 
-// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are
-// not.
+// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are not.
 func TestHubObjects_StaleHub(t *testing.T) {
 	t.Parallel()
 	l := newHubLine(t)

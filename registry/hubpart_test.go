@@ -268,9 +268,8 @@ func TestHubParts_MissingRight(t *testing.T) {
 	expectPart(t, r, "well", state.ModuleRunning, "")
 }
 
-// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and
-// does not make the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not
-// affected.
+// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and does not make
+// the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not affected.
 func TestHubParts_Heartbeats(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{Interval: time.Second})

@@ -47,8 +47,7 @@ func (n *notes) isOpen(name registry.ClusterName) bool {
 	return n.open[name]
 }
 
-// The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a
-// while.
+// The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a while.
 func TestRegistry_Journal(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]bool{"that works": false, "that fails": true} {

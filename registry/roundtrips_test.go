@@ -97,8 +97,7 @@ func (m *tripMeter) answer(all []heldRequest) {
 	}
 }
 
-// untilList returns the requests of each round trip before the first list of ConfigMaps is sent. It then stops to hold
-// requests.
+// untilList returns the requests of each round trip before the first list of ConfigMaps is sent. It then stops to hold requests.
 func (m *tripMeter) untilList(t *testing.T) (trips [][]string, connections int) {
 	t.Helper()
 	from := map[string]bool{}

@@ -114,8 +114,7 @@ func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterNa
 	return found
 }
 
-// lendAllTheTime leases the client of a remote repeatedly, until the function that it returns is called, which returns
-// the failures.
+// lendAllTheTime leases the client of a remote repeatedly, until the function that it returns is called, which returns the failures.
 func lendAllTheTime(t testing.TB, r *registry.Registry, name registry.ClusterName) (failed func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

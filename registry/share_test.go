@@ -23,8 +23,7 @@ import (
 // users is a value that modules share in these tests.
 type users struct{}
 
-// hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the
-// test.
+// hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the test.
 func hubApp(t *testing.T, options ...fx.Option) (r *registry.Registry, run func(), err error) {
 	t.Helper()
 	return hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, options...)

@@ -146,8 +146,13 @@ func (e *stateError) Error() string {
 	return "want " + string(e.want) + "/" + e.reason + ", got " + string(e.got.State) + "/" + e.got.Reason + ": " + e.got.Message
 }
 
-// counter is a module that marks ConfigMaps in its remote with an annotation of the remote's name, so that tests see
-// where it works.
+// handing returns a module that hands over what it gets in each app.
+func handing(name string) (registry.Module, <-chan registry.Remote) {
+	apps := make(chan registry.Remote, 100)
+	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { apps <- p })}), apps
+}
+
+// counter is a module that marks ConfigMaps in its remote with an annotation of the remote's name, so that tests see where it works.
 type counter struct{ reconciles atomic.Int64 }
 
 func (c *counter) module() registry.Module {

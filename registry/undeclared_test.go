@@ -57,8 +57,7 @@ func TestUndeclared_Watch(t *testing.T) {
 	}
 }
 
-// An informer without any permission keeps the app from starting, and the message names the missing rules of the
-// module.
+// An informer without any permission keeps the app from starting, and the message names the missing rules of the module.
 func TestUndeclared_ListAndWatch(t *testing.T) {
 	t.Parallel()
 	var c counter

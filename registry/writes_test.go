@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -144,12 +143,10 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 	toHub, err := clientcmd.RESTConfigFromKubeConfig(hub.kubeconfig("not-used"))
 	must(t, err)
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
-	w, apps := &writers{fronts: []*front{hub, f}}, make(chan registry.Remote, 100)
+	w := &writers{fronts: []*front{hub, f}}
+	module, apps := handing("writer")
 	w.registry = newRegistry(t, func(o *registry.Options) {
-		o.Gate, o.Hub = p.gate, toHub
-		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
+		o.Gate, o.Hub, o.Modules = p.gate, toHub, []registry.Module{module}
 		o.Middleware = []registry.Middleware{{Name: "passes", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				w.passed.Add(1)

@@ -24,6 +24,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // idleTime is the time for which a hub is idle before it is measured.
@@ -35,8 +36,7 @@ func BenchmarkIdle(b *testing.B) {
 	binary := build(b)
 	hub := fleettest.Cluster(b, "idle")
 	fleettest.InstallCRDs(b, hub.Config())
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	must(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
+	kubeconfig := testkit.File(b, "kubeconfig", hub.Kubeconfig())
 	admin := adminOf(b, hub)
 	for _, clusters := range []int{0, 100} {
 		for i := range clusters {
@@ -74,8 +74,7 @@ func BenchmarkCommands(b *testing.B) {
 	binary := build(b)
 	hub := fleettest.Cluster(b, "listed")
 	fleettest.InstallCRDs(b, hub.Config())
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	must(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
+	kubeconfig := testkit.File(b, "kubeconfig", hub.Kubeconfig())
 	must(b, crowd(b.Context(), adminOf(b, hub), 1000))
 	for name, args := range map[string][]string{"help": {"--help"}, "get-modules": {"get", "modules", "--kubeconfig=" + kubeconfig}} {
 		b.Run(name, func(b *testing.B) {

@@ -5,8 +5,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,9 +102,7 @@ func install(t *testing.T, c *fleet.Cluster) string {
 
 func write(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
-	return path
+	return testkit.File(t, "kubeconfig", c.Kubeconfig())
 }
 
 func registration(name string, remote *fleet.Cluster) *corev1.Secret {

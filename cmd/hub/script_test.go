@@ -30,9 +30,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered
-// at first. The contexts of the kubeconfig are hub, edge and spare, and further contexts for users with few
-// permissions, such as hub-viewer.
+// The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered at first. The
+// contexts of the kubeconfig are hub, edge and spare, and further contexts for users with few permissions, such as hub-viewer.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	playScripts(t, "script", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))

@@ -6,6 +6,8 @@ package testkit
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -80,3 +82,27 @@ type RoundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Read returns the text of a file.
+func Read(tb testing.TB, path ...string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	Must(tb, err)
+	return string(text)
+}
+
+// File writes a file into a folder that is removed with the test, and returns its path.
+func File[T string | []byte](tb testing.TB, name string, text T) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), name)
+	Must(tb, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// Request returns a request without a body, for as long as the test runs.
+func Request(tb testing.TB, method, url string) *http.Request {
+	tb.Helper()
+	r, err := http.NewRequestWithContext(tb.Context(), method, url, http.NoBody)
+	Must(tb, err)
+	return r
+}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -72,8 +73,7 @@ func TestDiscreet_NamedProxy(t *testing.T) {
 			body := io.NopCloser(strings.NewReader(`{"kind":"SPOKEN words"}`))
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
 		}))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+path, http.NoBody)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, "https://example.com"+path)
 		response, err := client.RoundTrip(request)
 		must(t, err)
 		if _, err := io.ReadAll(response.Body); !errors.Is(err, kubeconfig.ErrNotKubernetes) {
@@ -121,8 +121,7 @@ func TestDiscreet_Accepted(t *testing.T) {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.form}}, Body: io.NopCloser(strings.NewReader(c.body))}, nil
 		}), hidden)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+c.path, http.NoBody)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, "https://example.com"+c.path)
 		response, err := client.RoundTrip(request)
 		must(t, err)
 		body, err := io.ReadAll(response.Body)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A request that fails because a ping had no response says the same as one that had no response in time: the network is silent.
@@ -29,8 +30,7 @@ func TestClassify_ConnectionLost(t *testing.T) {
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 100 * time.Millisecond, PingTimeout: 100 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	get := func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+proxy.Addr(), http.NoBody)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, "https://"+proxy.Addr())
 		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err == nil {
 			err = response.Body.Close()

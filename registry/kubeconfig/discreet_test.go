@@ -165,9 +165,8 @@ func TestDiscreet_Errors(t *testing.T) {
 		{io.EOF, true},
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		must(t, err)
-		_, err = client.RoundTrip(request)
+		request := testkit.Request(t, http.MethodGet, "https://example.com")
+		_, err := client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
 			t.Errorf("%v: got %v", c.err, err)
 		}
@@ -185,8 +184,7 @@ func TestDiscreet_EndOfConnection(t *testing.T) {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(errors.New(text)))}, nil
 		}))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, "https://example.com")
 		response, err := client.RoundTrip(request)
 		must(t, err)
 		defer response.Body.Close()

@@ -14,6 +14,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -46,8 +47,7 @@ func TestDiscreet_EventsInPieces(t *testing.T) {
 				Body: io.NopCloser(&inPieces{body, size}),
 			}, nil
 		})
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com/api/v1/configmaps?watch=1", nil)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, "https://example.com/api/v1/configmaps?watch=1")
 		response, err := kubeconfig.Discreet(answer).RoundTrip(request)
 		must(t, err)
 		defer response.Body.Close()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -114,8 +115,7 @@ func watcher(w http.ResponseWriter, r *http.Request) {
 // watch starts a watch and returns its body after the first line.
 func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/watch", nil)
-	must(t, err)
+	request := testkit.Request(t, http.MethodGet, url+"/watch")
 	response, err := transport.RoundTrip(request)
 	must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })

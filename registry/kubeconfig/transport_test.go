@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -37,8 +38,7 @@ func TestTransport_authenticates(t *testing.T) {
 		t.Parallel()
 		for _, c := range []kubeconfig.Credential{credential(t, "abc", issued{}), credential(t, "", shared(t).client)} {
 			transport := dial(t, server.URL, c)
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-			must(t, err)
+			request := testkit.Request(t, http.MethodGet, server.URL)
 			request.Header.Set("Authorization", "Bearer mine")
 			response, err := transport.RoundTrip(request)
 			must(t, err)
@@ -54,8 +54,7 @@ func TestTransport_authenticates(t *testing.T) {
 	})
 	t.Run("a request without headers", func(t *testing.T) {
 		t.Parallel()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(server.URL, "https", "HTTPS", 1), nil)
-		must(t, err)
+		request := testkit.Request(t, http.MethodGet, strings.Replace(server.URL, "https", "HTTPS", 1))
 		request.Header = nil
 		response, err := dial(t, server.URL, credential(t, "abc", issued{})).RoundTrip(request)
 		must(t, err)

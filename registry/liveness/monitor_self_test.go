@@ -16,8 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine
-// continues.
+// A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine continues.
 func TestMonitor_WatchesItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,9 +82,8 @@ func TestMonitor_ItselfStarved(t *testing.T) {
 	})
 }
 
-// A controller whose queue does not return from Add, and a notified function that does not return, block neither the
-// monitor, nor the heartbeats of another subject, nor the end. A subject that has not received the first heartbeat is
-// not sent a second one.
+// A controller whose queue does not return from Add, and a notified function that does not return, block neither the monitor, nor the
+// heartbeats of another subject, nor the end. A subject that has not received the first heartbeat is not sent a second one.
 func TestMonitor_BlockedFunctions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is
-// not stuck.
+// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is not stuck.
 func TestQueue_Deadlock(t *testing.T) {
 	t.Parallel()
 	for kind, plain := range kinds() {
@@ -188,8 +187,7 @@ func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.Typ
 	return <-queues
 }
 
-// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and
-// attached later.
+// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and attached later.
 func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) controller.Controller {
 	t.Helper()
 	yes, prioritized := true, !plain

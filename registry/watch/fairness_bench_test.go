@@ -106,9 +106,8 @@ func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[w
 	return q
 }
 
-// ahead returns the maximum number of requests of the crowd that are handed out before a request of the quiet remote,
-// including the request in progress. The number depends on the queue only; the latencies also depend on the load of the
-// machine.
+// ahead returns the maximum number of requests of the crowd that are handed out before a request of the quiet remote, including the
+// request in progress. The number depends on the queue only; the latencies also depend on the load of the machine.
 func ahead(newQueue newQueue, samples int) (most int) {
 	q := crowded(newQueue, crowd)
 	defer q.ShutDown()
@@ -216,8 +215,7 @@ func newFairness(b *testing.B, newQueue newQueue) *fairness {
 	return f
 }
 
-// multiply makes one request for an object of the quiet remote, and a crowd of requests for an object of the busy
-// remote.
+// multiply makes one request for an object of the quiet remote, and a crowd of requests for an object of the busy remote.
 func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.Object) []watch.Request {
 	switch {
 	case o.GetGenerateName() != string(name)+f.run:

@@ -131,8 +131,7 @@ func TestRemotes(t *testing.T) {
 	}
 }
 
-// Remotes that do not respond from the beginning prevent neither the start of the controller nor the watches of other
-// remotes.
+// Remotes that do not respond from the beginning prevent neither the start of the controller nor the watches of other remotes.
 func TestRemotes_SilentOnes(t *testing.T) {
 	t.Parallel()
 	const remotes, silent = 6, 2
@@ -273,8 +272,7 @@ func TestRemotes_Lost(t *testing.T) {
 	}
 }
 
-// An index exists when the reconciler gets its first request for a remote, also if several controllers add the same
-// index.
+// An index exists when the reconciler gets its first request for a remote, also if several controllers add the same index.
 func TestRemotes_Indexes(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

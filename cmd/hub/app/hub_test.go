@@ -255,8 +255,7 @@ func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
 	}
 }
 
-// The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have
-// stopped.
+// The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have stopped.
 func TestRun_HooksAroundTheManager(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -22,8 +22,7 @@ import (
 // appsNamespace is the namespace whose ServiceAccounts a hub with the default flags impersonates.
 const appsNamespace = hubv1.DefaultNamespace + "-apps"
 
-// expectNobodyElse fails the test unless the user with the printed roles can impersonate the ServiceAccounts of apps,
-// and only these.
+// expectNobodyElse fails the test unless the user with the printed roles can impersonate the ServiceAccounts of apps, and only these.
 func (h *hub) expectNobodyElse(config *rest.Config) {
 	h.t.Helper()
 	as := func(user rest.ImpersonationConfig) error {

@@ -57,8 +57,7 @@ func TestInstall_LostArguments(t *testing.T) {
 	}
 }
 
-// The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not
-// at all.
+// The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not at all.
 func TestInstall_LostArgumentsAdvice(t *testing.T) {
 	t.Parallel()
 	i := &installation{newHubIn(t, pool.Remote), "advice"}

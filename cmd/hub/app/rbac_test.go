@@ -49,8 +49,7 @@ func (h *hub) rolesOf(modules []registry.Module, args ...string) (rendered []str
 	return rendered
 }
 
-// grant creates the printed roles, and binds each to a user; the roles of apps are bound to the group of their
-// ServiceAccounts.
+// grant creates the printed roles, and binds each to a user; the roles of apps are bound to the group of their ServiceAccounts.
 func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	t.Helper()
 	create := func(object client.Object) {
@@ -97,9 +96,8 @@ func decode(t *testing.T, text string, into client.Object) {
 	}
 }
 
-// A hub whose users have exactly the roles that it prints does all of its work: it is elected, registers a remote, runs
-// its modules, creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster.
-// The Cluster is Authorized.
+// A hub whose users have exactly the roles that it prints does all of its work: it is elected, registers a remote, runs its modules,
+// creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster. The Cluster is Authorized.
 func TestRBAC_IsEnough(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -30,8 +30,7 @@ import (
 // sharer is the user of all replicas of a hub that share the Clusters, as the ServiceAccount of Pods is.
 const sharer = "exactly-shared"
 
-// shardedHub is a hub's cluster, and a user with exactly the permissions of a hub whose replicas share the
-// Clusters.
+// shardedHub is a hub's cluster, and a user with exactly the permissions of a hub whose replicas share the Clusters.
 type shardedHub struct {
 	hub
 	credential *fleet.Credential

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -84,9 +83,7 @@ func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdo
 
 func kubeconfigOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
-	return path
+	return testkit.File(t, "kubeconfig", c.Kubeconfig())
 }
 
 func (h *hub) must(err error) {

@@ -115,8 +115,7 @@ func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Optio
 	}
 }
 
-// The informer of a list may stop while a page of the list is counted. The error then names the
-// limit, and neither a kind nor a module.
+// The informer of a list may stop while a page of the list is counted. The error then names the limit, and neither a kind nor a module.
 func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})

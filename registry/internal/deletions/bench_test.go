@@ -117,8 +117,7 @@ func object(i int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bench-%d", i)}}
 }
 
-// BenchmarkGuard_APIServer shows what the Guard costs at a real API server. Its goal is at most 3 percent, with
-// -benchtime=10000x.
+// BenchmarkGuard_APIServer shows what the Guard costs at a real API server. Its goal is at most 3 percent, with -benchtime=10000x.
 func BenchmarkGuard_APIServer(b *testing.B) {
 	config := fleettest.Cluster(b, "bench").Config()
 	b.Run("delete", func(b *testing.B) {

@@ -152,8 +152,7 @@ func (p *process) term(target state.ClusterName) (int64, error) {
 func (p *process) delete(target state.ClusterName, i int) error {
 	p.hub.t.Helper()
 	path := fmt.Sprintf("https://192.0.2.1/api/v1/namespaces/n/configmaps/o-%d", i)
-	r, err := http.NewRequestWithContext(p.hub.t.Context(), http.MethodDelete, path, http.NoBody)
-	must(p.hub.t, err)
+	r := testkit.Request(p.hub.t, http.MethodDelete, path)
 	to := Target{Name: target}
 	if target != "" {
 		to.Term = func() (int64, error) { return p.term(target) }

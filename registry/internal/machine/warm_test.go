@@ -127,9 +127,8 @@ func TestMachine_Warm(t *testing.T) {
 
 var boom = Failure{Module: "x", Reason: state.ReasonStartFailed, Message: "boom"}
 
-// An app that fails before it is warm is started again after the backoff, its failure is in the status meanwhile, and the
-// status of the app that is warm after it has none. Ten minutes later the backoff starts again, also if the app fails right
-// after it was released.
+// An app that fails before it is warm is started again after the backoff, its failure is in the status meanwhile, and the status of the
+// app that is warm after it has none. Ten minutes later the backoff starts again, also if the app fails right after it was released.
 func TestMachine_WarmAfterFailures(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]bool{"warm": false, "released": true} {

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Caches start first. When they have synced, all other runnables start, a Warmup delays no Start, and the manager is
-// elected.
+// Caches start first. When they have synced, all other runnables start, a Warmup delays no Start, and the manager is elected.
 func TestManager_StartsInOrder(t *testing.T) {
 	t.Parallel()
 	withBoth(t, func(t *testing.T, s *site) {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // forBoth runs a test with each manager, in real time.
@@ -134,8 +135,7 @@ func TestManager_WebhookServerEnds(t *testing.T) {
 // bodyOf returns the body of the response to a GET; empty if there is no response.
 func bodyOf(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
+	request := testkit.Request(t, http.MethodGet, url)
 	response, err := c.Do(request)
 	if err != nil {
 		return ""

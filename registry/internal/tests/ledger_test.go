@@ -306,8 +306,7 @@ func TestTicket_Refund(t *testing.T) {
 	}
 }
 
-// A Hold outlives a restart and ends when the module has asked for nothing for a Window. An allowance for an old Hold has no
-// effect.
+// A Hold outlives a restart and ends when the module has asked for nothing for a Window. An allowance for an old Hold has no effect.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	l, r := ledger.New(), in("edge", configMaps)

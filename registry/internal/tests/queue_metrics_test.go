@@ -98,8 +98,7 @@ func TestMetrics_AsControllerRuntime(t *testing.T) {
 	})
 }
 
-// The ages of the items in work are those of all queues of a name. They are exported while there are some, and are 0
-// after that.
+// The ages of the items in work are those of all queues of a name. They are exported while there are some, and are 0 after that.
 func TestMetrics_Ages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

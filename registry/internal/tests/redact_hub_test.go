@@ -46,8 +46,7 @@ func TestHub_WhileItIsRead(t *testing.T) {
 	})
 }
 
-// The credential in the hub's file is redacted, with a delay of at most five seconds, together with the credentials of the
-// caller.
+// The credential in the hub's file is redacted, with a delay of at most five seconds, together with the credentials of the caller.
 func TestHub_Redact(t *testing.T) {
 	t.Parallel()
 	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3"}

@@ -208,8 +208,7 @@ func sendVia(t *testing.T, c *transport.Chain, method, path string) (*http.Respo
 	if c.Fence == nil {
 		c.Fence = t.Context()
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	must(t, err)
+	r := testkit.Request(t, method, "https://remote"+path)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

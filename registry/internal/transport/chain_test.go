@@ -75,8 +75,7 @@ func send(t *testing.T, c *Chain, method, path string) (*http.Response, error) {
 	if c.Meter == nil {
 		c.Meter = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	must(t, err)
+	r := testkit.Request(t, method, "https://remote"+path)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

@@ -4,8 +4,6 @@ package command
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -62,9 +61,7 @@ modules:
 
 func fileWith(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
+	return testkit.File(t, "file", text)
 }
 
 func runCopies(t *testing.T, args ...string) (code int, stdout, stderr string) {

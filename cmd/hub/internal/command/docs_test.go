@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs/cli")
 
-// The pages in docs/cli are generated from the commands. Write them with
-// go test ./cmd/hub/internal/command -run TestDocs -update.
+// The pages in docs/cli are generated from the commands. Write them with go test ./cmd/hub/internal/command -run TestDocs -update.
 func TestDocs_AreFresh(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "..", "docs", "cli")
 	wanted := pages(t)
@@ -36,9 +36,8 @@ func TestDocs_AreFresh(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	must(t, err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		there[filepath.Base(file)] = string(text)
+		text := testkit.Read(t, file)
+		there[filepath.Base(file)] = text
 	}
 	if diff := cmp.Diff(there, wanted); diff != "" {
 		t.Errorf("docs/cli is out of date: go test ./cmd/hub/internal/command -run TestDocs -update\n%s", diff)

@@ -4,8 +4,6 @@ package command
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -62,8 +61,7 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 // The stock hub replaces a hub with another image only if --image names the image of the stock hub.
 func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600))
+	kubeconfig := testkit.File(t, "kubeconfig", cluster.Kubeconfig())
 	c := fleettest.Client(t, cluster)
 	run := func(stock bool, args ...string) (int, string) {
 		var out bytes.Buffer

@@ -69,8 +69,7 @@ func mistakes(c *cobra.Command) map[string]error {
 	return all
 }
 
-// The errors of the program suggest a command for an unknown command, name missing arguments, and reject flags that
-// exclude each other.
+// The errors of the program suggest a command for an unknown command, name missing arguments, and reject flags that exclude each other.
 func TestMessages_OfTheProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	for line, want := range map[string]string{
@@ -147,8 +146,7 @@ func TestMessages_WithoutCluster(t *testing.T) {
 	}
 }
 
-// Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not
-// ask.
+// Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not ask.
 func TestMessages_OfQuestions(t *testing.T) {
 	t.Parallel()
 	for _, c := range stock().Commands() {
@@ -165,8 +163,7 @@ func TestMessages_OfQuestions(t *testing.T) {
 // repositoryPath matches a path in the repository that is not part of a URL.
 var repositoryPath = regexp.MustCompile(`(^|[^\w/.-])(docs|config)/[a-z-]+`)
 
-// No string literal and no template names a path in the repository, because users of the published module have no
-// checkout.
+// No string literal and no template names a path in the repository, because users of the published module have no checkout.
 func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS("../../../..")

@@ -49,8 +49,7 @@ type site struct {
 
 func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 
-// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test
-// ends.
+// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test ends.
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
 	s := &site{hub: fleettest.Borrow(t, pool.Hub), remote: fleettest.Borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}

@@ -248,8 +248,7 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A renewal counts from the moment at which it is sent: other hubs count from the moment at which the API server has
-// it.
+// A renewal counts from the moment at which it is sent: other hubs count from the moment at which the API server has it.
 func TestCandidacy_SlowRenewal(t *testing.T) {
 	t.Parallel()
 	const by = 500 * time.Millisecond

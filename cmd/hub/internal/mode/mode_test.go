@@ -193,8 +193,7 @@ func (h *hall) expectEnd(permitted context.Context) {
 }
 
 // Replicas wait while a hub in leader mode works, and say for what, and begin when it has given the Lease back. Another hub in leader
-// mode stands by for much longer than its own duration, also after the Lease was deleted, and is elected when all replicas have
-// ended.
+// mode stands by for much longer than its own duration, also after the Lease was deleted, and is elected when all replicas have ended.
 func TestMode_ThereAndBack(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)

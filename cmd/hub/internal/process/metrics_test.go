@@ -17,8 +17,7 @@ type big struct {
 	ballast []byte
 }
 
-// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to
-// all of the app.
+// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to all of the app.
 func TestTermMetrics_LetsGo(t *testing.T) {
 	t.Parallel()
 	all := prometheus.NewRegistry()

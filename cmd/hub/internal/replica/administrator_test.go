@@ -58,8 +58,7 @@ func TestReplica_LeaseOfAnAdministratorWithoutContact(t *testing.T) {
 	w.expectShared(a, b)
 }
 
-// The Lease of a replica is replaced by one that belongs to something else. The replica cannot renew it, and others take its
-// shards.
+// The Lease of a replica is replaced by one that belongs to something else. The replica cannot renew it, and others take its shards.
 func TestReplica_LeaseOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fewShards)

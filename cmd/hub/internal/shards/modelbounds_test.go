@@ -96,8 +96,7 @@ func TestModel_Crash(t *testing.T) {
 	}
 }
 
-// An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash
-// does.
+// An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash does.
 func TestModel_Administrator(t *testing.T) {
 	t.Parallel()
 	for _, f := range []fault{faultClear, faultUsurp, faultErase} {

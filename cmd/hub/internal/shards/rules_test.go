@@ -3,7 +3,6 @@
 package shards
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,7 +38,6 @@ func TestRules_AreDocumentedAndProven(t *testing.T) {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	return string(text)
+	text := testkit.Read(t, file)
+	return text
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
-// kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the
-// place.
+// kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the place.
 func kubeconfigOf(place string, current string, names ...string) *clientcmdapi.Config {
 	all := clientcmdapi.NewConfig()
 	for _, name := range names {

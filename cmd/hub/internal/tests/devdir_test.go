@@ -124,8 +124,7 @@ func TestFind_Record(t *testing.T) {
 	p.expect("everything as it was", "one")
 }
 
-// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is
-// held.
+// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is held.
 func TestHeld(t *testing.T) {
 	p := newPlace(t)
 	held := filepath.Join(t.TempDir(), "held")

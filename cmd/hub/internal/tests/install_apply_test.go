@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes
-// nothing.
+// An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes nothing.
 func TestApply_Strict(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)

@@ -5,7 +5,6 @@ package tests
 import (
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/audit"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 type documented struct {
@@ -29,10 +29,9 @@ type documented struct {
 // documentedMetrics returns the rows of docs/metrics.md by the names of the metrics.
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/metrics.md")
-	must(t, err)
+	page := testkit.Read(t, "../../../../docs/metrics.md")
 	found := map[string]documented{}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		cells := strings.Split(line, " | ")
 		if name, isRow := strings.CutPrefix(cells[0], "| `"); isRow && len(cells) == 4 {
 			var labels []string

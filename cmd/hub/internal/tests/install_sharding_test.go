@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // shardingRole is the role of replicas that share the Clusters.
@@ -36,9 +37,8 @@ func TestObjects_Sharded(t *testing.T) {
 	folder := t.TempDir()
 	relative, err := filepath.Rel(folder, config)
 	must(t, err)
-	page, err := os.ReadFile("../../../../docs/operating.md")
-	must(t, err)
-	_, overlay, _ := strings.Cut(string(page), "<!-- sharding/kustomization.yaml -->\n```yaml\n")
+	page := testkit.Read(t, "../../../../docs/operating.md")
+	_, overlay, _ := strings.Cut(page, "<!-- sharding/kustomization.yaml -->\n```yaml\n")
 	overlay, _, _ = strings.Cut(overlay, "```")
 	overlay = strings.ReplaceAll(overlay, "clusterfx/config", relative)
 	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600))

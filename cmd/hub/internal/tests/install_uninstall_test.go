@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // unguard finds the command of docs/operating.md that removes the finalizers.
@@ -31,9 +32,8 @@ var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=
 // A hub in Sharded mode leaves Leases that a deletion of the namespace waits for, until the command of the page on uninstalling.
 func TestUninstall_LeasesOfShards(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/operating.md")
-	must(t, err)
-	command := unguard.FindString(string(page))
+	page := testkit.Read(t, "../../../../docs/operating.md")
+	command := unguard.FindString(page)
 	if command == "" {
 		t.Fatal("docs/operating.md has no command that removes the finalizers")
 	}
@@ -100,8 +100,7 @@ func shell(t *testing.T, cluster *fleet.Cluster, command string) {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
 	must(t, err)
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(config, cluster.Kubeconfig(), 0o600))
+	config := testkit.File(t, "kubeconfig", cluster.Kubeconfig())
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", command) //nolint:gosec // a test
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {

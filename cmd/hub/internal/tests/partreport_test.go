@@ -33,9 +33,8 @@ func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Clie
 	return fleettest.Client(t, user)
 }
 
-// The report is written at the start and after a change, with the permissions of Rules and the permission to create
-// ConfigMaps. It replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions
-// the writer does not fail.
+// The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps. It
+// replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The handlers behind the ports change from term to term; the ports stay open.
@@ -109,8 +110,7 @@ func expectNotOnPage(t *testing.T, url, text string) {
 
 func fetchPage(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
+	request := testkit.Request(t, http.MethodGet, url)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)

@@ -37,8 +37,7 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(3)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime,
-		// newGVKFixupWatcher).
+		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
