@@ -79,6 +79,15 @@ func (h *sharedHub) pass(d time.Duration) {
 	h.now = h.now.Add(d)
 }
 
+// newPair returns a hub with two processes, of which the first one has a target.
+func newPair(t *testing.T) (h *sharedHub, a, b *process) {
+	t.Helper()
+	h = newSharedHub(t)
+	a, b = h.start("a"), h.start("b")
+	h.move(edge, "a")
+	return h, a, b
+}
+
 func (h *sharedHub) content() *holdstore.Content {
 	h.t.Helper()
 	found, err := h.store.Load(h.t.Context())
@@ -235,9 +244,7 @@ func TestSharing_HoldOfASilentTarget(t *testing.T) {
 // it, and neither does a third one that starts. What an operator has allowed is used up only once, wherever the target moves.
 func TestSharing_HoldMoves(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
 	if got := b.expectHeld("before the first delete", edge, 3); got != id {
@@ -277,9 +284,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 // meanwhile is not in force.
 func TestSharing_ThereAndBack(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
 	b.expectHeld("in the second process", edge, 2)
@@ -307,9 +312,7 @@ func TestSharing_ThereAndBack(t *testing.T) {
 // term, the hold is in force.
 func TestSharing_Closed(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.set(edge, "")
 	for i := range 10 {
@@ -362,9 +365,7 @@ func TestSharing_ShownWithoutDeletes(t *testing.T) {
 // What a process that had the target writes late is repaired by the process that has it.
 func TestSharing_LateWrites(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	old := h.content().Holds[0]
 	h.move(edge, "b")
@@ -385,9 +386,7 @@ func TestSharing_LateWrites(t *testing.T) {
 // The removal of a target ends a hold that the process has not read yet. A process that has nothing to do with it restores nothing.
 func TestSharing_Forget(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	h.move("other", "a")
 	a.exceed(edge, 2)
 	kept := a.exceed("other", 2)

@@ -107,6 +107,13 @@ func (s *site) start() {
 	synctest.Wait()
 }
 
+// startSynced is start with a cache that syncs at once, and ends at once with the manager.
+func (s *site) startSynced() {
+	close(s.cache.synced)
+	close(s.cache.release)
+	s.start()
+}
+
 func (s *site) add(r manager.Runnable) {
 	s.t.Helper()
 	must(s.t, s.Add(r))

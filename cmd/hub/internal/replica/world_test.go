@@ -77,6 +77,15 @@ func uidsOf(count int) []types.UID {
 	return uids
 }
 
+// startPair returns an installation with two replicas that share the shards.
+func startPair(t *testing.T) (w *world, a, b *process) {
+	t.Helper()
+	w = newWorld(t, fewShards)
+	a, b = w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	return w, a, b
+}
+
 // noteOpen records that the gate of a shard was open at a moment between before and after.
 func (w *world) noteOpen(p *process, shard int, epoch int64, before, after time.Time) {
 	w.mu.Lock()
