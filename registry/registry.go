@@ -40,7 +40,7 @@ type Registry struct {
 }
 
 type core struct {
-	remotes   *actor.Common        // what all remotes share
+	remotes   *actor.Common      // what all remotes share
 	end       context.CancelFunc // of the contexts of all Apps, after Shutdown
 	log       logr.Logger
 	hubID     string

@@ -32,7 +32,9 @@ func (g *Container) Config(config *rest.Config) *rest.Config {
 }
 
 // RoundTripper returns a transport whose requests are on behalf of the module.
-func (g *Container) RoundTripper(next http.RoundTripper) http.RoundTripper { return attributed{next, g} }
+func (g *Container) RoundTripper(next http.RoundTripper) http.RoundTripper {
+	return attributed{next, g}
+}
 
 type attributed struct {
 	next  http.RoundTripper

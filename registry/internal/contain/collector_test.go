@@ -47,9 +47,7 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 		m := &registerer{Registerer: all, guard: NewContainer(app, "", logr.Discard())}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
-			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {
-				t.Fatalf("Register: %v", err)
-			}
+			must(t, m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)))
 		}
 		function("fine", func() float64 { return 42 })
 		function("panics", func() float64 { panic("boom") })
@@ -75,9 +73,7 @@ func TestCollector_Hangs(t *testing.T) {
 		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {
 			t.Error("collector that does not describe itself is registered")
 		}
-		if err := m.Register(hanging{newGauge("slow"), nil, letGo}); err != nil {
-			t.Fatalf("Register: %v", err)
-		}
+		must(t, m.Register(hanging{newGauge("slow"), nil, letGo}))
 		const scrapes = 2 * collectorCalls
 		began := time.Now()
 		for range scrapes {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// newControllerRunnable returns a controller of a module with one source.
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
 	t.Helper()
 	yes := true
@@ -27,12 +26,8 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 		}),
 		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatalf("NewUnmanaged: %v", err)
-	}
-	if err := c.Watch(s); err != nil {
-		t.Fatalf("Watch: %v", err)
-	}
+	must(t, err)
+	must(t, c.Watch(s))
 	app := &App{
 		Context: ctx, Gate: NewGate(ctx),
 		Failed:           func(_ string, err error) error { return err },

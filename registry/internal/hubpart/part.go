@@ -30,7 +30,7 @@ type part struct {
 	now     state.HubPartStatus // the last published state
 	lacking []string            // permissions that are declared and not granted
 	report  state.ModuleStatus  // what the module lacks, as it reports; its Reason is empty for nothing
-	life    *Run               // the current one; nil before the first
+	life    *Run                // the current one; nil before the first
 	zombies int
 }
 

@@ -20,9 +20,7 @@ func TestEntry(t *testing.T) {
 		Deleted: 20, More: 3, Names: []string{"a/b"}, Granted: 5, Spent: 4, Used: 5,
 	}
 	text, err := want.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := holds.Parse(text)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

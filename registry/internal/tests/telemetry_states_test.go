@@ -29,9 +29,7 @@ func TestStates(t *testing.T) {
 	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []telemetry.HeldDeletes { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
 	at := prometheus.NewPedanticRegistry()
 	for range 2 {
-		if err := telemetry.NewStates(o).Register(at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, telemetry.NewStates(o).Register(at))
 	}
 	const names = "clusterfx_cluster_state"
 	if n, err := testutil.GatherAndCount(at, names); n != 0 || err != nil {

@@ -20,7 +20,6 @@ import (
 // errOtherMode is the error of a mode that is off.
 var errOtherMode = errors.New("the installation is in another mode")
 
-// modeSwitch is a mode of a test.
 type modeSwitch struct {
 	mu        sync.Mutex
 	permitted context.Context //nolint:containedctx // Ends when the mode is switched off.

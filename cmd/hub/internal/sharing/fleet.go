@@ -97,8 +97,8 @@ type part struct {
 }
 
 var (
-	_ replica.Apps = (*Fleet)(nil)
-	_ cluster.Share  = (*Fleet)(nil)
+	_ replica.Apps  = (*Fleet)(nil)
+	_ cluster.Share = (*Fleet)(nil)
 )
 
 // New returns the share of a hub, which is empty before Run. It sends no request.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The handlers behind the ports change from term to term; the ports stay open.
@@ -24,9 +25,7 @@ func TestPorts(t *testing.T) {
 	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
 	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
 	ports, err := serving.Listen(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ports.Close()
 	m, h := "http://"+options.Metrics, "http://"+options.Health
 	empty := func() {
@@ -111,8 +110,7 @@ func expectNotOnPage(t *testing.T, url, text string) {
 
 func fetchPage(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
+	request := testkit.Request(t, http.MethodGet, url)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
