@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -102,9 +103,7 @@ func TestWaitHeld(t *testing.T) {
 	expectLeft(t, hub, &hub.Server, 1)
 
 	for _, at := range []*hubtest.Server{&edge.Server, &hub.Server} {
-		if err := at.Client().DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.HasLabels{doomed}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, at.Client().DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.HasLabels{doomed}))
 	}
 	hub.Eventually(func() error {
 		ahead.Add(int64(11 * time.Minute))

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -68,9 +69,7 @@ func waitFor(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 		return errors.Join(equal(cm.Data["text"], "here"), equal(cm.Data["another"], ""))
 	})
 	cm.Finalizers = []string{"example.com/held"}
-	if err := hub.Client().Update(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Update(t.Context(), cm))
 	hub.Delete(cm)
 	hub.WaitFor(cm, func() error {
 		if cm.DeletionTimestamp == nil {
@@ -79,9 +78,7 @@ func waitFor(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 		return nil
 	})
 	cm.Finalizers = nil
-	if err := hub.Client().Update(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Update(t.Context(), cm))
 	hub.WaitGone(cm)
 	hub.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "never-was"}})
 }
@@ -99,22 +96,16 @@ func waitCached(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		edge.Create(written)
 		edge.WaitCached(written)
 		written.Data["text"] = "second"
-		if err := edge.Client().Update(t.Context(), written); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, edge.Client().Update(t.Context(), written))
 		edge.WaitCached(written)
 		read := configMap("shout")
-		if err := errors.Join(inCache(read), equal(read.Data["text"], "second")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(inCache(read), equal(read.Data["text"], "second")))
 		edge.Delete(written)
 
 		onHub := configMap("cached")
 		hub.Create(onHub)
 		hub.WaitCached(onHub)
-		if err := hub.Cache().Get(t.Context(), client.ObjectKeyFromObject(onHub), configMap("x")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, hub.Cache().Get(t.Context(), client.ObjectKeyFromObject(onHub), configMap("x")))
 		hub.Delete(onHub)
 	}
 }
@@ -162,13 +153,9 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		t.Error("kubeconfig is the hub's kubeconfig")
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	read := func() error {
 		return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
 	}
@@ -368,8 +355,6 @@ func mistakes(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 func secretOf(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: remote.Name()}}
-	if err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Get(t.Context(), client.ObjectKeyFromObject(s), s))
 	return s
 }

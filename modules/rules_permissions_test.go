@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -81,9 +82,7 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := decode(t, one(c.rule...))
-			if err := config.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, config.Validate())
 			found := rules.Permissions(config)
 			var hub []string
 			for _, part := range found.Hub {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -21,9 +22,7 @@ import (
 func theRule(t *testing.T, fields ...string) rules.Rule {
 	t.Helper()
 	c := decode(t, one(fields...))
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Validate())
 	return c.Complete()[0]
 }
 
@@ -122,9 +121,7 @@ func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
 		"clusterfx.dev/a": "7", "deep.clusterfx.dev/b": "8", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "somebody",
 	})
 	up.SetAnnotations(map[string]string{"note": "1", "rbac.authorization.kubernetes.io/autoupdate": "true"})
-	if err := unstructured.SetNestedSlice(up.Object, []any{map[string]any{"uid": "2"}}, "metadata", "ownerReferences"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unstructured.SetNestedSlice(up.Object, []any{map[string]any{"uid": "2"}}, "metadata", "ownerReferences"))
 	up.SetFinalizers([]string{"example.com/f"})
 	translator := r.Translator(rules.Place{Cluster: "a"})
 	to := translator.ToDownstream(types.NamespacedName{Namespace: "source", Name: "x"})[0]
@@ -206,13 +203,9 @@ func TestPatcher(t *testing.T) {
 	  {path: /metadata/labels/example.com~1x, cel: "cluster.labels[?'tier'].orValue('none')"}]`)
 	for _, tier := range []string{"edge", "core"} {
 		p, err := r.Patcher(rules.Cluster{Name: "c1", Labels: map[string]string{"tier": tier}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		obj := configMap("n", "x", map[string]any{"a": "0"})
-		if err := p.Apply(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Apply(t.Context(), obj))
 		a := map[string]string{"edge": "edge", "core": "1"}[tier]
 		want := map[string]any{"a": a, "name": "x", "b": "c1-" + a + "-1"}
 		if diff := cmp.Diff(want, obj.Object["data"]); diff != "" {
@@ -237,9 +230,7 @@ func TestPatcher_Errors(t *testing.T) {
 		`{path: /data/b, cel: "[1,2,3,4,5,6,7,8,9,0].map(a, [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d, [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, f))))))"}`,
 	} {
 		p, err := theRule(t, "patches: ["+patch+"]").Patcher(rules.Cluster{Name: "c1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		err = p.Apply(t.Context(), configMap("n", "x", map[string]any{"a": "secret"}))
 		if !errors.Is(err, rules.ErrPatch) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", patch, err)
@@ -266,9 +257,7 @@ func TestRule_Adopts(t *testing.T) {
 	t.Parallel()
 	r := theRule(t, "adopt: IfEqual", `patches: [{jsonPatch: [{op: add, path: /data/region, value: eu}]}]`)
 	p, err := r.Patcher(rules.Cluster{Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	original := configMap("default", "a", map[string]any{"k": "1"})
 	patched := map[string]any{"k": "1", "region": "eu"}
 	marked := configMap("default", "a", patched)

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -43,14 +44,10 @@ func decode(t *testing.T, text string) rules.Config {
 	t.Helper()
 	c := rules.Defaults()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Decode(&c))
 	return c
 }
 

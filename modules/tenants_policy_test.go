@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/tenants"
 )
 
@@ -29,9 +30,7 @@ func TestTenants_Policy(t *testing.T) {
 	const account = "the-hub"
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	cluster := fleettest.Cluster(t, "policy")
 	admin, err := client.New(cluster.Config(), client.Options{})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // kubectl runs the real kubectl against the cluster and returns its output.
@@ -31,9 +32,7 @@ func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 func kubectlPath(t *testing.T) string {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // pending is the status that the API server gives a new Cluster. Its observedGeneration and its unknown Ready show
@@ -32,9 +33,7 @@ func TestCluster_Defaults(t *testing.T) {
 	_, c := hub(t)
 	create(t, c, "defaults")
 	got := &hubv1.Cluster{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "defaults"}, got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Get(t.Context(), client.ObjectKey{Name: "defaults"}, got))
 	want := hubv1.ClusterSpec{
 		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "defaults"},
 		State:               hubv1.ClusterActive,

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // walk calls visit for every part of the schema, with its path. The path of the root is empty.
@@ -158,9 +159,7 @@ func TestStatus_BeginsWithConditions(t *testing.T) {
 func TestConstants_SayTheirName(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "condition_types.go", nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	prefix := regexp.MustCompile(`^(Condition|Reason)`)
 	seen := 0
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The two field managers of a status apply without force: a conflict would fail the test.
@@ -30,9 +31,7 @@ func apply(t *testing.T, c client.Client, name string, by client.FieldOwner, s *
 		t.Fatalf("apply the status as %s: %v", by, err)
 	}
 	got := &hubv1.Cluster{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Get(t.Context(), client.ObjectKey{Name: name}, got))
 
 	return got
 }

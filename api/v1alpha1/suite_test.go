@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
@@ -28,15 +29,11 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(scheme))
 	}
 	cluster := fleettest.Cluster(t, "hub")
 	c, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
@@ -45,13 +42,9 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_clusters.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict(data, crd))
 
 	return crd
 }
@@ -71,9 +64,7 @@ func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 // createOnce creates a Cluster that is deleted when the test ends, so that the test can run again.
 func createOnce(t *testing.T, c client.Client, cluster *hubv1.Cluster) {
 	t.Helper()
-	if err := c.Create(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() {
 		if err := c.Delete(context.WithoutCancel(t.Context()), cluster); err != nil {
 			t.Error(err)

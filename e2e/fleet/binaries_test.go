@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestKubernetesVersion(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../controlplane/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := "k8s.io/kubernetes " + fleet.KubernetesVersion; !strings.Contains(string(file), want) {
 		t.Errorf("e2e/controlplane/go.mod does not require %s", want)
 	}

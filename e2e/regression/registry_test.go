@@ -29,9 +29,7 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 		change(&o)
 	}
 	r, err := registry.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
@@ -59,9 +57,7 @@ func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c stat
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := r.Spawn(ctx, name, c); err != nil {
-		t.Fatalf("Spawn: %v", err)
-	}
+	must(t, r.Spawn(ctx, name, c))
 }
 
 func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {

@@ -90,9 +90,7 @@ var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix(
 func configFor(t testing.TB, data []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": data}, kubeconfig.Options{}, policy)
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	must(t, err)
 	return state.Desired{
 		Endpoint: c.Endpoint, Credential: c.Credential,
 		Probe: state.Probe{Period: time.Second, Timeout: time.Second},
@@ -110,14 +108,10 @@ func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
 	t.Helper()
 	c := fleettest.Cluster(t, cluster)
 	p, err := fault.New(c.Server())
-	if err != nil {
-		t.Fatalf("start a proxy: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	data, err := p.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatalf("make a kubeconfig for the proxy: %v", err)
-	}
+	must(t, err)
 	return p, data
 }
 
@@ -138,9 +132,7 @@ func newScheme() (*runtime.Scheme, error) {
 func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	t.Helper()
 	direct, closeIdle, err := newClient(c.Config())
-	if err != nil {
-		t.Fatalf("make a client: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(closeIdle)
 	return direct
 }

@@ -22,13 +22,9 @@ import (
 func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.Clientset {
 	t.Helper()
 	through, err := p.Kubeconfig(kubeconfig)
-	if err != nil {
-		t.Fatalf("Kubeconfig: %v", err)
-	}
+	must(t, err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return clientWith(t, config)
 }
 
@@ -36,9 +32,7 @@ func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.
 func clientWith(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -101,9 +95,7 @@ func TestRefuse_AWatch(t *testing.T) {
 	last := "" // the version at which the watch begins
 	follow := func(name string) watch.Interface {
 		w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: last, LabelSelector: "watched"})
-		if err != nil {
-			t.Fatalf("watch: %v", err)
-		}
+		must(t, err)
 		e := <-w.ResultChan()
 		seen, ok := e.Object.(*corev1.ConfigMap)
 		if !ok || seen.Name != name {
@@ -169,13 +161,9 @@ func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
 		{"name":"local","cluster":{"server":"https://127.0.0.1:6443"}}]}`
 	p := newProxy(t, "https://api.example.com")
 	through, err := p.Kubeconfig([]byte(named))
-	if err != nil {
-		t.Fatalf("Kubeconfig: %v", err)
-	}
+	must(t, err)
 	config, err := clientcmd.Load(through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string][2]string{
 		"plain": {"https://" + p.Addr() + "/path", "api.example.com"},
 		"other": {"https://" + p.Addr(), "kubernetes"},

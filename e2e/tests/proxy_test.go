@@ -23,9 +23,7 @@ func TestPass(t *testing.T) {
 	p := newProxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "hello")
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.CloseWrite())
 	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
 		t.Errorf("after CloseWrite: read %q, %v; want the end of the stream", rest, err)
 	}
@@ -263,9 +261,7 @@ func TestSwap(t *testing.T) {
 	p := newProxy(t, first.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "first")
-	if err := p.Swap("https://" + second.addr()); err != nil {
-		t.Fatalf("Swap: %v", err)
-	}
+	must(t, p.Swap("https://"+second.addr()))
 	expectReset(t, conn)
 	exchange(t, dial(t, p), "second")
 	if first.received() != "first" || second.received() != "second" {
@@ -277,9 +273,7 @@ func TestSwap(t *testing.T) {
 func TestDeadUpstream(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = listener.Close()
 	expectNewIsReset(t, newProxy(t, listener.Addr().String()))
 }
@@ -340,9 +334,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	for _, f := range everyFault() {
 		p, err := fault.New(startEcho(t).addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn := dial(t, p)
 		send(t, conn, "something to be stuck with")
 		set(t, p, f)

@@ -30,9 +30,7 @@ func TestFails(t *testing.T) {
 func TestMain_LeavesNoFailFile(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for flag, want := range map[string]int{"-test.v": 0, "-rapid.nofailfile=false": 1} {
 		dir := t.TempDir()
 		command := exec.CommandContext(t.Context(), program, "-test.run", "^TestFails$", flag)
@@ -54,9 +52,7 @@ func TestMain_IsThatOfAllPackagesWithRapid(t *testing.T) {
 	with, without := map[string]bool{}, map[string]bool{}
 	for _, file := range filesIn(t, root, "_test.go") {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if bytes.Contains(text, []byte(`"pgregory.net/rapid"`)) {
 			without[filepath.Dir(file)] = true
 		}
@@ -84,8 +80,6 @@ func filesIn(t *testing.T, dir, end string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }

@@ -23,6 +23,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -57,9 +58,7 @@ func TestProvider_EngageFails(t *testing.T) {
 		t.Errorf("controllers after the hanging one received a request of the remote")
 	}
 	last := l.expect(t, "hangs", 1)
-	if err := h.remotes.Stop(t.Context(), "hangs"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Stop(t.Context(), "hangs"))
 	expectEnd(t, last)
 	if got := l.of("healthy"); len(got) != 1 {
 		t.Errorf("healthy remote was engaged %d times, want 1", len(got))
@@ -84,9 +83,7 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	first := l.expect(t, "late", 1)
 	config := configFor(t, c.Kubeconfig())
 	config.Namespaces = []string{"default"}
-	if err := h.remotes.Ensure("late", config); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("late", config))
 	expectEnd(t, first)
 	h.register(t, "other", c.Kubeconfig())
 	l.expect(t, "other", 1)
@@ -119,9 +116,7 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	before, _ := h.remotes.Status("one")
 	poison := newConfigMap()
 	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
-	if err := clientFor(t, c).Create(t.Context(), poison); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, clientFor(t, c).Create(t.Context(), poison))
 	r.expect(t, in("one", create(t, c)), 0)
 	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("got remote %s in epoch %d, want Ready in epoch %d", after.State, after.Epoch, before.Epoch)
@@ -185,9 +180,7 @@ func TestProvider_IndexField(t *testing.T) {
 		h.register(t, registry.ClusterName(nth(i)), c.Kubeconfig())
 		r.expect(t, in(nth(i), key), 0)
 	}
-	if err := h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, late, byTest); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, late, byTest))
 	for i := range 3 {
 		if err := find(t.Context(), h, nth(i), late); err != nil {
 			t.Errorf("%s: %v", nth(i), err)
@@ -270,9 +263,7 @@ func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 			}},
 		},
 	}
-	if err := direct.Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	testkit.Must(t, direct.Create(t.Context(), crd))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.

@@ -34,6 +34,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -72,12 +73,8 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 	if h.Manager, err = multiclusterruntime.New(mgr, h.remotes, o); err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	if err := mgr.Add(h.remotes); err != nil {
-		t.Fatalf("Add: %v", err)
-	}
-	if err := setUp(h); err != nil {
-		t.Fatalf("set up the hub: %v", err)
-	}
+	testkit.Must(t, mgr.Add(h.remotes))
+	testkit.Must(t, setUp(h))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	h.start = sync.OnceFunc(func() {
@@ -97,24 +94,16 @@ func newManager(t testing.TB) ctrl.Manager {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
+	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
+	testkit.Must(t, apiextensionsv1.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: hubControllers(),
 	})
-	if err != nil {
-		t.Fatalf("NewManager: %v", err)
-	}
+	testkit.Must(t, err)
 	return mgr
 }
 
@@ -132,9 +121,7 @@ func newRegistry(t testing.TB, mgr ctrl.Manager, modules ...registry.Module) *re
 		Hub: mgr.GetConfig(), HubMapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Policy: policy(),
 		AllowDuplicates: true, AllowHub: true, Modules: modules,
 	})
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -145,18 +132,14 @@ func policy() kubeconfig.Policy {
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	testkit.Must(t, err)
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // register registers the cluster of a kubeconfig as a remote, and does not wait for it.
 func (h *hub) register(t testing.TB, name registry.ClusterName, kubeconf []byte) {
 	t.Helper()
-	if err := h.remotes.Ensure(name, configFor(t, kubeconf)); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	testkit.Must(t, h.remotes.Ensure(name, configFor(t, kubeconf)))
 }
 
 // watching sets a hub up that records requests for the ConfigMaps of the test.
@@ -231,9 +214,7 @@ func create(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := newConfigMap()
 	one.Annotations = map[string]string{"test": t.Name()}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatalf("create: %v", err)
-	}
+	testkit.Must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
@@ -245,21 +226,13 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	t.Helper()
 	config := c.Config()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
+	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
+	testkit.Must(t, apiextensionsv1.AddToScheme(scheme))
 	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
+	testkit.Must(t, err)
 	return direct
 }
 
@@ -267,14 +240,10 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 func newProxy(t testing.TB, c *fleet.Cluster) (*fault.Proxy, []byte) {
 	t.Helper()
 	p, err := fault.New(c.Server())
-	if err != nil {
-		t.Fatalf("start a proxy: %v", err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.Close)
 	behind, err := p.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p, behind
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -34,9 +35,7 @@ func bookOf(t *testing.T, abandonAfter string) book {
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "core"}}, Config: json.RawMessage(`{"rules": null}`)},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -60,9 +59,7 @@ func TestBook_Runs(t *testing.T) {
 	edge := map[string]string{"tier": "edge"}
 	configured := func(selector *metav1.LabelSelector) book {
 		b, err := newBook(rules.Config{}, []moduleconfig.Config{{Name: Name, Clusters: selector}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return b
 	}
 	for name, c := range map[string]struct {

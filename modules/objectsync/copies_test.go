@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const copies = `
@@ -62,9 +63,7 @@ func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 
 func patch(t *testing.T, s *hubtest.Server, obj client.Object, body string) {
 	t.Helper()
-	if err := s.Client().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Client().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
 func service(name string) *corev1.Service {
@@ -223,9 +222,7 @@ func TestCopies_Status(t *testing.T) {
 	observe := func(generation int64) {
 		t.Helper()
 		body := fmt.Sprintf(`{"status":{"observedGeneration":%[1]d,"conditions":[{"type":"Ready","status":"True","observedGeneration":%[1]d}]}}`, generation)
-		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))))
 	}
 	found := widget("tenant-a")
 	expect := func(when string, want int64) {
@@ -250,9 +247,7 @@ func TestCopies_Status(t *testing.T) {
 	expect("observed again", original.GetGeneration())
 
 	refuseStatus(t, hub, original)
-	if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Refused"}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Refused"}}`))))
 	hasEventWith(t, hub, original, "Rejected", "the status of upstream Widget")
 	patch(t, &hub.Server, original, `{"spec":{"size":21}}`)
 	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 21, copied.Object["spec"]) })
@@ -338,9 +333,7 @@ func TestCopies_OlderSchema(t *testing.T) {
 	patch(t, &hub.Server, original, `{"spec":{"users":[{"name":"alice"}]}}`)
 	hasEventWith(t, hub, original, "Rejected", "the schema of the kind lacks a field")
 	body := []byte(`{"status":{"phase":"Done","more":"1"}}`)
-	if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)))
 	hasEventWith(t, hub, original, "StatusReduced", "Cluster a: ")
 	hub.WaitFor(original, func() error {
 		phase, _, _ := unstructured.NestedString(original.Object, "status", "phase")
@@ -392,17 +385,13 @@ func TestCopies_BusyStatus(t *testing.T) {
 	list.SetAPIVersion("test.example.com/v1")
 	list.SetKind("WidgetList")
 	changes, err := hub.Client().Watch(t.Context(), list, client.InNamespace("tenant-a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer changes.Stop()
 	const updates = 300
 	began, seen, last := time.Now(), map[string]bool{}, fmt.Sprint("phase ", updates-1)
 	for i := range updates {
 		body := fmt.Sprintf(`{"status":{"phase":"phase %d"}}`, i)
-		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))))
 	}
 	for e := range changes.ResultChan() {
 		phase, _, _ := unstructured.NestedString(e.Object.(*unstructured.Unstructured).Object, "status", "phase")

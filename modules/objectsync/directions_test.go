@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -53,9 +54,7 @@ func exists(s interface {
 func copiesIn(t *testing.T, c client.Client, namespace string) map[string]int {
 	t.Helper()
 	var all corev1.ConfigMapList
-	if err := c.List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{"sync.clusterfx.dev/managed-by"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{"sync.clusterfx.dev/managed-by"}))
 	found := map[string]int{}
 	for _, one := range all.Items {
 		found[one.Annotations["sync.clusterfx.dev/object-name"]]++
@@ -106,9 +105,7 @@ func TestFromRemote_Namespaces(t *testing.T) {
 	shop := namespace("shop", nil)
 	shop.Labels = map[string]string{"reports": "true"}
 	patch := []byte(`{"metadata":{"labels":{"reports":"true"}}}`)
-	if err := a.Client().Patch(t.Context(), shop, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Patch(t.Context(), shop, client.RawPatch("application/merge-patch+json", patch)))
 	want := func(names ...string) {
 		t.Helper()
 		hub.Eventually(func() error {
@@ -132,9 +129,7 @@ func TestFromRemote_Namespaces(t *testing.T) {
 	want("one", "two")
 
 	// An original that loses its label has no copy, and no finalizer: it can be deleted.
-	if err := a.Client().Patch(t.Context(), two, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Patch(t.Context(), two, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
 	hub.Eventually(func() error {
 		if copiesIn(t, hub.Client(), "inbox")["two"] > 0 {
 			return errors.New("there is a copy")
@@ -235,9 +230,7 @@ func TestFromHub_Fields(t *testing.T) {
 
 	// An original that loses the label of the rule loses its copy and its finalizer.
 	original := configMap("tenant-a", "equal", nil)
-	if err := hub.Client().Patch(t.Context(), original, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Patch(t.Context(), original, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
 	a.WaitGone(equal)
 	hub.Delete(original)
 	hub.WaitGone(original)
@@ -287,9 +280,7 @@ func TestStatus(t *testing.T) {
 	copied := widget("default")
 	exists(a, copied)
 	copied.Object["status"] = map[string]any{"phase": "Done"}
-	if err := a.Client().Status().Update(t.Context(), copied); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Update(t.Context(), copied))
 	found := widget("tenant-a")
 	hub.WaitFor(found, func() error {
 		if phase, _, _ := unstructured.NestedString(found.Object, "status", "phase"); phase != "Done" {

@@ -139,9 +139,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 	t.Helper()
 	remote := fleettest.Cluster(t, "one")
 	minted, err := remote.MintToken(t.Context(), fleet.User{Name: name, Rules: rules, Lifetime: 12 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, Annotations: map[string]string{hubv1.AnnotationRenewToken: "kube-system/" + name},
@@ -158,9 +156,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 		},
 	}
 	for _, object := range []client.Object{secret, cluster} {
-		if err := hub.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), object))
 	}
 	t.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(t.Context()), cluster) })
 	return secret
@@ -289,18 +285,12 @@ func TestRenewal_Bound(t *testing.T) {
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
 	remote, err := client.New(fleettest.Cluster(t, "one").Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
-	if err := remote.Create(t.Context(), anchor); err != nil {
-		t.Fatal(err)
-	}
+	must(t, remote.Create(t.Context(), anchor))
 	secret := register(t, hub, namespace, name, mayRenew(name))
 	secret.Annotations[hubv1.AnnotationTokenSecret] = anchor.Name
-	if err := hub.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Update(t.Context(), secret))
 	eventually(t, func() error {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err

@@ -18,15 +18,11 @@ func TestExclude_KeepsMarks(t *testing.T) {
 	b.run(t)
 	up := b.original("a", map[string]string{"k": "1"})
 	up.Labels, up.Annotations = map[string]string{"app": "x"}, map[string]string{"note": "x"}
-	if err := b.up.Create(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.up.Create(t.Context(), up))
 	found := b.wait(t, "a", map[string]string{"k": "1"})
 	if found.Labels["app"] != "" || found.Annotations["note"] != "" {
 		t.Errorf("excluded metadata were written: %v %v", found.Labels, found.Annotations)
 	}
-	if err := b.up.Delete(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.up.Delete(t.Context(), up))
 	waitGone(t, b.down, b.copyOf("a"))
 }

@@ -19,6 +19,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -149,16 +150,12 @@ func TestGenerations(t *testing.T) {
 	} {
 		var status, had, want map[string]any
 		for text, into := range map[string]*map[string]any{c.status: &status, c.had: &had} {
-			if err := utiljson.Unmarshal([]byte(text), into); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, utiljson.Unmarshal([]byte(text), into))
 		}
 		if c.had == c.status {
 			had = runtime.DeepCopyJSON(status)
 		}
-		if err := utiljson.Unmarshal([]byte(c.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, utiljson.Unmarshal([]byte(c.want), &want))
 		if c.g.inMap(status, had); !reflect.DeepEqual(status, want) {
 			t.Errorf("%s: got %v, want %v", name, status, want)
 		}

@@ -67,16 +67,10 @@ func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 	manager, err := ctrl.NewManager(b.through(clusters[0].Config()), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := cluster.New(b.through(clusters[1].Config()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := manager.Add(other); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, manager.Add(other))
 	o := syncer.PairOptions{
 		Name: "pair", Manager: manager, Upstream: syncer.InProcess(manager), Downstream: syncer.InProcess(other),
 		Identity: syncer.Identity{Tenant: b.upNS, TargetNamespace: b.downNS}, OneToOne: true,
@@ -85,9 +79,7 @@ func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 		change(&o)
 	}
 	pair, err := syncer.NewPair(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
 }
 
@@ -129,9 +121,7 @@ func (b *bench) run(t *testing.T) {
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
 	made, err := client.New(c.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return made
 }
 
@@ -139,9 +129,7 @@ func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 func namespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "syncer-"}}
-	if err := c.Create(t.Context(), ns); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), ns))
 	return ns.Name
 }
 

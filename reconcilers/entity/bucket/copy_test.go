@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
@@ -50,9 +52,7 @@ func TestInherit_ForgetsMarkers(t *testing.T) {
 func TestBucket_BoundsMarkers(t *testing.T) {
 	t.Parallel()
 	b, err := New(Options{Name: "things", JetStream: func() (jetstream.JetStream, error) { return nil, ErrNotFound }, Writer: "hub"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const keys = 3 * maxMarkers
 	list, now := newHeld(), time.Now()
 	b.changed(record{key: "stays", op: Deleted, revision: 1, created: now})

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
@@ -32,9 +33,7 @@ func TestWithout(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			obj := object(t, before)
-			if err := fieldset.Without(obj, test.pointers); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, fieldset.Without(obj, test.pointers))
 			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
 				t.Errorf("object (-want +got):\n%s", diff)
 			}
@@ -94,9 +93,7 @@ func TestPrune_KeepsNulls(t *testing.T) {
 func TestPruneTyped(t *testing.T) {
 	t.Parallel()
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	fieldset.Prune(obj, true)
 	if diff := cmp.Diff(map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}, obj); diff != "" {
 		t.Errorf("object (-want +got):\n%s", diff)

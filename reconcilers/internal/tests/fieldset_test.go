@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
@@ -18,9 +19,7 @@ import (
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var obj map[string]any
-	if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(text), &obj))
 	return obj
 }
 

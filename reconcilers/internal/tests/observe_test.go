@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/observe"
 )
 
@@ -79,9 +80,7 @@ func TestObserving(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := http.NewRequestWithContext(t.Context(), c.method, "https://remote"+c.path, strings.NewReader(c.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r.URL.Opaque = c.opaque
 			r.Header.Set("Content-Type", c.form)
 			if c.upgrade != "" {

@@ -29,6 +29,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	certmanagerexample "github.com/clusterfx/clusterfx/examples/vcluster/certmanager"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -124,9 +125,7 @@ func (p *pair) downName(name string) string { return name + "-x-" + p.upNS + "-x
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func namespace(t *testing.T, c client.Client) string {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -28,9 +29,7 @@ func TestView_Declare(t *testing.T) {
 	t.Parallel()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	config := fleettest.Cluster(t, "declare").Config()
 	admin, err := client.New(config, client.Options{})

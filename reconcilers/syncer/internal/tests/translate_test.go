@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
@@ -32,9 +33,7 @@ func bound(t *testing.T, id translate.Identity, o translate.Options) translate.T
 func bind(t *testing.T, tr translate.Translator[*corev1.ConfigMap], id translate.Identity) translate.Translator[*corev1.ConfigMap] {
 	t.Helper()
 	tr, err := translate.Bind(tr, id, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return tr
 }
 
@@ -392,9 +391,7 @@ func TestToDownstream(t *testing.T) {
 	}
 	job := func(tr translate.Translator[*corev1.ConfigMap]) translate.Translator[*corev1.ConfigMap] {
 		tr, err := translate.Bind(tr, id, batchv1.SchemeGroupVersion.WithKind("CronJob"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return tr
 	}
 	for _, up := range []string{"a", strings.Repeat("a", 30), strings.Repeat("a", 52), strings.Repeat("a", 253)} {
