@@ -16,12 +16,12 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 )
 
 func TestModule_CollectsFactories(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	mgr := s.Manager()
 	var one, two cloud
 	company := func(name string, c *cloud) func() (factory, error) {
@@ -39,8 +39,8 @@ func TestModule_CollectsFactories(t *testing.T) {
 		fx.Module("two", guard.AsFactory[*Tunnel](name, company("two", &two))),
 	).Err())
 	s.Run(mgr)
-	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "one" })
-	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "two" })
+	s.Make("a", func(o *Tunnel) { o.Spec.Company = "one" })
+	s.Make("b", func(o *Tunnel) { o.Spec.Company = "two" })
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
 	s.expectSoon("b", metav1.ConditionTrue, "Completed")
 	if one.everMade() != 1 || two.everMade() != 1 {
@@ -51,10 +51,10 @@ func TestModule_CollectsFactories(t *testing.T) {
 // Any invoke may add a kind to the scheme, before or after the guard.
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	kinds := fx.Invoke(func(mgr ctrl.Manager) { addTunnels(mgr.GetScheme()) })
 	digging := fx.Options(guard.Module(inStatus()), guard.AsFactory[*Tunnel](name, func() factory { return digs(&process{}, &cloud{}) }))
-	err := sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
+	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
 	if !errors.Is(err, guard.ErrInvalidConfig) {
 		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
 	}
@@ -75,7 +75,7 @@ func TestAsFactory_RefusesOtherConstructors(t *testing.T) {
 
 func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	digger := digs(&process{}, &cloud{})
 	for what, change := range map[string]func(*options){
 		"no name":                  func(o *options) { o.Name = "" },

@@ -19,8 +19,8 @@ import (
 
 func TestGuard_LocksRunsAndSettles(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		c := s.controller(s.host(o), "a")
 		if has := c.Condition(); has.Status != metav1.ConditionUnknown || has.Type != kind || c.Settled() != "" {
 			t.Errorf("before the first Guard: got condition %+v, settled %q", has, c.Settled())
@@ -56,8 +56,8 @@ func TestGuard_LocksRunsAndSettles(t *testing.T) {
 
 func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		here, there := s.host(o), s.host(o)
 		must(t, s.controller(here, "a").Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
@@ -89,24 +89,24 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 // A Guard with a stale view does not run its task. In the original, a view was stale if its resourceVersion was.
 func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	t.Parallel()
-	changes := map[string]func(s *site, o options, name string){
-		"spec": func(s *site, _ options, name string) { s.change(name, func(o *Tunnel) { o.Spec.Company = "new" }) },
-		"annotation": func(s *site, _ options, name string) {
-			s.change(name, func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
+	changes := map[string]func(s *server, o options, name string){
+		"spec": func(s *server, _ options, name string) { s.Change(name, func(o *Tunnel) { o.Spec.Company = "new" }) },
+		"annotation": func(s *server, _ options, name string) {
+			s.Change(name, func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
 		},
-		"label": func(s *site, _ options, name string) {
-			s.change(name, func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} })
+		"label": func(s *server, _ options, name string) {
+			s.Change(name, func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} })
 		},
-		"deletion":   func(s *site, _ options, name string) { s.remove(name) },
-		"another-it": func(s *site, _ options, name string) { s.removeNow(name); s.newTunnel(name) },
-		"condition": func(s *site, o options, name string) {
+		"deletion":   func(s *server, _ options, name string) { s.Remove(name) },
+		"another-it": func(s *server, _ options, name string) { s.removeNow(name); s.Make(name) },
+		"condition": func(s *server, o options, name string) {
 			must(s.T, s.controller(s.host(o), name).UpdateCondition(s.T.Context(), "True", "X", ""))
 		},
-		"attempt": func(s *site, o options, name string) { s.guard(s.host(o), name, done, nil) },
+		"attempt": func(s *server, o options, name string) { s.guard(s.host(o), name, done, nil) },
 	}
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		for name, change := range changes {
-			s.newTunnel(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
+			s.Make(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
 			c := s.controller(s.host(o), name)
 			change(s, o, name)
 			if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
@@ -119,7 +119,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	})
 	t.Run("of a kind without a generation", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
+		s := newServer(t)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: s.Namespace}}
 		must(t, s.Create(t.Context(), cm))
 		h, err := guard.NewHost[*corev1.ConfigMap](s, s, guard.Options[*corev1.ConfigMap]{Name: "maps"})
@@ -144,7 +144,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 }
 
 // guard runs a Guard with this outcome and returns its attempt.
-func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
+func (s *server) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
 	s.T.Helper()
 	err := s.controller(h, name).Guard(s.T.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 		attempt = a
@@ -157,17 +157,17 @@ func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attem
 }
 
 // removeNow deletes a Tunnel with its finalizers.
-func (s *site) removeNow(name string) {
+func (s *server) removeNow(name string) {
 	s.T.Helper()
-	s.change(name, func(o *Tunnel) { o.Finalizers = nil })
-	s.remove(name)
-	s.expectGone(name)
+	s.Change(name, func(o *Tunnel) { o.Finalizers = nil })
+	s.Remove(name)
+	s.ExpectGone(name)
 }
 
 func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		h := s.host(o)
 		first := s.guard(h, "a", guard.Outcome{}, errBroken)
 		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); has.Message != "broken" {
@@ -208,8 +208,8 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 
 func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		h := s.host(o)
 		c := s.controller(h, "a")
 		func() {
@@ -229,8 +229,8 @@ func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
 
 func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		ctx, cancel := context.WithCancel(t.Context())
 		err := s.controller(s.host(o), "a").Guard(ctx, "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			cancel()
@@ -250,8 +250,8 @@ func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 // The lock of a running task is renewed; when the renewal fails, the context of the task ends in time.
 func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		o.TTL = 2 * time.Second
 		var p process
 		h := newHost(t, p.client(s), o)
@@ -280,15 +280,15 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 	})
 	t.Run("and when another holder has taken it", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		s.newTunnel("a")
+		s := newServer(t)
+		s.Make("a")
 		o := inStatus()
 		o.TTL = time.Second
 		var id string
 		err := s.controller(s.host(o), "a").Guard(t.Context(), "dig", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
 			id = a.ID
 			must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The lock is renewed at the same time.
-				tunnel := s.get("a")
+				tunnel := s.Read("a")
 				tunnel.Status.Locks = nil
 				return s.Status().Update(t.Context(), tunnel) // as a user would
 			}))
@@ -303,10 +303,10 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 
 func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		c := s.controller(s.host(o), "a")
-		stale := s.get("a")
+		stale := s.Read("a")
 		must(t, s.controllerOf(s.host(o), stale, "Other").UpdateCondition(t.Context(), "True", "Fine", ""))
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			return done, c.UpdateStatus(ctx, func(o *Tunnel) error {
@@ -314,7 +314,7 @@ func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 				return nil
 			})
 		}))
-		has := s.get("a")
+		has := s.Read("a")
 		if has.Status.TunnelID != "t" || c.Object().Status.TunnelID != "t" ||
 			!meta.IsStatusConditionTrue(has.Status.Conditions, "Other") || !meta.IsStatusConditionTrue(has.Status.Conditions, kind) {
 			t.Errorf("got status %+v", has.Status)
@@ -322,7 +322,7 @@ func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }); !errors.Is(err, errBroken) {
 			t.Errorf("error of mutate: got %v", err)
 		}
-		s.change("a", func(o *Tunnel) { o.Spec.Company = "new" })
+		s.Change("a", func(o *Tunnel) { o.Spec.Company = "new" })
 		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }); !errors.Is(err, guard.ErrStale) {
 			t.Errorf("UpdateStatus with an outdated object: got %v, want ErrStale", err)
 		}

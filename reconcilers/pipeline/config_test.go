@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // Mistakes that are detectable when a pipeline is built are reported then.
 func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	good := every(&part{name: "p", journal: &sitetest.Journal{}})
+	s := newServer(t)
+	good := every(&part{name: "p", journal: &servertest.Journal{}})
 	newRouter := func(change func(*pipeline.Set[*Widget])) error {
 		set := good
 		change(&set)
@@ -70,7 +70,7 @@ func TestInvalidConfig(t *testing.T) {
 // Unstructured objects are refused: functions on an object find its fields by its Go type.
 func TestInvalidConfig_UnstructuredObjects(t *testing.T) {
 	t.Parallel()
-	err := strange[*unstructured.Unstructured](newSite(t))
+	err := strange[*unstructured.Unstructured](newServer(t))
 	if err == nil || !strings.Contains(err.Error(), "write a Go type") {
 		t.Errorf("got error %v", err)
 	}
@@ -81,7 +81,7 @@ type unknown struct{ corev1.ConfigMap }
 func failure[T any](_ T, err error) error { return err }
 
 // strange builds a pipeline for objects of another type.
-func strange[O client.Object](s *site) error {
+func strange[O client.Object](s *server) error {
 	s.T.Helper()
 	r, err := pipeline.NewRouter(pipeline.Set[O]{
 		Name: "set", Handles: func(O) bool { return true }, Resources: []pipeline.Resource[O]{anything[O]{}},
@@ -98,7 +98,7 @@ func (anything[O]) EnsureDeleted(context.Context, O) error { return nil }
 
 func TestRouter(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 	asked := 0
 	r := router(
 		t,
@@ -133,5 +133,5 @@ func TestRouter(t *testing.T) {
 }
 
 func set1() []pipeline.Resource[*Widget] {
-	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 }

@@ -9,14 +9,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // A custom wrapper wraps each operation of a CRUD resource, as the wrappers of operatorkit did.
 func TestWithWrapper(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	everything := func() *pipeline.Patch[string] {
 		p := &pipeline.Patch[string]{}
 		p.SetCreateChange("1")

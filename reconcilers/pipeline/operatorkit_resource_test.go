@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -32,7 +33,7 @@ import (
 // D2: after a canceled resource, all later CRUD resources were skipped.
 func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	first := &machine{name: "first", journal: &j, at: map[string]func(context.Context) error{
 		"GetDesiredState": func(ctx context.Context) error {
 			pipeline.FlowFrom(ctx).CancelResource("not yet")
@@ -57,10 +58,11 @@ func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 // D6: a CRD that was not established in time was deleted, with all of its objects.
 func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	suffix := strings.TrimPrefix(s.Namespace, "pipeline-")
-	kind := "Gadget" + suffix // both CRDs request this kind
-	first, second := crd("gadgets"+suffix, kind), crd("gizmos"+suffix, kind)
+	s := newServer(t)
+	first := fleettest.CRD(t, widgets.WithKind("Gadget-"+s.Namespace), "")
+	second := first.DeepCopy() // Both request the kind.
+	second.Spec.Names.Plural = "gizmos-" + s.Namespace
+	second.Name = second.Spec.Names.Plural + "." + widgets.Group
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
 	for conflict := false; !conflict; { // A slow API server may not report the conflict within the first call.
@@ -93,7 +95,7 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 // D10: a wrapper changed the wrapped resource.
 func TestD10_DecoratorsArePure(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	shared := []pipeline.Resource[*Widget]{(&machine{name: "crud", journal: &j}).crud(t), &part{name: "part", journal: &j}}
 	measured := func(service string, reg prometheus.Registerer) []pipeline.Resource[*Widget] {
 		rs, err := pipeline.WithMetrics(pipeline.WithRetry(shared, wait.Backoff{Steps: 3}), reg, service)
@@ -154,7 +156,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	})
 	t.Run("a CRUD resource that is called by itself can be canceled", func(t *testing.T) {
 		t.Parallel()
-		var j sitetest.Journal
+		var j servertest.Journal
 		m := &machine{name: "m", journal: &j, at: map[string]func(context.Context) error{
 			"GetCurrentState": func(ctx context.Context) error { pipeline.FlowFrom(ctx).CancelResource("no"); return nil },
 		}}
@@ -163,13 +165,13 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	})
 	t.Run("canceling a resource where there is none is an error", func(t *testing.T) {
 		t.Parallel()
-		set := every(&part{name: "p", journal: &sitetest.Journal{}})
+		set := every(&part{name: "p", journal: &servertest.Journal{}})
 		set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
 			pipeline.FlowFrom(ctx).CancelResource("which one?")
 			return ctx, nil
 		}
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-		h.newWidget("w")
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+		h.Make("w")
 		h.passes("w", 1)
 		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrExecutionFailed) {
 			t.Errorf("got error %v, want ErrExecutionFailed", err)
@@ -181,14 +183,14 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		flow.AllowDeletion()
 		flow.CancelReconciliation("of another pass")
 		asked := 0
-		ask := &part{name: "ask", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
+		ask := &part{name: "ask", journal: &servertest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 			asked++
 			if f := pipeline.FlowFrom(ctx); !f.UpdateAllowed() || !f.DeletionAllowed() || f.UpdateNecessary() {
 				t.Error("flow of the resource lacks the permissions, or requests an update")
 			}
 			return nil
 		}}
-		allow := &part{name: "allow", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
+		allow := &part{name: "allow", journal: &servertest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			pipeline.FlowFrom(ctx).AllowUpdate()
 			return pipeline.ProcessUpdate(ctx, w, []pipeline.Resource[*Widget]{ask})
 		}}
@@ -202,7 +204,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 // D12: importing the package registered metrics with the process.
 func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	reg := prometheus.NewPedanticRegistry()
@@ -240,7 +242,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 		for i := 0; i < len(labels); i += 2 {
 			s.Labels[labels[i]] = labels[i+1]
 		}
-		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 		return s
 	}
 	t.Run("found when the router is made, with labels", func(t *testing.T) {
@@ -258,8 +260,8 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 		t.Parallel()
 		both := set("v2")
 		both.Handles = func(w *Widget) bool { return w.Spec.Size > 1 }
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set("v1", "v", "1"), both)
-		h.newWidget("w", func(w *Widget) { w.Labels, w.Spec.Size = map[string]string{"v": "1"}, 2 })
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set("v1", "v", "1"), both)
+		h.Make("w", func(w *Widget) { w.Labels, w.Spec.Size = map[string]string{"v": "1"}, 2 })
 		_, err := h.pass("w")
 		for _, want := range []error{
 			pipeline.ErrAmbiguousResourceSet, pipeline.ErrExecutionFailed, reconcile.TerminalError(nil),
@@ -278,7 +280,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 // D15: all calls of a wrapper shared one backoff, which was not safe for concurrent use and ignored the context.
 func TestD15_EachCallHasItsBackoff(t *testing.T) {
 	t.Parallel()
-	failing := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
+	failing := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
 	resources := func(steps int, d time.Duration) []pipeline.Resource[*Widget] {
 		return pipeline.WithRetry([]pipeline.Resource[*Widget]{failing}, wait.Backoff{Steps: steps, Duration: d, Factor: 2})
 	}

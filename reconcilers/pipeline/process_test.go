@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -35,7 +35,7 @@ func TestProcess_NoResources(t *testing.T) {
 
 func TestProcess_EndOfContext(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	ctx, cancel := context.WithCancel(t.Context())
 	first := &part{name: "first", journal: &j, created: func(context.Context, *Widget) error { cancel(); return nil }}
 	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{first, &part{name: "second", journal: &j}})
@@ -48,7 +48,7 @@ func TestProcess_EndOfContext(t *testing.T) {
 // A change does not start if the context has ended during the decision.
 func TestCRUD_EndOfContext(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &machine{
 		name: "m", journal: &j,
@@ -64,9 +64,9 @@ func TestCRUD_EndOfContext(t *testing.T) {
 
 func TestProcess_LogsTheResource(t *testing.T) {
 	t.Parallel()
-	var lines sitetest.Journal
+	var lines servertest.Journal
 	log := funcr.New(func(_, args string) { lines.Note("%s", args) }, funcr.Options{})
-	say := &part{name: "speaker", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
+	say := &part{name: "speaker", journal: &servertest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 		logr.FromContextOrDiscard(ctx).Info("Hello")
 		return nil
 	}}
@@ -80,7 +80,7 @@ func TestCRUD_Order(t *testing.T) {
 		pipeline.CreateDeleteUpdate: {"Create", "Delete", "Update"},
 		pipeline.CreateUpdateDelete: {"Create", "Update", "Delete"},
 	} {
-		var j sitetest.Journal
+		var j servertest.Journal
 		m := &machine{name: "m", journal: &j, order: order, patch: func() *pipeline.Patch[string] {
 			var p pipeline.Patch[string] // the zero value is usable
 			p.SetUpdateChange("u")
@@ -100,7 +100,7 @@ func TestCRUD_Order(t *testing.T) {
 func TestWithRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j sitetest.Journal
+		var j servertest.Journal
 		left := map[string]int{"GetDesiredState": 2, "ApplyCreateChange c": 1}
 		fail := func(operation string) func(context.Context) error {
 			return func(context.Context) error {
@@ -128,7 +128,7 @@ func TestWithRetry(t *testing.T) {
 	})
 	t.Run("a terminal error is not tried again", func(t *testing.T) {
 		t.Parallel()
-		p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+		p := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 			return fmt.Errorf("say so: %w", reconcile.TerminalError(errBroken))
 		}}
 		err := pipeline.ProcessUpdate(t.Context(), &Widget{},
@@ -142,7 +142,7 @@ func TestWithRetry(t *testing.T) {
 // The order of the decorators determines the measured unit: a call, or each of its tries.
 func TestWithMetrics_AndRetry(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	backoff, reg := wait.Backoff{Steps: 3}, prometheus.NewPedanticRegistry()
@@ -165,12 +165,12 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
+	p := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
 	rs, err := pipeline.WithMetrics([]pipeline.Resource[*Widget]{p}, reg, "s")
 	must(t, err)
 	set := every(rs...)
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+	h.Make("w")
 	h.passes("w", 1)
 	func() {
 		defer func() {
