@@ -99,22 +99,11 @@ func benchScheme(b *testing.B) *pkgruntime.Scheme {
 
 func installCustom(b *testing.B, config *rest.Config) {
 	b.Helper()
-	keep := true
-	object := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
-		ObjectMeta: metav1.ObjectMeta{Name: "customs.bench.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: customVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "customs", Singular: "custom", Kind: "Custom", ListKind: "CustomList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": object, "status": object},
-				}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}}})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{
+		fleettest.CRD(b, customVersion.WithKind("Custom"), `{type: object, properties: {
+  spec: {type: object, x-kubernetes-preserve-unknown-fields: true},
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`),
+	}})
 	must(b, err)
 }
 

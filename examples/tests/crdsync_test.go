@@ -17,23 +17,6 @@ import (
 
 var car = schema.GroupVersionKind{Group: "vehicles.example.com", Version: "v1", Kind: "Car"}
 
-// carCRD is the definition of a kind that only the upstream cluster serves.
-func carCRD() *apiextensionsv1.CustomResourceDefinition {
-	keep := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: meta("", "cars."+car.Group),
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: car.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "cars", Kind: car.Kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: car.Version, Served: true, Storage: true,
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}
-}
-
 func newCar(namespace, name string, seats int64) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"seats": seats}}}
 	u.SetGroupVersionKind(car)
@@ -47,7 +30,7 @@ func TestCRDSync(t *testing.T) {
 	scheme := apiextensionsScheme(t)
 	up, err := client.New(fleettest.Cluster(t, "up").Config(), client.Options{Scheme: scheme})
 	must(t, err)
-	crd := carCRD()
+	crd := fleettest.CRD(t, car, "")
 	create(t, up, crd)
 	waitFor(t, up, crd, func() error {
 		for _, c := range crd.Status.Conditions {

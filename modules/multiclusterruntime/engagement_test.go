@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -249,21 +248,7 @@ func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 // install makes a cluster serve a kind.
 func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	t.Helper()
-	yes := true
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "comets." + kind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: kind.Group, Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "comets", Kind: kind.Kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: kind.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: &yes,
-				}},
-			}},
-		},
-	}
-	testkit.Must(t, direct.Create(t.Context(), crd))
+	testkit.Must(t, direct.Create(t.Context(), fleettest.CRD(t, kind, "")))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.
@@ -271,6 +256,7 @@ func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) cl
 	t.Helper()
 	one := objectOf(kind)
 	one.SetGenerateName("test-")
+	one.SetNamespace(metav1.NamespaceDefault)
 	eventually(t, func() error {
 		if err := direct.Create(t.Context(), one); err != nil {
 			return fmt.Errorf("create: %w", err)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
@@ -55,7 +56,7 @@ func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 	t.Helper()
 	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	hub.InstallCRDs(typedWidgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, typedWidget))
 	hub.Create(namespace("tenant-a", nil)) // The declared rights have the others.
 	a.Create(namespace("shop", nil))
 	return hub, a
@@ -132,23 +133,13 @@ func unless(so bool, is any) error {
 	return fmt.Errorf("got %+v", is)
 }
 
-// typedWidgetCRD is a definition with a default, a list of maps that is replaced as a whole, and a status.
-func typedWidgetCRD() *apiextensionsv1.CustomResourceDefinition {
-	type props = apiextensionsv1.JSONSchemaProps
-	text, number, keep := props{Type: "string"}, props{Type: "integer"}, true
-	crd := widgetCRD()
-	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &props{Type: "object", Properties: map[string]props{
-		"spec": {Type: "object", Properties: map[string]props{
-			"size": number, "users": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
-				Schema: &props{Type: "object", Properties: map[string]props{"name": text}},
-			}},
-			"extra":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-			"timeout": {Type: "string", Nullable: true, Default: &apiextensionsv1.JSON{Raw: []byte(`"30s"`)}},
-		}},
-		"status": {Type: "object", XPreserveUnknownFields: &keep},
-	}}
-	return crd
-}
+// typedWidget is a schema with a default, a list of maps that is replaced as a whole, and a status.
+const typedWidget = `{type: object, properties: {
+  spec: {type: object, properties: {
+    size: {type: integer}, extra: {type: object, additionalProperties: {type: string}},
+    users: {type: array, items: {type: object, properties: {name: {type: string}}}},
+    timeout: {type: string, nullable: true, default: "30s"}}},
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`
 
 // What somebody adds to a copy where the original has an empty map or a list of maps is removed again, as far as the API server does
 // so, and null is copied as null.
@@ -318,7 +309,7 @@ func TestCopies_OlderSchema(t *testing.T) {
 	t.Parallel()
 	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	older, newer := typedWidgetCRD(), typedWidgetCRD()
+	older, newer := fleettest.CRD(t, widgetKind, typedWidget), fleettest.CRD(t, widgetKind, typedWidget)
 	delete(older.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "users")
 	status := newer.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 	status["status"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string"}}}

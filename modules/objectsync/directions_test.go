@@ -11,13 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
@@ -273,7 +274,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	hub := hubWith(t, widgets, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	hub.InstallCRDs(widgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
 	hub.Create(namespace("tenant-a", nil))
 	original := widget("tenant-a")
 	hub.Create(original)
@@ -303,7 +304,7 @@ func TestReady_HasAllRules(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", widgets), hubtest.DeclaredHubRights(),
 		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
-	hub.InstallCRDs(widgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
 	hub.AddRemote("a").WaitReady()
 	info, _ := hub.Registry().Status("a")
 	for _, m := range info.Modules {
@@ -314,27 +315,11 @@ func TestReady_HasAllRules(t *testing.T) {
 	}
 }
 
+var widgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}
+
 func widget(namespace string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "test.example.com/v1", "kind": "Widget",
 		"metadata": map[string]any{"namespace": namespace, "name": "w"}, "spec": map[string]any{"size": int64(3)},
 	}}
-}
-
-func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
-	keep := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "test.example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
-				},
-			}},
-		},
-	}
 }
