@@ -154,8 +154,7 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(own)
 	testkit.Must(t, err)
-	c, err := client.New(config, client.Options{})
-	testkit.Must(t, err)
+	c := fleettest.Client(t, config)
 	read := func() error {
 		return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
 	}

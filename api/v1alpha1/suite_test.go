@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,13 +26,8 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 // hub returns a real API server that serves the kind, and a client with strict field validation.
 func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, apiextensionsv1.AddToScheme} {
-		testkit.Must(t, add(scheme))
-	}
 	cluster := fleettest.Cluster(t, "hub")
-	c, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
-	testkit.Must(t, err)
+	c := fleettest.Client(t, cluster.Config(), hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }

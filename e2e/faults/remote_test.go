@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -43,10 +44,7 @@ type remote struct {
 func (s *stage) newRemote(t *testing.T, name string, on *fleet.Cluster) *remote {
 	t.Helper()
 	r := &remote{t: t, stage: s, name: name, on: on, since: time.Now()}
-	var err error
-	r.proxy, err = fault.New(on.Server())
-	must(t, err)
-	t.Cleanup(r.proxy.Close)
+	r.proxy = fleettest.Proxy(t, on.Server())
 	must(t, s.clientFor(t, on.Config()).Create(t.Context(), namespace(name)))
 	return r
 }

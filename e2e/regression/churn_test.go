@@ -125,7 +125,7 @@ func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-cha
 	t.Helper()
 	ended := make(chan struct{})
 	result := make(chan []time.Duration, 1)
-	direct := map[string]client.Client{one: clientFor(t, fleettest.Cluster(t, one)), two: clientFor(t, fleettest.Cluster(t, two))}
+	direct := map[string]client.Client{one: fleettest.Client(t, fleettest.Cluster(t, one).Config(), hubv1.AddToScheme), two: fleettest.Client(t, fleettest.Cluster(t, two).Config(), hubv1.AddToScheme)}
 	go func() {
 		var all []time.Duration
 		defer func() { result <- all }()
@@ -252,7 +252,7 @@ func checkLives(t *testing.T, remotes map[string]*fleet.Cluster, name registry.C
 func idOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var system corev1.Namespace
-	must(t, clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
+	must(t, fleettest.Client(t, c.Config(), hubv1.AddToScheme).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
 	return string(system.UID)
 }
 

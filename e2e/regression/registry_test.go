@@ -6,10 +6,6 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -22,7 +18,7 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	scheme, err := newScheme()
 	must(t, err)
 	o := registry.Options{
-		Hub: config, HubMapper: mapperFor(t, config), Scheme: scheme, Policy: policy,
+		Hub: config, HubMapper: fleettest.Mapper(t, config), Scheme: scheme, Policy: policy,
 		AllowDuplicates: true, Modules: []registry.Module{marker()},
 	}
 	if change != nil {
@@ -42,16 +38,6 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 
 // toRegistry adds the module that follows the scripts to a registry.
 func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
-
-func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
-}
 
 func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c state.Desired) {
 	t.Helper()

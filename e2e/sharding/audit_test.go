@@ -37,11 +37,7 @@ func (s *stage) throughProxies() map[string]*fault.Proxy {
 	s.t.Helper()
 	proxies := map[string]*fault.Proxy{}
 	for i, name := range s.names {
-		proxy, err := fault.New(s.remotes[i%len(s.remotes)].Server())
-		must(s.t, err)
-		s.t.Cleanup(proxy.Close)
-		text, err := proxy.Kubeconfig(s.remotes[i%len(s.remotes)].Kubeconfig())
-		must(s.t, err)
+		proxy, text := fleettest.ProxyTo(s.t, s.remotes[i%len(s.remotes)])
 		must(s.t, s.admin.Update(s.t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
 		}))

@@ -41,7 +41,7 @@ func clientWith(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 func TestWithAnAPIServer(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	client := clientThrough(t, p, cluster.Kubeconfig())
 	maps := client.CoreV1().ConfigMaps("default")
 	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
@@ -80,7 +80,7 @@ func TestWithAnAPIServer(t *testing.T) {
 func TestRefuse_AWatch(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	maps := clientThrough(t, p, cluster.Kubeconfig()).CoreV1().ConfigMaps("kube-public")
 	direct := clientWith(t, cluster.Config()).CoreV1().ConfigMaps("kube-public")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -126,7 +126,7 @@ func TestRefuse_AWatch(t *testing.T) {
 func TestHold_AWatch(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	client := clientThrough(t, p, cluster.Kubeconfig())
 	if _, err := client.Discovery().ServerVersion(); err != nil {
 		t.Fatalf("version: %v", err)
@@ -159,7 +159,7 @@ func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
 		{"name":"plain","cluster":{"server":"https://api.example.com:6443/path"}},
 		{"name":"other","cluster":{"server":"https://10.0.0.1:6443","tls-server-name":"kubernetes"}},
 		{"name":"local","cluster":{"server":"https://127.0.0.1:6443"}}]}`
-	p := newProxy(t, "https://api.example.com")
+	p := fleettest.Proxy(t, "https://api.example.com")
 	through, err := p.Kubeconfig([]byte(named))
 	must(t, err)
 	config, err := clientcmd.Load(through)

@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 func TestPass(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "hello")
 	must(t, conn.CloseWrite())
@@ -35,7 +36,7 @@ func TestPass(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	for range 3 {
@@ -51,7 +52,7 @@ func TestRefuse(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	old := dial(t, p)
 	exchange(t, old, "before")
 	set(t, p, fault.Reset())
@@ -64,7 +65,7 @@ func TestReset(t *testing.T) {
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	set(t, p, fault.Blackhole())
@@ -99,7 +100,7 @@ func TestBlackhole(t *testing.T) {
 func TestNeverRead(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	old := dial(t, p)
 	exchange(t, old, "before")
 	set(t, p, fault.NeverRead())
@@ -137,7 +138,7 @@ func (z *zeros) Read(b []byte) (int, error) {
 func TestLoseRequests(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	set(t, p, fault.LoseRequests())
@@ -157,7 +158,7 @@ func TestLoseRequests(t *testing.T) {
 func TestLoseAnswers(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn, untouched := dial(t, p), dial(t, p)
 	exchange(t, conn, "before.")
 	set(t, p, fault.LoseAnswers())
@@ -172,7 +173,7 @@ func TestLoseAnswers(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	set(t, p, fault.Hold())
 	send(t, conn, "one ")
@@ -185,7 +186,7 @@ func TestHold(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	const delay, jitter = 100 * time.Millisecond, 50 * time.Millisecond
 	set(t, p, fault.Delay(delay, jitter))
@@ -208,7 +209,7 @@ func TestDelay(t *testing.T) {
 
 func TestThrottle(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	set(t, p, fault.Throttle(100_000))
 	text := strings.Repeat("x", 60_000)
@@ -225,7 +226,7 @@ func TestThrottle(t *testing.T) {
 
 func TestCutAfter(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	exchange(t, conn, "does not count")
 	set(t, p, fault.CutAfter(5))
@@ -243,7 +244,7 @@ func TestCutAfter(t *testing.T) {
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	set(t, p, fault.Corrupt(4))
 	send(t, conn, "aaaaaa")
@@ -258,7 +259,7 @@ func TestCorrupt(t *testing.T) {
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	first, second := startEcho(t), startEcho(t)
-	p := newProxy(t, first.addr())
+	p := fleettest.Proxy(t, first.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "first")
 	must(t, p.Swap("https://"+second.addr()))
@@ -275,14 +276,14 @@ func TestDeadUpstream(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	_ = listener.Close()
-	expectNewIsReset(t, newProxy(t, listener.Addr().String()))
+	expectNewIsReset(t, fleettest.Proxy(t, listener.Addr().String()))
 }
 
 // After every fault that was set after every other fault, the proxy passes data unchanged. The connections that were in
 // use during the faults have no holes in their data.
 func TestEveryFaultAfterEveryOther(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	for range 4 {

@@ -92,15 +92,6 @@ func (e *echo) received() string {
 	return string(e.got)
 }
 
-// newProxy returns a proxy that is closed when the test ends.
-func newProxy(t *testing.T, upstream string) *fault.Proxy {
-	t.Helper()
-	p, err := fault.New(upstream)
-	must(t, err)
-	t.Cleanup(p.Close)
-	return p
-}
-
 func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
 	t.Helper()
 	if err := p.Set(f); err != nil {

@@ -8,7 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/crdsync"
@@ -27,9 +26,7 @@ func newCar(namespace, name string, seats int64) *unstructured.Unstructured {
 
 func TestCRDSync(t *testing.T) {
 	t.Parallel()
-	scheme := apiextensionsScheme(t)
-	up, err := client.New(fleettest.Cluster(t, "up").Config(), client.Options{Scheme: scheme})
-	must(t, err)
+	up := fleettest.Client(t, fleettest.Cluster(t, "up").Config())
 	crd := fleettest.CRD(t, car, "")
 	create(t, up, crd)
 	waitFor(t, up, crd, func() error {
@@ -65,7 +62,7 @@ func TestCRDSync(t *testing.T) {
 	must(t, expect(copied.Object["status"], nil))
 
 	must(t, p.up.Delete(t.Context(), original))
-	waitGone(t, p.down, copied)
+	fleettest.Gone(t, p.down, copied)
 	p.conflict(t, "taken")
 	unchanged(t, p.down, theirs)
 }

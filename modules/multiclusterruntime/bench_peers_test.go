@@ -182,7 +182,7 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	hubConfig := fleettest.Cluster(b, "hub").Config()
-	direct := clientFor(b, fleettest.Cluster(b, "hub"))
+	direct := fleettest.Client(b, fleettest.Cluster(b, "hub").Config())
 	namespaceOf := map[string]string{}
 	for _, one := range all {
 		config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)

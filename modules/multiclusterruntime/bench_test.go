@@ -81,9 +81,7 @@ func (r *benchRemote) blackhole(b *testing.B) {
 	b.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(r.kubeconfig)
 	testkit.Must(b, err)
-	p, err := fault.New(config.Host)
-	testkit.Must(b, err)
-	b.Cleanup(p.Close)
+	p := fleettest.Proxy(b, config.Host)
 	testkit.Must(b, p.Set(fault.Blackhole()))
 	if r.kubeconfig, err = p.Kubeconfig(r.kubeconfig); err != nil {
 		b.Fatal(err)
@@ -104,7 +102,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	for i := range min(n, benchServers) {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
 		testkit.Must(b, err)
-		clusters, clients = append(clusters, c), append(clients, clientFor(b, c))
+		clusters, clients = append(clusters, c), append(clients, fleettest.Client(b, c.Config()))
 	}
 	all, group := make([]benchRemote, n), errgroup.Group{}
 	group.SetLimit(10)

@@ -115,7 +115,7 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	before, _ := h.remotes.Status("one")
 	poison := newConfigMap()
 	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
-	testkit.Must(t, clientFor(t, c).Create(t.Context(), poison))
+	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), poison))
 	r.expect(t, in("one", create(t, c)), 0)
 	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("got remote %s in epoch %d, want Ready in epoch %d", after.State, after.Epoch, before.Epoch)
@@ -198,7 +198,7 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	t.Parallel()
 	has, gets := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
 	kind := newKind()
-	install(t, clientFor(t, has), kind)
+	install(t, fleettest.Client(t, has.Config()), kind)
 	const field = "test-name"
 	var comets, maps record
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
@@ -224,14 +224,14 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	})
 	h.register(t, "has", has.Kubeconfig())
 	h.register(t, "gets", gets.Kubeconfig())
-	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
 	maps.expect(t, in("gets", create(t, gets)), 0)
-	install(t, clientFor(t, gets), kind)
-	key := launch(t, clientFor(t, gets), kind)
+	install(t, fleettest.Client(t, gets.Config()), kind)
+	key := launch(t, fleettest.Client(t, gets.Config()), kind)
 	began := time.Now()
 	comets.expect(t, in("gets", key), 0)
 	t.Logf("kind was watched %s after it was installed", time.Since(began))
-	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
 }
 
 // newKind returns a kind that no cluster serves.

@@ -146,7 +146,7 @@ func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error)
 func TestProvider_ComesBack(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
-	proxy, behind := newProxy(t, c)
+	proxy, behind := fleettest.ProxyTo(t, c)
 	var r record
 	var l lives
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(watching(t, &r)(h), h.Add(&l)) })

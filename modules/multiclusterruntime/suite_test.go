@@ -14,11 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -30,7 +26,6 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
@@ -93,14 +88,8 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 func newManager(t testing.TB) ctrl.Manager {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	testkit.Must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	scheme := runtime.NewScheme()
-	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
-	testkit.Must(t, apiextensionsv1.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: fleettest.Scheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: hubControllers(),
 	})
 	testkit.Must(t, err)
@@ -214,37 +203,12 @@ func create(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := newConfigMap()
 	one.Annotations = map[string]string{"test": t.Name()}
-	testkit.Must(t, clientFor(t, c).Create(t.Context(), one))
+	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 func newConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: metav1.NamespaceDefault}}
-}
-
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	testkit.Must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	scheme := runtime.NewScheme()
-	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
-	testkit.Must(t, apiextensionsv1.AddToScheme(scheme))
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	testkit.Must(t, err)
-	return direct
-}
-
-// newProxy returns a proxy in front of a cluster, and a kubeconfig with the proxy's address.
-func newProxy(t testing.TB, c *fleet.Cluster) (*fault.Proxy, []byte) {
-	t.Helper()
-	p, err := fault.New(c.Server())
-	testkit.Must(t, err)
-	t.Cleanup(p.Close)
-	behind, err := p.Kubeconfig(c.Kubeconfig())
-	testkit.Must(t, err)
-	return p, behind
 }
 
 func eventually(t testing.TB, check func() error) {

@@ -23,7 +23,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	var c cloud
 	o := inStatus()
 	o.Name = "farewell"
-	r := servertest.NewRegistry(t, cluster.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+	r := servertest.NewRegistry(t, cluster.Config(), registry.Options{Scheme: fleettest.Scheme(t, addTunnels), Modules: []registry.Module{
 		registry.NewModule("tunnels", registry.ModuleOptions{Remote: fx.Options(
 			guard.Module(o),
 			guard.AsFactory[*Tunnel](o.Name, func() factory {

@@ -52,7 +52,7 @@ func TestModule_CollectsFactories(t *testing.T) {
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	kinds := fx.Invoke(func(mgr ctrl.Manager) { addTunnels(mgr.GetScheme()) })
+	kinds := fx.Invoke(func(mgr ctrl.Manager) error { return addTunnels(mgr.GetScheme()) })
 	digging := fx.Options(guard.Module(inStatus()), guard.AsFactory[*Tunnel](name, func() factory { return digs(&process{}, &cloud{}) }))
 	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
 	if !errors.Is(err, guard.ErrInvalidConfig) {

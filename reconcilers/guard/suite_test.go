@@ -51,7 +51,7 @@ type server struct {
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{servertest.NewKind[Tunnel](t, fleettest.Cluster(t, "hub").Config(), scheme(t))}
+	s := &server{servertest.NewKind[Tunnel](t, fleettest.Cluster(t, "hub").Config(), addTunnels)}
 	must(t, client.IgnoreAlreadyExists(s.Create(t.Context(), fleettest.CRD(t, tunnels.WithKind("Tunnel"), tunnelSchema))))
 	s.Eventually(func() error { return s.List(t.Context(), &TunnelList{}) })
 	return s

@@ -4,15 +4,12 @@ package guard_test
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
@@ -71,18 +68,10 @@ func locks(t *Tunnel) *[]lock.Record           { return &t.Status.Locks }
 
 var tunnels = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	must(t, apiextensionsv1.AddToScheme(s))
-	addTunnels(s)
-	return s
-}
-
-func addTunnels(s *runtime.Scheme) {
+func addTunnels(s *runtime.Scheme) error {
 	s.AddKnownTypes(tunnels, &Tunnel{}, &TunnelList{})
 	metav1.AddToGroupVersion(s, tunnels)
+	return nil
 }
 
 var must = testkit.Must

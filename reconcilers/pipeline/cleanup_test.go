@@ -33,7 +33,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 		return nil
 	}
 	set := every(&part{name: "p", journal: &j, deleted: keep})
-	r := servertest.NewRegistry(t, hub.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+	r := servertest.NewRegistry(t, hub.Config(), registry.Options{Scheme: fleettest.Scheme(t, addWidgets), Modules: []registry.Module{
 		registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Options(
 			pipeline.Module(named(pipeline.Options[*Widget]{})),
 			pipeline.AsSet[*Widget](name, func() pipeline.Set[*Widget] { return set }),

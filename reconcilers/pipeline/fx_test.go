@@ -82,7 +82,7 @@ func TestModule_InARemote(t *testing.T) {
 	}
 	metrics := prometheus.NewPedanticRegistry()
 	r := servertest.NewRegistry(t, hub.Config(), registry.Options{
-		Scheme: scheme(t), Metrics: metrics,
+		Scheme: fleettest.Scheme(t, addWidgets), Metrics: metrics,
 		Modules: []registry.Module{registry.NewModule("widgets", registry.ModuleOptions{
 			Remote: fx.Options(
 				pipeline.Module(named(pipeline.Options[*Widget]{})),
@@ -107,7 +107,7 @@ func TestModule_InARemote(t *testing.T) {
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	kinds := fx.Invoke(func(mgr ctrl.Manager) { addWidgets(mgr.GetScheme()) })
+	kinds := fx.Invoke(func(mgr ctrl.Manager) error { return addWidgets(mgr.GetScheme()) })
 	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &servertest.Journal{})))
 	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe)
 	if !errors.Is(err, pipeline.ErrInvalidConfig) {

@@ -220,9 +220,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 func TestD7_OutagesEndNothing(t *testing.T) {
 	t.Parallel()
 	config := fleettest.Cluster(t, "hub").Config()
-	proxy, err := fault.New(config.Host)
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, config.Host)
 	config.Host = "https://" + proxy.Addr()
 	s := serverIn(t, config)
 	var j servertest.Journal

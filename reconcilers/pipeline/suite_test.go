@@ -51,7 +51,7 @@ func newServer(t testing.TB) *server {
 
 func serverIn(t testing.TB, config *rest.Config) *server {
 	t.Helper()
-	s := &server{servertest.NewKind[Widget](t, config, scheme(t))}
+	s := &server{servertest.NewKind[Widget](t, config, addWidgets)}
 	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
 	defer cancel()
 	must(t, pipeline.EnsureCRD(ctx, s, fleettest.CRD(t, widgets.WithKind("Widget"), widgetSchema)))

@@ -4,16 +4,13 @@ package pipeline_test
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // Widget is the kind of the tests.
@@ -60,18 +57,10 @@ var widgets = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
 func conditions(w *Widget) []metav1.Condition { return w.Status.Conditions }
 
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	must(t, apiextensionsv1.AddToScheme(s))
-	addWidgets(s)
-	return s
-}
-
-func addWidgets(s *runtime.Scheme) {
+func addWidgets(s *runtime.Scheme) error {
 	s.AddKnownTypes(widgets, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(s, widgets)
+	return nil
 }
 
 var must = testkit.Must

@@ -29,8 +29,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -70,15 +68,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
-	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "renewal-"}}
-	must(t, direct.Create(t.Context(), namespace))
-	s := &site{WithWatch: direct, config: config, namespace: namespace.Name}
+	direct := fleettest.Client(t, config, hubv1.AddToScheme)
+	namespace := fleettest.Namespace(t, direct, "renewal")
+	s := &site{WithWatch: direct, config: config, namespace: namespace}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
@@ -284,8 +278,7 @@ func TestRenewal_Bound(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
-	remote, err := client.New(fleettest.Cluster(t, "one").Config(), client.Options{})
-	must(t, err)
+	remote := fleettest.Client(t, fleettest.Cluster(t, "one").Config())
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
 	must(t, remote.Create(t.Context(), anchor))
 	secret := register(t, hub, namespace, name, mayRenew(name))

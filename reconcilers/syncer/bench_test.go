@@ -68,15 +68,12 @@ func quick(tb testing.TB) *bench {
 	clusters := fleettest.Clusters(tb, "up", "down")
 	b := &bench{tb: tb}
 	for i, c := range []*client.Client{&b.up, &b.down} {
-		made, err := client.New(unlimited(clusters[i].Config()), client.Options{})
-		must(tb, err)
-		*c = made
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-		must(tb, made.Create(tb.Context(), ns))
+		*c = fleettest.Client(tb, unlimited(clusters[i].Config()))
+		ns := fleettest.Namespace(tb, *c, "bench")
 		if i == 0 {
-			b.upNS = ns.Name
+			b.upNS = ns
 		} else {
-			b.downNS = ns.Name
+			b.downNS = ns
 		}
 	}
 	return b

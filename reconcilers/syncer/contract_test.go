@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -231,7 +232,7 @@ func TestHooks_MutateInOrder(t *testing.T) {
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"w"}}`))))
 	b.wait(t, "a", map[string]string{"k": "wg12"})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	got := d.entries()
 	for _, want := range []string{"get up", "get down", "create", "update", "delete"} {
 		if !slices.Contains(got, want) {
@@ -277,8 +278,8 @@ func TestHooks_ErrorsAbort(t *testing.T) {
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"2"}}`))))
 	b.wait(t, "a", map[string]string{"k": "2"})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.up, up)
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	for _, what := range []string{"get", "create", "update", "delete"} {
 		mu.Lock()
 		if failures[what] < 4 {

@@ -113,8 +113,8 @@ func TestApplyStatus(t *testing.T) {
 				t.Errorf("the original has lost something: %v", up.Object)
 			}
 			must(t, b.up.Delete(t.Context(), up))
-			waitGone(t, b.down, down)
-			waitGone(t, b.up, up)
+			fleettest.Gone(t, b.down, down)
+			fleettest.Gone(t, b.up, up)
 			if n := statuses.Load(); subresource != (n > 1) { // A subresource that does not exist is tried once.
 				t.Errorf("%d requests to the subresource for two statuses", n)
 			}

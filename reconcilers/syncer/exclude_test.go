@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -24,5 +25,5 @@ func TestExclude_KeepsMarks(t *testing.T) {
 		t.Errorf("excluded metadata were written: %v %v", found.Labels, found.Annotations)
 	}
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 }

@@ -125,8 +125,8 @@ func TestD6_DeletedCopies(t *testing.T) {
 			before := b.wait(t, "a", map[string]string{"k": "1"})
 			must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 			if policy == syncer.Propagate {
-				waitGone(t, b.up, up)
-				waitGone(t, b.down, b.copyOf("a"))
+				fleettest.Gone(t, b.up, up)
+				fleettest.Gone(t, b.down, b.copyOf("a"))
 				return
 			}
 			if after := b.wait(t, "a", map[string]string{"k": "1"}); after.UID == before.UID {
@@ -154,7 +154,7 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, "off", "yes")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	b.label(t, b.up, up, "off", "no")
 	b.wait(t, "a", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
@@ -192,7 +192,7 @@ func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
 		}()
 		must(t, b.down.Delete(t.Context(), b.copyOf(name)))
 		<-edited
-		waitGone(t, b.up, b.original(name, nil))
-		waitGone(t, b.down, b.copyOf(name))
+		fleettest.Gone(t, b.up, b.original(name, nil))
+		fleettest.Gone(t, b.down, b.copyOf(name))
 	}
 }

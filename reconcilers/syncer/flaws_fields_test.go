@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -51,9 +52,9 @@ func TestD7_IdentitiesBelongToPairs(t *testing.T) {
 		t.Errorf("the second copy belongs to %q, want %q", got, tenant)
 	}
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
-	waitGone(t, b.down, other)
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, other)
+	fleettest.Gone(t, b.up, up)
 }
 
 // Two pairs in opposite directions, with marks of their own, copy nothing in a circle: a copy of one is no original of the other.
@@ -257,8 +258,8 @@ func TestD12_ClusterScopedCopiesAreMappedBack(t *testing.T) {
 		return nil
 	})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, found)
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.down, found)
+	fleettest.Gone(t, b.up, up)
 }
 
 // Nothing of a Secret gets into logs, events and annotations, whatever fails.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -72,6 +73,6 @@ func TestCopy(t *testing.T) {
 	b.wait(t, "a", map[string]string{"k": "4"})
 
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.up, up)
 }

@@ -68,7 +68,7 @@ func TestSession_CreateUpdatePatch(t *testing.T) {
 				t.Errorf("the copy has the labels %v", after.Labels)
 			}
 			must(t, b.up.Delete(t.Context(), up))
-			waitGone(t, b.down, found)
+			fleettest.Gone(t, b.down, found)
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestDeleteHost_HasPreconditions(t *testing.T) {
 		t.Errorf("an object that has been replaced: %v", err)
 	}
 	must(t, syncer.DeleteHost(t.Context(), b.pair, replacement.DeepCopy()))
-	waitGone(t, b.down, replacement)
+	fleettest.Gone(t, b.down, replacement)
 	must(t, syncer.DeleteHost(t.Context(), b.pair, changed))
 }
 
@@ -135,8 +135,7 @@ func TestContended_WritesAreBounded(t *testing.T) {
 	b.wait(t, "marks", nil)
 
 	// The other client reacts to each change at once.
-	fighting, err := client.NewWithWatch(fleettest.Cluster(t, "down").Config(), client.Options{})
-	must(t, err)
+	fighting := fleettest.Client(t, fleettest.Cluster(t, "down").Config())
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	changes, err := fighting.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(b.downNS))
@@ -220,7 +219,7 @@ func TestApply_ObjectsOf1MiB(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", data)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 }
 
 // Observe writes nothing on either side but events.
@@ -323,7 +322,7 @@ func TestSelect_ControlledBy(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, b.pair.Identity().Keys().ControlledBy, "somebody")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	eventually(t, func() error {
 		if err := b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up); err != nil {
 			return err

@@ -15,11 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/nats-io/nats.go/jetstream"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -132,12 +128,9 @@ func TestCreateBuckets(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
-	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	testkit.Must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	testkit.Must(t, remote.Create(t.Context(), ns))
+	remote, ns := namespaceFor(t)
 	e := natshub.Environment{AnchorOf: func(name string) bucket.Anchor {
-		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns.Name, Bucket: name}
+		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns, Bucket: name}
 	}}
 	o := natshub.Options{URL: server.URL(), CreateBuckets: true}
 	c, stop := connect(t, o, e)

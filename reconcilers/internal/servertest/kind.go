@@ -23,9 +23,9 @@ type Kind[T any, O interface {
 func NewKind[T any, O interface {
 	*T
 	client.Object
-}](t testing.TB, config *rest.Config, scheme *runtime.Scheme) Kind[T, O] {
+}](t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) Kind[T, O] {
 	t.Helper()
-	return Kind[T, O]{New(t, config, scheme)}
+	return Kind[T, O]{New(t, config, add...)}
 }
 
 // Make creates an object.

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,18 +35,12 @@ type Server struct {
 }
 
 // New returns a client for an API server, in a namespace of its own.
-func New(t testing.TB, config *rest.Config, scheme *runtime.Scheme) *Server {
+func New(t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) *Server {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	httpClient, err := rest.HTTPClientFor(config)
-	testkit.Must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	testkit.Must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "server-"}}
-	testkit.Must(t, direct.Create(t.Context(), namespace))
-	return &Server{WithWatch: direct, T: t, Namespace: namespace.Name, config: config}
+	direct := fleettest.Client(t, config, add...)
+	return &Server{WithWatch: direct, T: t, Namespace: fleettest.Namespace(t, direct, "test"), config: config}
 }
 
 // Key returns the name of an object in the namespace.
