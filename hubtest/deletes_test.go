@@ -72,9 +72,7 @@ func expectLeft(t *testing.T, hub *hubtest.Hub, at *hubtest.Server, want int) {
 		}
 		return nil
 	})
-	if len(all.Items) != want {
-		t.Errorf("%d ConfigMaps are left, want %d", len(all.Items), want)
-	}
+	testkit.Equal(t, len(all.Items), want, "ConfigMaps are left")
 }
 
 // The hub of a test holds deletes with the limits of production, in remotes and in its own API server, and lets through what

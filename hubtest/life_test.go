@@ -122,9 +122,7 @@ func slow(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	expectEcho(t, hub, edge, "slow")
 	edge.Repair()
 	hub.Eventually(func() error { return within(late, func() error { return ask(t.Context(), hub, edge) }) })
-	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("app of a slow remote was replaced: got epoch %d, want %d", now, before)
-	}
+	testkit.Equal(t, epoch(t, hub, edge), before, "app of a slow remote was replaced: epoch")
 }
 
 func rotateToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
@@ -137,9 +135,7 @@ func rotateToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		}
 		expectEcho(t, hub, edge, text)
 	}
-	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("app was replaced: got epoch %d, want %d", now, before)
-	}
+	testkit.Equal(t, epoch(t, hub, edge), before, "app was replaced: epoch")
 	if string(secretOf(t, hub, edge).Data["kubeconfig"]) == string(first.Data["kubeconfig"]) {
 		t.Error("Secret is unchanged after two rotations")
 	}
@@ -305,9 +301,7 @@ func restart(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	if hub.Registry() == before {
 		t.Error("registry is the registry of the previous hub")
 	}
-	if err := before.Ensure("edge", state.Desired{}); !errors.Is(err, registry.ErrClosed) {
-		t.Errorf("Ensure of the previous registry: got %v, want ErrClosed", err)
-	}
+	testkit.ErrorIs(t, before.Ensure("edge", state.Desired{}), registry.ErrClosed, "Ensure of the previous registry")
 }
 
 // A remote exists before the hub knows it, and after.

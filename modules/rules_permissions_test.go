@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -90,12 +89,8 @@ func TestPermissions(t *testing.T) {
 			}
 			slices.Sort(hub)
 			slices.Sort(c.hub)
-			if diff := cmp.Diff(c.remote, lines("", found.Remote)); diff != "" {
-				t.Errorf("in the remote: %s", diff)
-			}
-			if diff := cmp.Diff(c.hub, hub); diff != "" {
-				t.Errorf("in the hub: %s", diff)
-			}
+			testkit.Equal(t, lines("", found.Remote), c.remote, "in the remote")
+			testkit.Equal(t, hub, c.hub, "in the hub")
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -90,9 +89,7 @@ func TestRule_Template(t *testing.T) {
 		}
 	}
 	target := theRule(t, "from: Remote", `to: {names: Mirror, namespace: "{{cluster}}-system"}`)
-	if err := target.CheckNamespaces("clusterfx"); !errors.Is(err, rules.ErrNamespace) {
-		t.Errorf("the namespace of the credentials is a target: %v", err)
-	}
+	testkit.ErrorIs(t, target.CheckNamespaces("clusterfx"), rules.ErrNamespace, "the namespace of the credentials is a target")
 }
 
 // Labels and annotations of a remote that controllers of Kubernetes trust are not copied into the hub, but those of the hub into a
@@ -130,9 +127,7 @@ func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
 	delete(labels, "sync.clusterfx.dev/namespace")
 	want := map[string]string{"app": "1", "example.com/app": "2", "app.kubernetes.io/name": "3", "notclusterfx.dev/c": "9"}
 	maps.Copy(want, own)
-	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, labels, want)
 	notes := down.GetAnnotations()
 	_, isTrusted := notes["rbac.authorization.kubernetes.io/autoupdate"]
 	if notes["note"] != "1" || isTrusted != (r.From == rules.FromHub) {
@@ -208,16 +203,10 @@ func TestPatcher(t *testing.T) {
 		testkit.Must(t, p.Apply(t.Context(), obj))
 		a := map[string]string{"edge": "edge", "core": "1"}[tier]
 		want := map[string]any{"a": a, "name": "x", "b": "c1-" + a + "-1"}
-		if diff := cmp.Diff(want, obj.Object["data"]); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Equal[any](t, obj.Object["data"], want)
 		n := map[string]any{"i": int64(3), "d": 1.5, "l": []any{true, nil}}
-		if diff := cmp.Diff(map[string]any{"n": n}, obj.Object["new"]); diff != "" {
-			t.Error(diff)
-		}
-		if got := obj.GetLabels()["example.com/x"]; got != tier {
-			t.Errorf("got %q", got)
-		}
+		testkit.Equal[any](t, obj.Object["new"], map[string]any{"n": n})
+		testkit.Equal(t, obj.GetLabels()["example.com/x"], tier)
 	}
 }
 
@@ -283,8 +272,6 @@ func TestRule_Adopts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := c.rule.Adopts(t.Context(), q, c.copied, c.found); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
+		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
 	}
 }

@@ -223,9 +223,7 @@ func TestTenants_Revocations(t *testing.T) {
 	s.expectAdmins(paris, "t0", "jim")
 	var all rbacv1.RoleBindingList
 	testkit.Must(t, paris.Client().List(t.Context(), &all, client.InNamespace("tenant-t0")))
-	if len(all.Items) != forged+1 {
-		t.Errorf("%d RoleBindings are left, want %d", len(all.Items), forged+1)
-	}
+	testkit.Equal(t, len(all.Items), forged+1, "RoleBindings are left")
 	s.expectStatus("t0", `"reason":"Made"`) // and not DeletesHeld
 }
 

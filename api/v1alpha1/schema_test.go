@@ -113,9 +113,7 @@ func TestComplaints(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := complaints(test.path, &test.schema); len(got) != 1 {
-				t.Errorf("got the complaints %q, want exactly one", got)
-			}
+			testkit.Equal(t, len(complaints(test.path, &test.schema)), 1, "complaints")
 		})
 	}
 }
@@ -150,9 +148,7 @@ func TestSchema_LimitsAreTheConstants(t *testing.T) {
 
 func TestStatus_BeginsWithConditions(t *testing.T) {
 	t.Parallel()
-	if first := reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name; first != "Conditions" {
-		t.Errorf("first field of the status: got %s, want Conditions", first)
-	}
+	testkit.Equal(t, reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name, "Conditions", "first field of the status")
 }
 
 // The value of each condition type and reason is the name of its constant, without the prefix.

@@ -53,9 +53,7 @@ func TestFleet_Create(t *testing.T) {
 	t.Run("an API server that cannot start shows the end of its log", func(t *testing.T) {
 		t.Parallel()
 		_, err := fleettest.Shared(t).Create(t.Context(), "broken", "--no-such-flag=1")
-		if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
-			t.Errorf("got %v, want the error of kube-apiserver", err)
-		}
+		testkit.ErrorHas(t, err, "unknown flag: --no-such-flag")
 	})
 }
 

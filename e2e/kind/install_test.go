@@ -155,13 +155,9 @@ func (s *site) deregister() string {
 	for _, name := range []string{first, second} {
 		remote := s.remote(name)
 		s.program(own, "deregister", name, "--yes", "--cluster-kubeconfig", kubeconfig(remote))
-		if after := s.accounts(remote); after != s.before[name] {
-			s.t.Errorf("%s: before registration\n%s\nafter deregistration\n%s", name, s.before[name], after)
-		}
+		testkit.Equal(s.t, s.accounts(remote), s.before[name], "accounts after deregistration in", name)
 	}
-	if left := s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"); left != "" {
-		s.t.Errorf("objects left in the hub: %s", left)
-	}
+	testkit.Equal(s.t, s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"), "", "objects left in the hub")
 	return "the same ServiceAccounts, Secrets, roles and bindings as before; no Cluster and no Secret in the hub"
 }
 

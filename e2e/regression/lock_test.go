@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -59,9 +60,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		})
 		others(t)
 		cancel()
-		if err := <-spawned; !errors.Is(err, context.Canceled) {
-			t.Errorf("Spawn returns %v, want Canceled", err)
-		}
+		testkit.ErrorIs(t, <-spawned, context.Canceled, "Spawn returns")
 		quickly(t, "Stop", func() error { return r.Stop(t.Context(), name) })
 	})
 	t.Run("a remote whose stop hangs", func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const (
@@ -156,9 +157,7 @@ func (s *stage) expectMarks(c *chronicle, clusters []hubv1.Cluster) {
 	s.t.Helper()
 	marks := c.marks()
 	for _, one := range clusters {
-		if marks[one.Name] != 1 {
-			s.t.Errorf("%s was marked %d times, want once", one.Name, marks[one.Name])
-		}
+		testkit.Equal(s.t, marks[one.Name], 1, "marks of", one.Name)
 		delete(marks, one.Name)
 	}
 	if len(marks) > 0 {

@@ -5,7 +5,6 @@ package tests
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestScripts_HaveNames(t *testing.T) {
@@ -218,9 +218,7 @@ func TestSilence(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			_, body, err := newVictim(t, named(t, name)).get(ctx, path, 1<<20)
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %q, %v; want DeadlineExceeded", body, err)
-			}
+			testkit.ErrorIs(t, err, context.DeadlineExceeded, "body", body)
 		})
 	}
 }
@@ -246,9 +244,7 @@ func TestBroken(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 			defer cancel()
 			response, body, err := newVictim(t, named(t, name)).get(ctx, c.path, 1<<20)
-			if err == nil || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("got %v, %.100q, %v; want an error that contains %q", response, body, err, c.text)
-			}
+			testkit.ErrorHas(t, err, c.text, response, body)
 		})
 	}
 }
@@ -258,9 +254,7 @@ func TestUpgradeWithoutARequest(t *testing.T) {
 	t.Parallel()
 	response, body, err := newVictim(t, named(t, "an upgrade without a request")).get(t.Context(), listPath, 12)
 	must(t, err)
-	if asked := response.Request.Header.Get("Upgrade"); asked != "" {
-		t.Errorf("the request asks for an upgrade to %q, want no upgrade", asked)
-	}
+	testkit.Equal(t, response.Request.Header.Get("Upgrade"), "", "the request asks for an upgrade to")
 	to := response.Header.Get("Upgrade")
 	if response.StatusCode != http.StatusSwitchingProtocols || to != "chaos" || string(body) != "chaos chaos " {
 		t.Errorf("got status %d, an upgrade to %q, %q; want the protocol chaos", response.StatusCode, to, body)

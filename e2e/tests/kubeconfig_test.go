@@ -4,7 +4,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.Clientset {
@@ -70,9 +70,7 @@ func TestWithAnAPIServer(t *testing.T) {
 		return err == nil
 	})
 	cancel()
-	if err := <-created; !errors.Is(err, context.Canceled) {
-		t.Errorf("create whose response is lost: got %v, want Canceled", err)
-	}
+	testkit.ErrorIs(t, <-created, context.Canceled, "create whose response is lost")
 }
 
 // A fault cuts a watch of a real API server. After the fault the client resumes the watch at its last event, and gets

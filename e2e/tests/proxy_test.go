@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestPass(t *testing.T) {
@@ -71,9 +72,7 @@ func TestBlackhole(t *testing.T) {
 	set(t, p, fault.Blackhole())
 	send(t, conn, "during")
 	expectSilence(t, conn)
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
+	testkit.Equal(t, server.received(), "before", "the server received")
 	_, err := net.DialTimeout("tcp", p.Addr(), moment)
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("dial: got %v, want a timeout", err)
@@ -112,12 +111,8 @@ func TestNeverRead(t *testing.T) {
 	// The buffers of a connection that is never read fill up, and then writes block.
 	_ = fresh.SetWriteDeadline(time.Now().Add(moment))
 	n, err := io.Copy(fresh, &zeros{left: 1 << 30})
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("wrote %d bytes, %v; want the write to block", n, err)
-	}
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
+	testkit.ErrorIs(t, err, os.ErrDeadlineExceeded, "wrote", n, "bytes")
+	testkit.Equal(t, server.received(), "before", "the server received")
 	set(t, p, fault.Pass())
 	expect(t, old, "old")
 	expect(t, fresh, "new")
@@ -144,12 +139,8 @@ func TestLoseRequests(t *testing.T) {
 	set(t, p, fault.LoseRequests())
 	send(t, conn, "lost")
 	expectSilence(t, conn)
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
-	if got := p.Stats().Lost; got != 4 {
-		t.Errorf("lost %d bytes, want 4", got)
-	}
+	testkit.Equal(t, server.received(), "before", "the server received")
+	testkit.Equal(t, p.Stats().Lost, 4, "lost bytes")
 	set(t, p, fault.Pass())
 	expectReset(t, conn)
 	exchange(t, dial(t, p), "after")
@@ -251,9 +242,7 @@ func TestCorrupt(t *testing.T) {
 	expect(t, conn, "aaa`aa")
 	send(t, conn, "aaaaaa")
 	expect(t, conn, "a`aaa`")
-	if got := server.received(); got != "aaaaaaaaaaaa" {
-		t.Errorf("the server received %q, want the bytes unchanged", got)
-	}
+	testkit.Equal(t, server.received(), "aaaaaaaaaaaa", "the server received")
 }
 
 func TestSwap(t *testing.T) {
@@ -341,18 +330,10 @@ func TestClose(t *testing.T) {
 		set(t, p, f)
 		p.Close()
 		p.Close()
-		if err := p.Set(fault.Pass()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Set after Close: got %v, want ErrClosed", err)
-		}
-		if err := p.Swap(p.Addr()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Swap after Close: got %v, want ErrClosed", err)
-		}
-		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial after Close: got %v, want connection refused", err)
-		}
-		if got := p.Stats().Open; got != 0 {
-			t.Errorf("%s: %d connections are open after Close, want 0", f, got)
-		}
+		testkit.ErrorIs(t, p.Set(fault.Pass()), fault.ErrClosed, "Set after Close")
+		testkit.ErrorIs(t, p.Swap(p.Addr()), fault.ErrClosed, "Swap after Close")
+		testkit.ErrorIs(t, testkit.Err(net.Dial("tcp", p.Addr())), syscall.ECONNREFUSED, "dial after Close")
+		testkit.Equal(t, p.Stats().Open, 0, f, "open connections after Close")
 	}
 }
 

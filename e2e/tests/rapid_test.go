@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // failing is the environment variable that makes TestFails fail.
@@ -39,9 +41,7 @@ func TestMain_LeavesNoFailFile(t *testing.T) {
 		if err == nil || !bytes.Contains(output, []byte("-rapid.seed=")) {
 			t.Fatalf("%s: the run does not fail, or its output lacks -rapid.seed (%v):\n%s", flag, err, output)
 		}
-		if left := filesIn(t, dir, ""); len(left) != want {
-			t.Errorf("%s: the run writes %q, want %d files", flag, left, want)
-		}
+		testkit.Equal(t, len(filesIn(t, dir, "")), want, flag, "files of the run")
 	}
 }
 

@@ -59,9 +59,7 @@ func TestProvider_EngageFails(t *testing.T) {
 	last := l.expect(t, "hangs", 1)
 	testkit.Must(t, h.remotes.Stop(t.Context(), "hangs"))
 	expectEnd(t, last)
-	if got := l.of("healthy"); len(got) != 1 {
-		t.Errorf("healthy remote was engaged %d times, want 1", len(got))
-	}
+	testkit.Equal(t, len(l.of("healthy")), 1, "engagements of the healthy remote")
 }
 
 // An Engage that returns late delays the next epoch of its remote, and no other remote: the library would treat the
@@ -86,9 +84,7 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	expectEnd(t, first)
 	h.register(t, "other", c.Kubeconfig())
 	l.expect(t, "other", 1)
-	if got := len(l.of("late")); got != 1 {
-		t.Errorf("got %d overlapping engagements of one remote, want 1", got)
-	}
+	testkit.Equal(t, len(l.of("late")), 1, "overlapping engagements of one remote")
 	close(release)
 	second := l.expect(t, "late", 2)
 	if err := second.ctx.Err(); err != nil {

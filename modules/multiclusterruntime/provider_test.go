@@ -118,9 +118,7 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 	testkit.Must(t, h.remotes.Stop(t.Context(), "one"))
 	expectEnd(t, third)
 	h.expectNone(t, "one", registry.ErrNotFound)
-	if err := third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("client of an ended epoch: got error %v, want ErrStopped", err)
-	}
+	testkit.ErrorIs(t, third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}), registry.ErrStopped, "client of an ended epoch")
 	if err := third.cluster.Start(t.Context()); err == nil {
 		t.Error("Start of a remote's cluster succeeds outside the registry")
 	}
@@ -220,7 +218,5 @@ func TestProvider_StartedTwice(t *testing.T) {
 	stop()
 	running.Wait()
 	expectEnd(t, one)
-	if got := len(l.of("one")); got != 1 {
-		t.Errorf("remote was engaged %d times, want 1", got)
-	}
+	testkit.Equal(t, len(l.of("one")), 1, "engagements of the remote")
 }

@@ -44,13 +44,9 @@ func TestBook(t *testing.T) {
 	t.Parallel()
 	b := bookOf(t, "")
 	for tier, want := range map[string]int{"": 1, "test": 1, "edge": 0, "core": 0} {
-		if got := len(b.Of(map[string]string{"tier": tier})); got != want {
-			t.Errorf("tier %q has %d rules, want %d", tier, got, want)
-		}
+		testkit.Equal(t, len(b.Of(map[string]string{"tier": tier})), want, "rules of the tier", tier)
 	}
-	if len(b.holding()) != 1 {
-		t.Errorf("%d rules hold their originals", len(b.holding()))
-	}
+	testkit.Equal(t, len(b.holding()), 1, "rules that hold their originals")
 }
 
 // A Cluster runs the module if spec.modules names it, or, without spec.modules, if the configuration selects its labels.

@@ -191,9 +191,7 @@ func TestCopies_OfOthers(t *testing.T) {
 		exists(a, there)
 		now := widget("shop")
 		exists(a, now)
-		if now.GetResourceVersion() != copied.GetResourceVersion() {
-			t.Errorf("time %d: the copy was written: %v", i, now.Object)
-		}
+		testkit.Equal(t, now.GetResourceVersion(), copied.GetResourceVersion(), "time", i, "the copy was written", now.Object)
 	}
 }
 
@@ -359,9 +357,7 @@ func TestCopies_Recreated(t *testing.T) {
 	a.WaitFor(now, func() error {
 		return unless(now.Annotations["sync.clusterfx.dev/object-uid"] == string(again.UID), now.Annotations)
 	})
-	if now.UID != copied.UID {
-		t.Error("the copy was made again")
-	}
+	testkit.Equal(t, now.UID, copied.UID, "the copy was made again")
 }
 
 // A remote that changes a status all the time costs the hub one write a second, and the last status follows.

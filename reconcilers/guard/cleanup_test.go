@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -46,7 +47,5 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	}
 	s.Remove("a")
 	s.ExpectGone("a")
-	if c.left() != 1 {
-		t.Errorf("got %d tunnels, want 1", c.left())
-	}
+	testkit.Equal(t, c.left(), 1, "tunnels")
 }

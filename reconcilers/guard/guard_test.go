@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
@@ -28,9 +29,7 @@ func TestGuard_LocksRunsAndSettles(t *testing.T) {
 		var first guard.Attempt
 		must(t, c.Guard(t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 			first = a
-			if locked := s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked); locked.Message != "dig" {
-				t.Errorf("condition of a running task: got %+v", locked)
-			}
+			testkit.Equal(t, s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked).Message, "dig", "condition of a running task")
 			if c.Condition().Reason != guard.ReasonLocked {
 				t.Errorf("condition in the task's view: got %+v", c.Condition())
 			}
@@ -69,9 +68,7 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 				}
 			}
 			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
-				if err := s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
-					t.Errorf("UpdateCondition %s: got %v, want ErrLocked", whose, err)
-				}
+				testkit.ErrorIs(t, s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""), guard.ErrLocked, "UpdateCondition", whose)
 			}
 			if o.Locks == nil {
 				if err := s.controller(there, "a").Forget(ctx); !errors.Is(err, guard.ErrLocked) || len(s.leases()) != 1 {
@@ -109,12 +106,8 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 			s.Make(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
 			c := s.controller(s.host(o), name)
 			change(s, o, name)
-			if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-				t.Errorf("%s: Guard returns %v, want ErrStale", name, err)
-			}
-			if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
-				t.Errorf("%s: UpdateCondition returns %v, want ErrStale", name, err)
-			}
+			testkit.ErrorIs(t, c.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, name, "Guard returns")
+			testkit.ErrorIs(t, c.UpdateCondition(t.Context(), "True", "Other", ""), guard.ErrStale, name, "UpdateCondition returns")
 		}
 	})
 	t.Run("of a kind without a generation", func(t *testing.T) {
@@ -128,9 +121,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 		must(t, err)
 		cm.Data = map[string]string{"a": "b"}
 		must(t, s.Update(t.Context(), cm))
-		if err := stale.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, stale.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, "Guard")
 		fresh, err := h.Controller(t.Context(), cm, kind)
 		must(t, err)
 		must(t, fresh.SetFinalizer(t.Context(), "example.com/f"))
@@ -150,9 +141,7 @@ func (s *server) guard(h *host, name string, o guard.Outcome, result error) (att
 		attempt = a
 		return o, result
 	})
-	if !errors.Is(err, result) {
-		s.T.Errorf("Guard: got error %v, want %v", err, result)
-	}
+	testkit.ErrorIs(s.T, err, result, "Guard")
 	return attempt
 }
 
@@ -170,17 +159,13 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 		s.Make("a")
 		h := s.host(o)
 		first := s.guard(h, "a", guard.Outcome{}, errBroken)
-		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); has.Message != "broken" {
-			t.Errorf("got condition %+v", has)
-		}
+		testkit.Equal(t, s.expect("a", metav1.ConditionFalse, guard.ReasonFailed).Message, "broken", "condition")
 		second := s.guard(s.host(o), "a", done, errBroken)
 		if second.ID != first.ID || !second.Recovering || second.Number != 1 {
 			t.Errorf("got attempts %+v and %+v", first, second)
 		}
 		s.expect("a", metav1.ConditionFalse, guard.ReasonFailed)
-		if settled := s.controller(h, "a").Settled(); settled != "" {
-			t.Errorf("got settled %s, want none", settled)
-		}
+		testkit.Equal(t, s.controller(h, "a").Settled(), "", "settled")
 		t.Run("a terminal error, too, for it says nothing of the run before", func(t *testing.T) {
 			s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
 			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
@@ -237,9 +222,7 @@ func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 			<-ctx.Done()
 			return guard.Outcome{}, ctx.Err()
 		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Guard: got %v, want context canceled", err)
-		}
+		testkit.ErrorIs(t, err, context.Canceled, "Guard")
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonInterrupted)
 		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering {
 			t.Errorf("next attempt: got %+v, want Recovering", next)
@@ -273,9 +256,7 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			die() // otherwise the host retries the write of the outcome
 			return guard.Outcome{}, context.Cause(ctx)
 		})
-		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard: got %v, want ErrLockLost", err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrLockLost, "Guard")
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 	})
 	t.Run("and when another holder has taken it", func(t *testing.T) {
@@ -295,9 +276,7 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			<-ctx.Done()
 			return done, nil
 		})
-		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard of attempt %s: got %v, want ErrLockLost", id, err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrLockLost, "Guard of attempt", id)
 	})
 }
 
@@ -319,12 +298,8 @@ func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 			!meta.IsStatusConditionTrue(has.Status.Conditions, "Other") || !meta.IsStatusConditionTrue(has.Status.Conditions, kind) {
 			t.Errorf("got status %+v", has.Status)
 		}
-		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }); !errors.Is(err, errBroken) {
-			t.Errorf("error of mutate: got %v", err)
-		}
+		testkit.ErrorIs(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }), errBroken, "error of mutate")
 		s.Change("a", func(o *Tunnel) { o.Spec.Company = "new" })
-		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("UpdateStatus with an outdated object: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }), guard.ErrStale, "UpdateStatus with an outdated object")
 	})
 }

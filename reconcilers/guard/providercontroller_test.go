@@ -20,6 +20,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
@@ -52,9 +53,7 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	must(t, c.Apply(t.Context(), corev1ac.ConfigMap("applied", "default").WithData(map[string]string{"a": "b"})))
 	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
 	belongs(applied)
-	if applied.Data["a"] != "b" {
-		t.Errorf("got data %v", applied.Data)
-	}
+	testkit.Equal(t, applied.Data["a"], "b", "data", applied.Data)
 	must(t, c.Delete(t.Context(), applied))
 	if err := c.Delete(t.Context(), applied); !apierrors.IsNotFound(err) {
 		t.Errorf("Delete of a deleted object: got %v, want NotFound", err)
@@ -97,9 +96,7 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 		clock := heir.SetClock(t.Context())
 		for _, wait := range []time.Duration{0, ttl - time.Minute} {
 			clock.Skip(wait)
-			if err := s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-				t.Errorf("after %v: got %v, want ErrLocked", wait, err)
-			}
+			testkit.ErrorIs(t, s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)), guard.ErrLocked, "after", wait)
 		}
 		clock.Skip(2 * time.Minute)
 		again := s.guard(heir, "a", done, nil)
@@ -168,14 +165,10 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 		}
 		heir := s.host(o)
 		clock := heir.SetClock(t.Context())
-		if err := s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-			t.Errorf("Guard: got %v, want ErrLocked", err)
-		}
+		testkit.ErrorIs(t, s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)), guard.ErrLocked, "Guard")
 		clock.Skip(ttl)
 		must(t, s.controller(heir, "a").Guard(t.Context(), "dig", create))
-		if c.everMade() != 1 {
-			t.Errorf("got %d created tunnels, want 1", c.everMade())
-		}
+		testkit.Equal(t, c.everMade(), 1, "created tunnels")
 	})
 }
 
@@ -240,9 +233,7 @@ func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
 		if left := s.leases(); len(left) > 0 {
 			t.Errorf("got Leases %+v, want none", left)
 		}
-		if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, c.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, "Guard")
 	})
 }
 
@@ -267,9 +258,7 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 			t.Errorf("after RemoveFinalizer: got %v", before.Finalizers)
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
-		if s.Read("a").ResourceVersion != before.ResourceVersion {
-			t.Error("RemoveFinalizer writes the object although nothing changes")
-		}
+		testkit.Equal(t, s.Read("a").ResourceVersion, before.ResourceVersion, "RemoveFinalizer writes the object although nothing changes")
 		c = s.controller(s.host(o), "a")
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			theirs := s.Read("a")
@@ -307,9 +296,7 @@ func TestD8_ConditionsAreStandard(t *testing.T) {
 		}
 		version := s.Read("a").ResourceVersion
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
-		if s.Read("a").ResourceVersion != version {
-			t.Error("UpdateCondition writes the object although nothing changes")
-		}
+		testkit.Equal(t, s.Read("a").ResourceVersion, version, "UpdateCondition writes the object although nothing changes")
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -292,9 +293,7 @@ func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 			must(t, h.settle(name))
 			s.ExpectGone(name)
 		}
-		if c.left() != 0 {
-			t.Errorf("got %d tunnels, want 0", c.left())
-		}
+		testkit.Equal(t, c.left(), 0, "tunnels")
 		t.Run("an object without locks may be deleted", func(t *testing.T) {
 			s.Make("c", func(o *Tunnel) { o.Spec.Company = "another" })
 			must(t, h.settle("c"))
@@ -313,9 +312,7 @@ func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 		Name: "broken", ConditionType: kind,
 		New: func(context.Context, *controller) (guard.Provider, error) { return nil, errBroken },
 	})
-	if _, err := h.pass("a"); !errors.Is(err, errBroken) {
-		t.Errorf("got error %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(h.pass("a")), errBroken)
 	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "create provider broken") {
 		t.Errorf("got condition %+v", has)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 )
@@ -77,9 +78,7 @@ func (s *shop) terminates(name string) {
 func (s *shop) expectOnce(t testing.TB, name string) {
 	t.Helper()
 	for _, what := range []string{"charge", "refund"} {
-		if n := s.Count(what + " " + name); n != 1 {
-			t.Errorf("%s %s: got %d calls, want 1", what, name, n)
-		}
+		testkit.Equal(t, s.Count(what+" "+name), 1, what, name, "calls")
 	}
 }
 

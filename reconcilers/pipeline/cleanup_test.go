@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
@@ -115,8 +116,6 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 		t.Errorf("got error %v, want Forbidden for 2 objects", err)
 	}
 	for name, left := range map[string]int{"a": 1, "b": 0, "c": 1} {
-		if has := s.Read(name).Finalizers; len(has) != left {
-			t.Errorf("%s: got finalizers %v", name, has)
-		}
+		testkit.Equal(t, len(s.Read(name).Finalizers), left, name, "finalizers")
 	}
 }

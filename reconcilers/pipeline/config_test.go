@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -61,9 +61,7 @@ func TestInvalidConfig(t *testing.T) {
 		"a CRUD resource, no name":   newCRUD(&machine{}, 0),
 		"an order that is none":      newCRUD(&machine{name: "m"}, 2),
 	} {
-		if !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
-		}
+		testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, sentence)
 	}
 }
 
@@ -71,9 +69,7 @@ func TestInvalidConfig(t *testing.T) {
 func TestInvalidConfig_UnstructuredObjects(t *testing.T) {
 	t.Parallel()
 	err := strange[*unstructured.Unstructured](newServer(t))
-	if err == nil || !strings.Contains(err.Error(), "write a Go type") {
-		t.Errorf("got error %v", err)
-	}
+	testkit.ErrorHas(t, err, "write a Go type")
 }
 
 type unknown struct{ corev1.ConfigMap }
@@ -127,9 +123,7 @@ func TestRouter(t *testing.T) {
 		t.Errorf("with two sets: got set %v, error %v", set, err)
 	}
 	only := router(t, pipeline.Set[*Widget]{Name: "l", Labels: map[string]string{"l": "1"}, Resources: set1()})
-	if _, err := only.Route(odd); !errors.Is(err, pipeline.ErrNoResourceSet) {
-		t.Errorf("without a set: got %v, want ErrNoResourceSet", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(only.Route(odd)), pipeline.ErrNoResourceSet, "without a set")
 }
 
 func set1() []pipeline.Resource[*Widget] {

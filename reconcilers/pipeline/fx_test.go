@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
@@ -98,9 +99,7 @@ func TestModule_InARemote(t *testing.T) {
 	}
 	s.Remove("w")
 	s.ExpectGone("w")
-	if n := j.Count("delete edge"); n != 1 {
-		t.Errorf("got %d deletions, want 1", n)
-	}
+	testkit.Equal(t, j.Count("delete edge"), 1, "deletions")
 }
 
 // Any invoke may add a kind to the scheme, before or after the pipeline.
@@ -110,9 +109,7 @@ func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	kinds := fx.Invoke(func(mgr ctrl.Manager) error { return addWidgets(mgr.GetScheme()) })
 	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &servertest.Journal{})))
 	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe)
-	if !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
-	}
+	testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, "kind that no invoke adds")
 }
 
 func TestModule_Mistakes(t *testing.T) {
@@ -129,8 +126,6 @@ func TestModule_Mistakes(t *testing.T) {
 		"nothing": nil, "no function": 1, "another type": func() *Widget { return nil }, "no result": func() {},
 		"a pointer": func() *pipeline.Set[*Widget] { return nil },
 	} {
-		if err := err(pipeline.AsSet[*Widget](name, constructor)); !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
-		}
+		testkit.ErrorIs(t, err(pipeline.AsSet[*Widget](name, constructor)), pipeline.ErrInvalidConfig, sentence)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -199,9 +200,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 		})
 		version := h.Make("w").ResourceVersion
 		h.passes("w", 2)
-		if w := h.Read("w"); w.ResourceVersion != version {
-			t.Errorf("object was changed: %+v", w)
-		}
+		testkit.Equal(t, h.Read("w").ResourceVersion, version, "object was changed")
 	})
 	t.Run("a canceled resource counts as deleted", func(t *testing.T) {
 		t.Parallel()
@@ -320,9 +319,7 @@ func TestD13_ErrorsOfInit(t *testing.T) {
 			h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
 			h.Make("w")
 			h.passes("w", 1)
-			if _, err := h.pass("w"); !errors.Is(err, c.want) {
-				t.Errorf("got error %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(h.pass("w")), c.want)
 			j.Expect(t)
 			h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 		})

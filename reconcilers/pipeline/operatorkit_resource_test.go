@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -117,9 +117,7 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 		"two crud GetCurrentState": 1, "two crud GetDesiredState": 1, "two crud NewUpdatePatch": 1, "two part EnsureCreated": 1,
 	}
 	for _, metric := range []string{"clusterfx_pipeline_operations_total", "clusterfx_pipeline_operation_duration_seconds"} {
-		if diff := cmp.Diff(want, gathered(t, reg, metric)); diff != "" {
-			t.Errorf("%s (-want +got): %s", metric, diff)
-		}
+		testkit.Equal(t, gathered(t, reg, metric), want, metric)
 	}
 	if names := []string{one[0].Name(), one[1].Name()}; !slices.Equal(names, []string{"crud", "part"}) {
 		t.Errorf("got names %v", names)
@@ -173,9 +171,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
 		h.Make("w")
 		h.passes("w", 1)
-		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrExecutionFailed) {
-			t.Errorf("got error %v, want ErrExecutionFailed", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(h.pass("w")), pipeline.ErrExecutionFailed)
 	})
 	t.Run("what is allowed reaches the resources after it, and a pass within the pass", func(t *testing.T) {
 		t.Parallel()
@@ -195,9 +191,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 			return pipeline.ProcessUpdate(ctx, w, []pipeline.Resource[*Widget]{ask})
 		}}
 		must(t, pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{allow, ask}))
-		if asked != 2 {
-			t.Errorf("got %d calls of the resource, want 2", asked)
-		}
+		testkit.Equal(t, asked, 2, "calls of the resource")
 	})
 }
 
@@ -210,13 +204,9 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	measured, err := pipeline.WithMetrics(rs, reg, "my-service")
 	must(t, err)
-	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, measured); !errors.Is(err, errBroken) {
-		t.Errorf("got error %v", err)
-	}
+	testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, measured), errBroken)
 	want := map[string]float64{"my-service p EnsureCreated": 1}
-	if diff := cmp.Diff(want, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, gathered(t, reg, "clusterfx_pipeline_operation_errors_total"), want)
 	families, err := prometheus.DefaultGatherer.Gather()
 	must(t, err)
 	for _, f := range families {
@@ -224,9 +214,7 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 			t.Errorf("metric %s is registered with the process", f.GetName())
 		}
 	}
-	if _, err := pipeline.WithMetrics(rs, nil, "s"); !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("without a registerer: got error %v, want ErrInvalidConfig", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(pipeline.WithMetrics(rs, nil, "s")), pipeline.ErrInvalidConfig, "without a registerer")
 	taken := prometheus.NewPedanticRegistry()
 	must(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterfx_pipeline_operations_total", Help: "taken"})))
 	if _, err := pipeline.WithMetrics(rs, taken, "s"); err == nil {
@@ -251,9 +239,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 			t.Errorf("two versions: got %v", err)
 		}
 		for _, other := range []pipeline.Set[*Widget]{set("again", "v", "1"), set("part", "v", "1", "a", "b"), set("else", "a", "b")} {
-			if _, err := pipeline.NewRouter(set("v1", "v", "1"), other); !errors.Is(err, pipeline.ErrAmbiguousResourceSet) {
-				t.Errorf("%s: got %v, want ErrAmbiguousResourceSet", other.Name, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(pipeline.NewRouter(set("v1", "v", "1"), other)), pipeline.ErrAmbiguousResourceSet, other.Name)
 		}
 	})
 	t.Run("reported on the object, with functions", func(t *testing.T) {
@@ -266,9 +252,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 		for _, want := range []error{
 			pipeline.ErrAmbiguousResourceSet, pipeline.ErrExecutionFailed, reconcile.TerminalError(nil),
 		} {
-			if !errors.Is(err, want) {
-				t.Errorf("got error %v, want %v", err, want)
-			}
+			testkit.ErrorIs(t, err, want)
 		}
 		w := h.expect("w", metav1.ConditionFalse, pipeline.ReasonAmbiguousRoute, "Stalled")
 		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; !strings.HasSuffix(m, "v1, v2") {
@@ -289,18 +273,12 @@ func TestD15_EachCallHasItsBackoff(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 10 {
 			calls.Go(func() {
-				if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, rs); !errors.Is(err, errBroken) {
-					t.Errorf("got error %v", err)
-				}
+				testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs), errBroken)
 			})
 		}
 		calls.Wait()
-		if n := failing.journal.Count("create p"); n != 40 {
-			t.Errorf("got %d tries, want 40", n)
-		}
-		if took := time.Since(begin); took != 7*time.Second {
-			t.Errorf("took %s, want 7s", took)
-		}
+		testkit.Equal(t, failing.journal.Count("create p"), 40, "tries")
+		testkit.Equal(t, time.Since(begin), 7*time.Second, "took")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -86,8 +87,6 @@ func TestPredicate_DropsWhatThePipelineReports(t *testing.T) {
 		is := was.DeepCopyObject().(*Widget)
 		is.ResourceVersion = "2"
 		c.change(is)
-		if got := r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.passes {
-			t.Errorf("%s: got passes %v", what, got)
-		}
+		testkit.Equal(t, r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}), c.passes, what, "passes")
 	}
 }

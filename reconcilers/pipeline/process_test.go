@@ -18,15 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 func TestProcess_NoResources(t *testing.T) {
 	t.Parallel()
-	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, nil); !errors.Is(err, pipeline.ErrExecutionFailed) {
-		t.Errorf("got error %v, want ErrExecutionFailed", err)
-	}
+	testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, nil), pipeline.ErrExecutionFailed)
 	keep, err := pipeline.ProcessDelete(t.Context(), &Widget{}, nil)
 	if !errors.Is(err, pipeline.ErrExecutionFailed) || !keep {
 		t.Errorf("got keep %t, error %v, want true and ErrExecutionFailed", keep, err)
@@ -122,9 +121,7 @@ func TestWithRetry(t *testing.T) {
 		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs))
 		j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
 			"m NewUpdatePatch", "m ApplyCreateChange c", "m ApplyCreateChange c")
-		if took := time.Since(begin); took != 3*time.Second {
-			t.Errorf("took %s, want 3s", took)
-		}
+		testkit.Equal(t, time.Since(begin), 3*time.Second, "took")
 	})
 	t.Run("a terminal error is not tried again", func(t *testing.T) {
 		t.Parallel()
@@ -151,9 +148,7 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 	tries, err := pipeline.WithMetrics(rs, reg, "tries")
 	must(t, err)
 	for _, list := range [][]pipeline.Resource[*Widget]{calls, pipeline.WithRetry(tries, backoff)} {
-		if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, list); !errors.Is(err, errBroken) {
-			t.Errorf("got error %v", err)
-		}
+		testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, list), errBroken)
 	}
 	counted := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")
 	if counted["calls p EnsureCreated"] != 1 || counted["tries p EnsureCreated"] != 3 {
@@ -174,17 +169,13 @@ func TestPanics(t *testing.T) {
 	h.passes("w", 1)
 	func() {
 		defer func() {
-			if value := recover(); value != "drawn" {
-				t.Errorf("got panic %v, want drawn", value)
-			}
+			testkit.Equal(t, recover(), "drawn", "panic")
 		}()
 		_, err := h.pass("w")
 		t.Errorf("pass returned error %v, want a panic", err)
 	}()
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonPanicked, "Reconciling")
-	if n := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"]; n != 1 {
-		t.Errorf("got %v counted errors, want 1", n)
-	}
+	testkit.Equal(t, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"], 1, "counted errors")
 	p.created = nil
 	h.passes("w", 1)
 	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)

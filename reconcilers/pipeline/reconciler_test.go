@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -44,9 +45,7 @@ func TestReconciler_Life(t *testing.T) {
 	version := h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady).ResourceVersion
 
 	h.passes("w", 1)
-	if again := h.Read("w").ResourceVersion; again != version {
-		t.Errorf("pass without changes wrote the object: got version %s, want %s", again, version)
-	}
+	testkit.Equal(t, h.Read("w").ResourceVersion, version, "version after a pass without changes")
 
 	h.Change("w", func(w *Widget) { w.Spec.Size = 2 })
 	h.passes("w", 1)
@@ -240,9 +239,7 @@ func TestReconciler_Conditions(t *testing.T) {
 				t.Errorf("queue got error %v", err)
 			}
 			w := h.expect("w", metav1.ConditionFalse, c.reason, c.also)
-			if got := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; got != c.message {
-				t.Errorf("got message %q", got)
-			}
+			testkit.Equal(t, meta.FindStatusCondition(w.Status.Conditions, "Ready").Message, c.message, "message")
 			p.created = nil
 			h.passes("w", 1)
 			h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
@@ -263,9 +260,7 @@ func TestReconciler_InitCancels(t *testing.T) {
 	h.passes("w", 2)
 	for _, reason := range []string{pipeline.ReasonCanceled, pipeline.ReasonDeleting} {
 		w := h.expect("w", metav1.ConditionFalse, reason, "Reconciling")
-		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; m != "Init: the tenant is away" {
-			t.Errorf("got message %q", m)
-		}
+		testkit.Equal(t, meta.FindStatusCondition(w.Status.Conditions, "Ready").Message, "Init: the tenant is away", "message")
 		if w.DeletionTimestamp == nil {
 			h.Remove("w")
 			h.passes("w", 1)
@@ -369,8 +364,6 @@ func TestReconciler_UnreportedTerminalError(t *testing.T) {
 		t.Errorf("queue got error %v, want a retryable error", err)
 	}
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
-	if _, err := h.pass("w"); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("queue got error %v, want a terminal error", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(h.pass("w")), reconcile.TerminalError(nil), "queue")
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Stalled")
 }

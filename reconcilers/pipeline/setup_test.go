@@ -3,13 +3,13 @@
 package pipeline_test
 
 import (
-	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -36,9 +36,7 @@ func TestAddTo_Twice(t *testing.T) {
 		must(t, pipeline.AddTo(s.Manager(), router(t, set), named(pipeline.Options[*Widget]{})))
 	}
 	err := pipeline.AddTo(s.Manager(), router(t, set), pipeline.Options[*Widget]{})
-	if !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("options without a name: got %v, want ErrInvalidConfig", err)
-	}
+	testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, "options without a name")
 }
 
 func TestAddTo_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
@@ -52,9 +50,7 @@ func TestAddTo_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"a dash":     pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "-"})),
 		"no domain":  pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "Up/"})),
 	} {
-		if !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
-		}
+		testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, what)
 	}
 	for _, prefix := range []string{"", "DNS", "example.com/", "example.com/DNS-"} {
 		must(t, pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: prefix})))

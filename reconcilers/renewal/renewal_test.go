@@ -344,7 +344,5 @@ func TestRenewal_AnotherSecret(t *testing.T) {
 	patch := fmt.Appendf(nil, `{"spec":{"kubeconfigSecretRef":{"name":%q}}}`, later)
 	must(t, s.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", patch)))
 	expectEvent(t, s, name, "TokenRenewed", "expires at")
-	if n := s.count(http.MethodPatch, later).Load(); n != 1 {
-		t.Errorf("the hub wrote the Secret %d times, want once", n)
-	}
+	testkit.Equal(t, s.count(http.MethodPatch, later).Load(), 1, "the hub's writes of the Secret")
 }

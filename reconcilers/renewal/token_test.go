@@ -241,7 +241,5 @@ func TestFloor_NoRecord(t *testing.T) {
 	}
 	r.writes.wrote(key, at.Add(pause))
 	r.writes.forget(key)
-	if len(r.writes.last) != 0 {
-		t.Error("the write limit remembers a deleted Secret")
-	}
+	testkit.Equal(t, len(r.writes.last), 0, "the write limit remembers a deleted Secret")
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -269,9 +270,7 @@ func TestEnsureCRD_AnotherVersionExists(t *testing.T) {
 	}
 	after, err := read(t, b.down, "widgets."+kind.Group)
 	must(t, err)
-	if before.ResourceVersion != after.ResourceVersion {
-		t.Error("the definition is changed")
-	}
+	testkit.Equal(t, before.ResourceVersion, after.ResourceVersion, "resourceVersion of the definition")
 }
 
 // unavailable answers some requests in place of an API server.

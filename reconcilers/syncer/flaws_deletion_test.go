@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -58,9 +59,7 @@ func recreated(t *testing.T, content string) {
 	if isKept := after.UID == before.UID; isKept != (content == "1") || after.Data["k"] != content {
 		t.Errorf("the copy is kept: %t, with %v", isKept, after.Data)
 	}
-	if isKept := after.Labels["theirs"] == "1"; isKept != (content == "1") {
-		t.Errorf("the label of others is kept: %t", isKept)
-	}
+	testkit.Equal(t, after.Labels["theirs"] == "1", (content == "1"), "the label of others is kept")
 }
 
 // The copy of an original that is being deleted is deleted and not made again, and the finalizer of the pair stays until the

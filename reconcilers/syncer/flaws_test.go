@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -81,9 +82,7 @@ func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 			fleettest.Gone(t, b.up, held)
 			b.barrier(t, "gone")
 			b.expectUnchanged(t, foreign)
-			if n := up.asked.Load(); n != 0 {
-				t.Errorf("SyncUp is called %d times for an object that UpstreamName refuses", n)
-			}
+			testkit.Equal(t, up.asked.Load(), 0, "calls of SyncUp for an object that UpstreamName refuses")
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -110,9 +111,7 @@ func TestImporter_Adopts(t *testing.T) {
 	must(t, b.up.Create(t.Context(), b.original("other", map[string]string{"k": "1"})))
 	b.expectEvent(t, "other", syncer.ReasonNameConflict, other.Name)
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"3"}}`))))
-	if after := b.wait(t, "equal", map[string]string{"k": "3"}); after.UID != equal.UID {
-		t.Error("the object is replaced instead of adopted")
-	}
+	testkit.Equal(t, b.wait(t, "equal", map[string]string{"k": "3"}).UID, equal.UID, "the object is replaced instead of adopted")
 	b.expectUnchanged(t, other)
 	must(t, b.up.Delete(t.Context(), up))
 	fleettest.Gone(t, b.down, equal)

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -200,9 +201,7 @@ func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 	if n := sum(t, metrics, writesTotal, rejections) - before; n < 1 || n > 5 {
 		t.Errorf("%v writes of a copy that is rejected, of %v writes in all", n, sum(t, metrics, writesTotal))
 	}
-	if n := len(b.events(t, "a", syncer.ReasonRejected)); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(b.events(t, "a", syncer.ReasonRejected)), 1, "events")
 	// It is not stuck: when the obstacle has gone, the copy follows.
 	must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 	b.wait(t, "a", map[string]string{"k": "2"})
@@ -250,20 +249,14 @@ func TestObserve_WritesNothing(t *testing.T) {
 	b.stop()
 	var after corev1.ConfigMapList
 	must(t, b.down.List(t.Context(), &after, client.InNamespace(b.downNS)))
-	if len(after.Items) != len(before.Items) {
-		t.Errorf("%d objects, were %d", len(after.Items), len(before.Items))
-	}
+	testkit.Equal(t, len(after.Items), len(before.Items), "objects")
 	for i := range before.Items {
 		b.expectUnchanged(t, &before.Items[i])
 	}
-	if n := sum(t, metrics, writesTotal); n != 0 {
-		t.Errorf("%v writes", n)
-	}
+	testkit.Equal(t, sum(t, metrics, writesTotal), 0, "writes")
 	up := b.original("new", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
-	if len(up.Finalizers) != 0 {
-		t.Errorf("the original has the finalizers %v", up.Finalizers)
-	}
+	testkit.Equal(t, len(up.Finalizers), 0, "finalizers of the original", up.Finalizers)
 }
 
 // Fields that are excluded belong to the downstream cluster.
@@ -297,9 +290,7 @@ func TestApply_NothingToDoWritesNothing(t *testing.T) {
 	b.run(t)
 	b.barrier(t, "restarted")
 	b.expectUnchanged(t, found)
-	if n := len(eventsOf(t, b)); n != 0 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(eventsOf(t, b)), 0, "events")
 	b.label(t, b.down, found, "theirs", "1")
 	b.barrier(t, "labelled")
 	b.expectUnchanged(t, found)
@@ -368,7 +359,5 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 	same := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"k":"changed"}}`, down.Name, down.Namespace)
 	must(t, b.down.Patch(t.Context(), down, client.RawPatch(types.ApplyPatchType, []byte(same)), client.FieldOwner("somebody"), client.ForceOwnership))
 	b.barrier(t, "after") // Everything that is to be written for the original has been written.
-	if n := writes.Load(); n != 4 {
-		t.Errorf("%d writes of the copy for 4 states of the original", n)
-	}
+	testkit.Equal(t, writes.Load(), 4, "writes of the copy for 4 states of the original")
 }

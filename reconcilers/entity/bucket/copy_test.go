@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -26,9 +25,7 @@ func TestReplace_ReportsMarkers(t *testing.T) {
 	list.entries["b"] = Entry{Key: "b", Revision: 2, Created: time.Now()}
 	h := newHeld()
 	want := []Change{{Key: "b", Operation: Put, Revision: 2, Listed: true}, {Key: "a", Operation: Deleted, Revision: 3, Listed: true}}
-	if diff := cmp.Diff(want, h.replace(list, false)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, h.replace(list, false), want)
 	again := newHeld()
 	again.markers["a"], again.markers["b"] = list.markers["a"], list.markers["b"]
 	again.entries["b"] = list.entries["b"]
@@ -89,9 +86,7 @@ func TestIncludes(t *testing.T) {
 		life(6, now.Add(-time.Hour)): false,
 		life(6, now.Add(time.Hour)):  false,
 	} {
-		if e.Includes(l) != want {
-			t.Errorf("%v includes %v: %t, want %t", e, l, !want, want)
-		}
+		testkit.Equal(t, e.Includes(l), want, e, "includes", l)
 	}
 }
 

@@ -57,9 +57,7 @@ func TestFollow(t *testing.T) {
 	if one != two {
 		t.Error("two callers have two copies of one bucket")
 	}
-	if _, err := c.Follow("no name"); !errors.Is(err, bucket.ErrInvalidOptions) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(c.Follow("no name")), bucket.ErrInvalidOptions)
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
 	testkit.Must(t, err)
 	testkit.Eventually(t, func() error {
@@ -85,12 +83,8 @@ func TestNew_WithoutServer(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Put(t.Context(), "a", nil, 0); !errors.Is(err, natshub.ErrNotConfigured) {
-		t.Errorf("a write without NATS: %v", err)
-	}
-	if err := c.Connected(); !errors.Is(err, natshub.ErrNotConfigured) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Put(t.Context(), "a", nil, 0)), natshub.ErrNotConfigured, "a write without NATS")
+	testkit.ErrorIs(t, c.Connected(), natshub.ErrNotConfigured)
 
 	server := nats.Start(t)
 	server.Kill()
@@ -160,9 +154,7 @@ func TestCreateBuckets(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := js.KeyValue(t.Context(), "one"); !errors.Is(err, jetstream.ErrBucketNotFound) {
-		t.Errorf("the bucket is created again: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(js.KeyValue(t.Context(), "one")), jetstream.ErrBucketNotFound, "the bucket is created again")
 }
 
 // Nothing is written without the lease: no value, no canary, no identity.
@@ -183,12 +175,8 @@ func TestGate(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Put(t.Context(), "b", []byte("1"), 0); !errors.Is(err, errGate) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Put(t.Context(), "b", []byte("1"), 0)), errGate)
 	status, err := kv.Status(t.Context())
 	testkit.Must(t, err)
-	if status.Values() != 1 {
-		t.Errorf("%d values, want that of the customer alone", status.Values())
-	}
+	testkit.Equal(t, status.Values(), 1, "values")
 }

@@ -139,9 +139,7 @@ func TestConnection_Reports(t *testing.T) {
 	restore()
 	server.Restart()
 	found.wait(t, natshub.ReasonBucketChanged, "hub entity accept things")
-	if err := b.Absent("a"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("a key is absent from a bucket that is not accepted: %v", err)
-	}
+	testkit.ErrorIs(t, b.Absent("a"), bucket.ErrChanged, "a key is absent from a bucket that is not accepted")
 	testkit.Eventually(t, func() error { // The server may have to settle.
 		_, err := natshub.Accept(t.Context(), js, anchor, "hub")
 		return err

@@ -9,8 +9,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
@@ -142,9 +140,7 @@ func TestMore(t *testing.T) {
 		if test.want != "" {
 			want = object(t, test.want)
 		}
-		if diff := cmp.Diff(want, fieldset.More(object(t, test.actual), object(t, test.desired))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		testkit.Equal(t, fieldset.More(object(t, test.actual), object(t, test.desired)), want, what)
 	}
 }
 

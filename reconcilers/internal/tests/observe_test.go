@@ -119,9 +119,7 @@ func isDry(t *testing.T, r *http.Request) bool {
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
-		if got := observe.IsObserved(map[string]string{"clusterfx.dev/observe": value}); got != want {
-			t.Errorf("%q: got IsObserved %t", value, got)
-		}
+		testkit.Equal(t, observe.IsObserved(map[string]string{"clusterfx.dev/observe": value}), want, value, "IsObserved")
 	}
 	if observe.IsObserved(nil) {
 		t.Error("IsObserved is true for a Cluster without annotations")
