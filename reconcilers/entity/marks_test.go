@@ -3,7 +3,6 @@
 package entity_test
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
@@ -102,8 +102,6 @@ func TestMarks_Decompose(t *testing.T) {
 func TestMarks_Invalid(t *testing.T) {
 	t.Parallel()
 	for _, m := range []entity.Marks{marks("", "Order", ""), marks("hub", "", ""), marks("hub", "an order", ""), marks("hub", "Order", "A B")} {
-		if _, err := entity.Add[order](nil, nil, entity.Options{Marks: m}); !errors.Is(err, entity.ErrInvalidMarks) {
-			t.Errorf("%+v: got %v", m, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(entity.Add[order](nil, nil, entity.Options{Marks: m})), entity.ErrInvalidMarks, m)
 	}
 }

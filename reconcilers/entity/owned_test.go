@@ -183,9 +183,7 @@ func TestPutEntity_Collects(t *testing.T) {
 	})
 	s.put(t, "next", value("1")) // All orders were requested before it.
 	s.waitInvoice(t, "next", "1")
-	if n := left(); n != orders-10 {
-		t.Errorf("%d invoices are left, want %d: without evidence ten are deleted within ten minutes", n, orders-10)
-	}
+	testkit.Equal(t, left(), orders-10, "invoices are left")
 }
 
 // Changes of what a reconciler reads request the primaries: entities of another bucket, and objects.
