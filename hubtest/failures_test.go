@@ -100,13 +100,11 @@ func waitsThatFail(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 	}
 }
 
-// failingWait is a wait that fails, and parts of the failure.
 type failingWait struct {
 	wait func(*hubtest.Hub, *hubtest.Remote)
 	want []string
 }
 
-// failingWaits returns waits that fail. later is an object of the hub in a version that does not exist.
 func failingWaits(later *corev1.ConfigMap) map[string]failingWait {
 	never := func() error { return errors.New("it is not what it should be") }
 	return map[string]failingWait{

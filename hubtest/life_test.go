@@ -344,7 +344,6 @@ func mistakes(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 	}
 }
 
-// secretOf returns the Secret with the credentials of a remote.
 func secretOf(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: remote.Name()}}

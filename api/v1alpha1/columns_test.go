@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// kubectl runs the real kubectl against the cluster and returns its output.
 func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectlPath(t), args...) //nolint:gosec // a test

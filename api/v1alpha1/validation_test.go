@@ -299,7 +299,6 @@ func TestRules_AreComplete(t *testing.T) {
 	})
 }
 
-// try creates a Cluster with this name and spec in a dry run. A spec that names no Secret gets one.
 func try(t *testing.T, c client.Client, name, spec string) error {
 	t.Helper()
 	if !strings.Contains(spec, "kubeconfigSecretRef:") {

@@ -152,7 +152,6 @@ func (r *benchRemote) count() int {
 	return n
 }
 
-// newField returns a field with new namespaces.
 func newField(b *testing.B, n, remotes int) *field {
 	b.Helper()
 	names := []string{"bench-hub"}
@@ -271,7 +270,6 @@ func rawApplies(f *field) time.Duration {
 
 const latencies = 300
 
-// measure measures a variant.
 func (f *field) measure(name string, v variant, raw time.Duration) {
 	v.fill(f)
 	before := heap()

@@ -189,7 +189,6 @@ func (v *inKubernetes) reported(f *field) error {
 	return nil
 }
 
-// inParallel calls f for each number.
 func inParallel(n int, f func(int)) {
 	var running sync.WaitGroup
 	next := make(chan int)
@@ -207,7 +206,6 @@ func inParallel(n int, f func(int)) {
 	running.Wait()
 }
 
-// parts returns the parts of a status.
 func parts(value []byte) map[string]entity.Part {
 	return entity.DecodeStatus(value).Clusters
 }

@@ -46,7 +46,6 @@ const hubID = "hub"
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// run runs f until the test ends.
 func run(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +70,6 @@ type stage struct {
 	lease      string
 }
 
-// newStage returns a stage with a server, or with the first of servers of a cluster.
 func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	t.Helper()
 	if len(servers) == 0 {
@@ -89,7 +87,6 @@ func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	return s
 }
 
-// createBuckets creates the buckets, when the server is ready for that.
 func (s *stage) createBuckets(t *testing.T, replicas int) {
 	t.Helper()
 	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
@@ -173,7 +170,6 @@ func (s *stage) made(t *testing.T) (map[string]string, error) {
 	return found, err
 }
 
-// accept accepts the buckets as they are.
 func (s *stage) accept(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
@@ -182,7 +178,6 @@ func (s *stage) accept(t *testing.T) {
 	}
 }
 
-// orders returns some orders.
 func orders(n int, text string) map[string]string {
 	all := map[string]string{}
 	for i := range n {

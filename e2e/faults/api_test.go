@@ -122,7 +122,6 @@ func (r *remote) expectWidget(admin client.Client, name string) {
 	r.t.Logf("%s: a widget was reconciled after %s", r.name, short(time.Since(began)))
 }
 
-// deadAggregatedAPI is a remote with an aggregated API that no server serves.
 func deadAggregatedAPI(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))

@@ -69,7 +69,6 @@ func becomesUnready(r *remote) time.Duration {
 
 func becomesReady(r *remote) time.Duration { return r.expectReady(patience) }
 
-// durations returns a figure that is met if the p99 is not above the goal.
 func durations(what string, goal time.Duration, took []time.Duration) figure {
 	p99 := percentile(took, 99)
 	return figure{
@@ -78,7 +77,6 @@ func durations(what string, goal time.Duration, took []time.Duration) figure {
 	}
 }
 
-// refuseLeases requests leases that are refused, and returns the duration of each.
 func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	var took []time.Duration

@@ -134,7 +134,6 @@ func conditionReason(c *hubv1.Cluster, kind string, status metav1.ConditionStatu
 	return one.Reason
 }
 
-// isReady reports whether a Cluster is Ready.
 func isReady(c *hubv1.Cluster) bool {
 	return hasCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
 }

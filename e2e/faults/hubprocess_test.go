@@ -85,7 +85,6 @@ func burn(end time.Time) {
 	}
 }
 
-// hubProcess is a hub that runs in its own process.
 type hubProcess struct {
 	cmd   *exec.Cmd
 	wait  func() error

@@ -106,7 +106,6 @@ func (s *stage) newHubCluster(t *testing.T) *fleet.Cluster {
 	return c
 }
 
-// cluster returns the cluster with a name.
 func (s *stage) cluster(name string) *fleet.Cluster {
 	c := s.fleet.Cluster(name)
 	if c == nil {
@@ -136,14 +135,12 @@ func (s *stage) hubOptions(replica string) app.Options {
 // replica is the name of the hub in user agents.
 const replica = "faults"
 
-// module returns a module that gives the registry of a hub to the tests.
 func (s *stage) module(replica string) registry.Module {
 	return registry.NewModule("stage", registry.ModuleOptions{
 		HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(r *registry.Registry) { s.running.add(replica, r) }),
 	})
 }
 
-// startHub runs a hub, or the replicas of the options, until stop is called, or the test ends.
 func (s *stage) startHub() (stop func()) {
 	s.t.Helper()
 	s.running.clear()
@@ -194,7 +191,6 @@ func namespace(name string) *corev1.Namespace {
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// conditionText formats the conditions of a Cluster for a failure message.
 func conditionText(c *hubv1.Cluster) string {
 	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)
 	for _, one := range c.Status.Conditions {

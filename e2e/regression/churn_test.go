@@ -117,7 +117,6 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 	}
 }
 
-// markDuring has the reconcilers of remotes mark objects until over is called, and sends the duration of each mark.
 func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-chan []time.Duration) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -243,7 +242,6 @@ func checkLives(t *testing.T, remotes map[string]*fleet.Cluster, name registry.C
 	return len(acted)
 }
 
-// idOf returns the identity of a cluster.
 func idOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var system corev1.Namespace

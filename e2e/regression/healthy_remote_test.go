@@ -34,7 +34,6 @@ type bystander struct {
 	last            error
 }
 
-// leaseEvery is the time between two leases of a bystander.
 const leaseEvery = 20 * time.Millisecond
 
 // overload is the FailureThreshold of a remote whose probes, with a timeout of one second, may fail because the machine of the

@@ -36,7 +36,6 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	return r
 }
 
-// toRegistry adds the module that follows the scripts to a registry.
 func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
 
 func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c state.Desired) {

@@ -111,7 +111,6 @@ func (s *stage) reportRest(b *testing.B, replicas []string) {
 	}
 }
 
-// reportKill kills the replica with the most Clusters.
 func (s *stage) reportKill(b *testing.B, c *chronicle, replicas []string) {
 	b.Helper()
 	victim := s.largest(replicas...)
@@ -149,7 +148,6 @@ func (s *stage) within(check func() error) {
 	}
 }
 
-// createSmall creates one small object in a remote.
 func (s *stage) createSmall(config *rest.Config) {
 	s.t.Helper()
 	must(s.t, fleettest.Client(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{

@@ -72,7 +72,6 @@ type stage struct {
 	unique   bool                    // two remotes that are one cluster are duplicates; otherwise many are addresses of one API server
 }
 
-// stageOptions are the size of a stage.
 type stageOptions struct {
 	clusters int
 	servers  int  // API servers of remotes
@@ -137,7 +136,6 @@ func (s *stage) register(name string, kubeconfig []byte) error {
 	})
 }
 
-// kubeconfigOf returns the path of the kubeconfig of a replica, which leads to the hub through the replica's proxy.
 func (s *stage) kubeconfigOf(replica string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, replica+".kubeconfig")
@@ -150,7 +148,6 @@ func (s *stage) kubeconfigOf(replica string) string {
 	return path
 }
 
-// printLogs prints the end of the replicas' logs if the test has failed.
 func (s *stage) printLogs() {
 	text, err := os.ReadFile(s.logs.Name())
 	_ = s.logs.Close()
@@ -185,7 +182,6 @@ func (s *stage) remove(name string) {
 	must(s.t, s.admin.Delete(s.t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// cluster returns a Cluster.
 func (s *stage) cluster(name string) *hubv1.Cluster {
 	s.t.Helper()
 	found := &hubv1.Cluster{}

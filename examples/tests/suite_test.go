@@ -37,7 +37,6 @@ type pair struct {
 	items        []syncer.Item
 }
 
-// start makes a pair with items, and runs it until the test ends.
 func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
@@ -80,7 +79,6 @@ func create(t *testing.T, c client.Client, obj client.Object) {
 	must(t, c.Create(t.Context(), obj))
 }
 
-// patch changes an object with a merge patch.
 func patch(t *testing.T, c client.Client, obj client.Object, text string) {
 	t.Helper()
 	must(t, c.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(text))))

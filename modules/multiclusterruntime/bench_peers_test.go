@@ -82,7 +82,6 @@ func prepareFloor(b *testing.B, all []benchRemote, note noting) func() func() {
 	}
 }
 
-// followPlainly calls note for each ConfigMap of a remote's namespace, until ctx ends.
 func followPlainly(ctx context.Context, set kubernetes.Interface, remote string, note noting) {
 	factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(remote))
 	informer := factory.Core().V1().ConfigMaps().Informer()
@@ -138,7 +137,6 @@ func prepareProvider(b *testing.B, all []benchRemote, note noting) func() func()
 	return prepareRegistry(b, mgr, r, all)
 }
 
-// addController adds a controller of multicluster-runtime.
 func addController(b *testing.B, m mcmanager.Manager, note noting) {
 	b.Helper()
 	err := newController(&hub{Manager: m}, "test").For(&corev1.ConfigMap{}).Complete(mcreconcile.Func(

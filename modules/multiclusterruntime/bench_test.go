@@ -133,7 +133,6 @@ func (r *benchRemote) fill(ctx context.Context) error {
 	return nil
 }
 
-// measure runs a contestant once.
 func (c contestant) measure(b *testing.B, all []benchRemote, writes int) {
 	b.Helper()
 	fleettest.Cluster(b, "hub") // starts the hub's cluster before the measurement

@@ -247,7 +247,6 @@ func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	testkit.Must(t, direct.Create(t.Context(), fleettest.CRD(t, kind, "")))
 }
 
-// launch creates an object of a kind, as soon as the kind is served.
 func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) client.ObjectKey {
 	t.Helper()
 	one := objectOf(kind)

@@ -51,7 +51,6 @@ type hub struct {
 	start   func() // starts the manager
 }
 
-// newHub returns a hub that runs until the test ends.
 func newHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) error) *hub {
 	t.Helper()
 	h := newStoppedHub(t, o, setUp)
@@ -59,7 +58,6 @@ func newHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) erro
 	return h
 }
 
-// newStoppedHub returns a hub with the controllers of setUp. It runs from start until the test ends.
 func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) error) *hub {
 	t.Helper()
 	mgr := newManager(t)

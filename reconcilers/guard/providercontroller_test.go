@@ -172,7 +172,6 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 	})
 }
 
-// expectIntent checks the recorded intent and ID of an attempt.
 func (s *server) expectIntent(o options, name, intent, id string) {
 	s.T.Helper()
 	text := ""
@@ -187,7 +186,6 @@ func (s *server) expectIntent(o options, name, intent, id string) {
 	}
 }
 
-// leases returns the Leases of the Tunnels.
 func (s *server) leases() []coordinationv1.Lease {
 	s.T.Helper()
 	var all coordinationv1.LeaseList

@@ -33,7 +33,6 @@ type scripted struct {
 	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
 }
 
-// factory returns a factory whose providers set this condition type.
 func (s scripted) factory(conditionType string) factory {
 	s.name = conditionType
 	return factory{

@@ -68,7 +68,6 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// benchCache returns a client that reads from a cache.
 func (s *server) benchCache(b *testing.B) client.Client {
 	b.Helper()
 	mgr := s.Manager()

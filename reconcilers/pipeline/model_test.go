@@ -60,12 +60,10 @@ func drawPlan(t *rapid.T, name string) plan {
 	return p
 }
 
-// drawnError is the error of an operation, or the value of its panic.
 type drawnError struct{ resource, operation string }
 
 func (e drawnError) Error() string { return e.resource + " " + e.operation }
 
-// perform performs the drawn acts of an operation.
 func (p plan) perform(ctx context.Context, operation string) error {
 	flow := pipeline.FlowFrom(ctx)
 	for _, a := range p.acts[operation] {
@@ -86,7 +84,6 @@ func (p plan) perform(ctx context.Context, operation string) error {
 	return nil
 }
 
-// build builds the resource of the plan.
 func (p plan) build(t *rapid.T, j *servertest.Journal) pipeline.Resource[*Widget] {
 	if !p.crud {
 		return &part{

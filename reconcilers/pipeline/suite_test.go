@@ -131,7 +131,6 @@ func router(t testing.TB, sets ...pipeline.Set[*Widget]) *pipeline.Router[*Widge
 	return r
 }
 
-// pass runs one pass and returns its result.
 func (h hand) pass(name string) (reconcile.Result, error) {
 	return h.Reconcile(h.T.Context(), reconcile.Request{NamespacedName: h.Key(name)})
 }
@@ -145,7 +144,6 @@ func (h hand) passes(name string, n int) {
 	}
 }
 
-// start runs the pipeline in a manager until the test ends or stop is called.
 func (s *server) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) (stop func()) {
 	s.T.Helper()
 	mgr := s.Manager()
@@ -178,7 +176,6 @@ func (p *part) EnsureDeleted(ctx context.Context, w *Widget) error {
 	return p.deleted(ctx, w)
 }
 
-// every returns a set for every Widget.
 func every(resources ...pipeline.Resource[*Widget]) pipeline.Set[*Widget] {
 	return pipeline.Set[*Widget]{
 		Name: "every", Handles: func(*Widget) bool { return true }, Resources: resources,

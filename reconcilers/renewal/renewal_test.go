@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
 func newHub(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	s := newSite(t)

@@ -144,7 +144,6 @@ func (b *bench) fill(tb testing.TB, objects int) {
 	all.Wait()
 }
 
-// watchCopies calls seen for each state of a copy, until stop is called.
 func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop func()) {
 	tb.Helper()
 	clusters := fleettest.Clusters(tb, "up", "down")

@@ -48,7 +48,6 @@ func (b *bench) definition(status bool, versions ...string) *apiextensionsv1.Cus
 	return crd
 }
 
-// install creates a definition, and waits until the kind is served.
 func install(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
@@ -281,7 +280,6 @@ type unavailable struct {
 	f    func()
 }
 
-// after calls f when so many failures are left. It is set before left.
 func (u *unavailable) after(left int32, f func()) { u.mark, u.f = left, f }
 
 func (u *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {

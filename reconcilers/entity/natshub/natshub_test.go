@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
-// connect returns a connection that runs until stop, or the end of the test.
 func connect(t *testing.T, o natshub.Options, e natshub.Environment) (c *natshub.Connection, stop func()) {
 	t.Helper()
 	e.HubID = "hub"

@@ -51,7 +51,6 @@ func (d *degraded) event(_, reason, _, _ string) {
 	d.events = append(d.events, reason)
 }
 
-// wait waits until a reason is reported, with a text in its message.
 func (d *degraded) wait(t *testing.T, reason, says string) {
 	t.Helper()
 	testkit.Eventually(t, func() error {
@@ -230,7 +229,6 @@ func TestConnection_WritesRefused(t *testing.T) {
 	}
 }
 
-// namespaceFor returns a client of a cluster, and a new namespace in it.
 func namespaceFor(t *testing.T) (client.Client, string) {
 	t.Helper()
 	remote := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())

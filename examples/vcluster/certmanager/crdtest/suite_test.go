@@ -76,7 +76,6 @@ func start(t *testing.T) *pair {
 	return p
 }
 
-// serve makes a cluster serve the kinds of cert-manager, and returns a client of it.
 func serve(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
 	admin := fleettest.Client(t, c.Config())
@@ -127,7 +126,6 @@ func must(t *testing.T, err error) {
 	testkit.Must(t, err)
 }
 
-// wait waits until an object exists and check returns nil.
 func (p *pair) wait(t *testing.T, c client.Client, obj client.Object, check func() error) {
 	t.Helper()
 	eventually(t, func() error {
