@@ -84,6 +84,7 @@ func (s *tenancy) expectStatus(key string, texts ...string) {
 }
 
 // A tenant gets its namespace in the remotes that it selects, and loses it when it no longer selects them, and when it is deleted.
+// Promise: a Cluster is deleted: its part of the status goes.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)
@@ -190,6 +191,7 @@ func TestTenants_Relabelled(t *testing.T) {
 
 // Five revocations within ten minutes are done at once: they are writes, which no limit of deletes holds. That an admin has applied
 // himself, or copied the marks of his RoleBinding to thirty others, neither keeps him nor another one, and deletes nothing.
+// Promise: an admin of a tenant forges marks, or applies himself: his and other revocations are done at once.
 func TestTenants_Revocations(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)
@@ -241,6 +243,7 @@ func waitTerminating(t *testing.T, r *hubtest.Remote) {
 }
 
 // A tenant that is deleted while a remote is away loses its namespace there when the remote is back; the other remote does not wait.
+// Promise: a remote is away when an entity is deleted: it follows when it is back; the others do not wait.
 func TestTenants_RemoteIsAway(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)

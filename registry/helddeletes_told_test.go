@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// logLines are the lines of a log.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -34,7 +33,6 @@ func (l *logLines) log() logr.Logger {
 	}, funcr.Options{Verbosity: 1})
 }
 
-// with returns the lines that have a text.
 func (l *logLines) with(text string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +100,8 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 	}
 }
 
-// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its
-// holds.
+// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its holds.
+// Promise: the end of a remote ends no hold.
 func TestDeletes_StopKeepsHolds(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)
@@ -113,17 +111,13 @@ func TestDeletes_StopKeepsHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Stop(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Stop(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 1 {
 		t.Errorf("the holds after a stop are %+v, want 1", held)
 	}
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if err := r.Remove(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Remove(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 0 {
 		t.Errorf("the holds after a removal are %+v, want none", held)
 	}

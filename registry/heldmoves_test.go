@@ -32,7 +32,6 @@ func (r *runner) move(to string) {
 	r.name, r.term = to, r.term+1
 }
 
-// gate returns the Gate of a replica.
 func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) {
 	return func(registry.ClusterName) (int64, error) {
 		r.mu.Lock()
@@ -94,9 +93,7 @@ func TestDeletes_HoldMoves(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := second.Remove(ctx, "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Remove(ctx, "one"))
 	eventually(t, func() error {
 		if err := hub.Get(t.Context(), key, &all); err != nil || len(all.Data) > 0 {
 			return fmt.Errorf("after the removal of the remote the ConfigMap has %v: %w", all.Data, err)

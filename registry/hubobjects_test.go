@@ -38,7 +38,6 @@ var watchesConfigMaps = []rbacv1.PolicyRule{
 // route is the label that routes the objects of the tests.
 const route = "test.clusterfx.dev/to"
 
-// objectsFor selects the ConfigMaps with a value of the label "of".
 func objectsFor(test string) hubobjects.Selection {
 	return hubobjects.Selection{
 		Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"of": test}), Route: hubobjects.ByLabel(route),
@@ -99,12 +98,9 @@ func (c *copier) remove(ctx context.Context, key client.ObjectKey, made *corev1.
 // unique returns a name that no other run of a test has: all tests of a process share the clusters.
 func unique(name string) string { return name + "-" + rand.String(5) }
 
-// namespaceNamed creates a namespace with this name.
 func namespaceNamed(t *testing.T, c client.Client, name string) {
 	t.Helper()
-	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // hubObject returns a ConfigMap of a test that belongs to a remote.
@@ -144,21 +140,15 @@ func TestHubObjects_Copy(t *testing.T) {
 	}
 	const objects = 30
 	for i := range objects {
-		if err := hub.Create(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
 	}
 	expectCopies(t, outside, test+"-a", objects)
 	moved := hubObject(test, 0, "b")
-	if err := hub.Update(t.Context(), moved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Update(t.Context(), moved))
 	expectCopies(t, outside, test+"-b", 1)
 	expectCopies(t, outside, test+"-a", objects-1)
 	for i := 1; i < objects; i++ {
-		if err := hub.Delete(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Delete(t.Context(), hubObject(test, i, "a")))
 	}
 	expectCopies(t, outside, test+"-a", 0)
 	expectCopies(t, outside, test+"-b", 1)
@@ -184,14 +174,10 @@ func seeded(t *testing.T, test string, objects int, l *hubLine) (r *registry.Reg
 	outside = clientFor(t, c)
 	namespaceNamed(t, outside, test+"-a")
 	for i := range objects {
-		if err := hub.Create(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
-		if err := outside.Create(t.Context(), &corev1.ConfigMap{
+		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
+		must(t, outside.Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: test + "-a", Name: fmt.Sprintf("%s-%d", test, i)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	spawn(t, r, "a", config)
 	return r, outside
@@ -210,6 +196,7 @@ func expectHeldAfter(t *testing.T, r *registry.Registry, deleted int) {
 
 // A hub that has lost its data looks as if everything was deleted. The deletes are undeclared, so their limit holds, and
 // the rest is kept until the data is back.
+// Promise: the upstream API server loses its data, or is restored from an older backup: deletes stay within the limits of deletions, and nothing is left to do when it is back.
 func TestHubObjects_EmptiedHub(t *testing.T) {
 	t.Parallel()
 	clusters := fleettest.Clusters(t, "hub", "two")
@@ -234,16 +221,13 @@ func TestHubObjects_LostLabel(t *testing.T) {
 	for i := range objects {
 		unlabeled := hubObject(test, i, "a")
 		delete(unlabeled.Labels, "of")
-		if err := hub.Update(t.Context(), unlabeled); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Update(t.Context(), unlabeled))
 	}
 	expectHeldAfter(t, r, 20)
 	expectCopies(t, outside, test+"-a", objects-20)
 }
 
-// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are
-// not.
+// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are not.
 func TestHubObjects_StaleHub(t *testing.T) {
 	t.Parallel()
 	l := newHubLine(t)
@@ -341,9 +325,7 @@ func TestHubObjects_BadMapFunctions(t *testing.T) {
 		spawn(t, r, name, config)
 	}
 	for i, to := range []string{"stuck", "panics", "good"} {
-		if err := hub.Create(t.Context(), hubObject(test, i, to)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), hubObject(test, i, to)))
 	}
 	eventually(t, func() error {
 		if calls.Load() == 0 {

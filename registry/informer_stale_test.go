@@ -32,7 +32,6 @@ const (
 	tolerance  = 4 * time.Second
 )
 
-// soonStale returns a registry with these limits and modules.
 func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *prometheus.Registry) {
 	t.Helper()
 	metrics := prometheus.NewRegistry()

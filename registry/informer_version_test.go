@@ -60,12 +60,8 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 		},
 	}
 	direct := clientFor(t, c)
-	if err := apiextensionsv1.AddToScheme(direct.Scheme()); err != nil {
-		t.Fatal(err)
-	}
-	if err := direct.Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apiextensionsv1.AddToScheme(direct.Scheme()))
+	must(t, direct.Create(t.Context(), crd))
 	t.Cleanup(func() {
 		if err := direct.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
 			t.Error(err)
@@ -86,14 +82,11 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	return func(served bool) {
 		before := crd.DeepCopy()
 		crd.Spec.Versions[0].Served = served
-		if err := direct.Patch(t.Context(), crd, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, direct.Patch(t.Context(), crd, client.MergeFrom(before)))
 		expectServed(served)
 	}
 }
 
-// widgets returns a module that watches one version of a kind.
 func widgets(kind schema.GroupVersionKind) registry.Module {
 	return registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		one := &unstructured.Unstructured{}

@@ -59,7 +59,6 @@ func newNeighbour(t *testing.T, r *registry.Registry, name registry.ClusterName)
 	return n
 }
 
-// end stops watching.
 func (n *neighbour) end() {
 	n.stop()
 	n.watching.Wait()

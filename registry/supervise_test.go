@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// reconciling sets up a supervised controller of ConfigMaps.
 func reconciling(p registry.Remote, do func(context.Context, ctrl.Request) error) error {
 	r := reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, do(ctx, r) })
 	return registry.ControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).

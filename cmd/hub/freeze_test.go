@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// freezing describes how leaders are frozen.
 type freezing struct {
 	pairs, rounds int           // of hubs, and for each pair
 	frozen        time.Duration // at least; a freeze lasts until the other hub works
@@ -27,6 +26,7 @@ type freezing struct {
 // A leader is frozen for longer than its lease lasts, and continues after the other hub has taken over (F57). Until it
 // leads again, the audit logs of the hub and the remote have no write that it issued after it continued, and no write
 // that arrived more than a second later. Its process survives.
+// Promise: a hub whose lease has expired writes nowhere, also after a freeze.
 func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/lease TestCandidacy_Deposed")
 	t.Parallel()
@@ -69,7 +69,6 @@ type pair struct {
 	freezes   []freeze
 }
 
-// freeze is one freeze of a leader.
 type freeze struct {
 	pid                        int
 	frozen, takenOver, resumed time.Time
@@ -94,7 +93,6 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 	return p
 }
 
-// freezeAll freezes the leader once in each round.
 func (p *pair) freezeAll(how freezing) error {
 	for range how.rounds {
 		leader, err := p.await(func(w written) bool { return time.Since(w.Issued) < time.Second })
@@ -123,7 +121,6 @@ func (p *pair) freezeAll(how freezing) error {
 // pause waits, because these tests depend on real time.
 func pause(d time.Duration) { <-time.After(d) }
 
-// await waits for a write in the remote that fits.
 func (p *pair) await(fits func(written) bool) (written, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for {

@@ -124,6 +124,7 @@ func indented(t *testing.T, what any) string {
 
 // A remote that echoes the hub's token, in each way of echoes, gets neither the token nor its own words into a log,
 // event, status, metric or trace.
+// Promise: no credential is in a log, an event, a status, an error, a metric or a trace.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	w := &witness{spans: tracetest.NewSpanRecorder()}

@@ -32,6 +32,7 @@ func ready(n *corev1.Node) error {
 	return expect(n.Status.Conditions, "Ready")
 }
 
+// Promise: ControllerModifier, ControllerStarter: when the caches run.
 func TestFakeNodes(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(p *pair) []syncer.Item {

@@ -91,6 +91,7 @@ func TestFromHub(t *testing.T) {
 }
 
 // An original with one copy has a finalizer. It can be deleted while the remote is away, when the Cluster has been deleted.
+// Promise: a remote is dead, paused or deregistered: objects of the hub stay deletable.
 func TestOneToOne(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)

@@ -35,6 +35,7 @@ config:
 `
 
 // Two hubs with equal rules and one remote, which the configuration selects, leave each other's copies alone.
+// Promise: two hubs with equal rules and one remote: each leaves the copies of the other one alone.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	first := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", ofTwoHubs))

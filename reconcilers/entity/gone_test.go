@@ -24,6 +24,7 @@ import (
 
 // D3: an order that is deleted and created again does not inherit the secondaries of the earlier one, whether a process sees it or
 // not.
+// Promise: secondaries have the life of their primary.
 func TestD3_ARecreatedPrimary(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{true, false} {
@@ -51,6 +52,7 @@ func TestD3_ARecreatedPrimary(t *testing.T) {
 }
 
 // D4: a deletion whose marker was compacted while no process ran is carried out.
+// Promise: garbage: collected when the list is complete, after a start and after a loss.
 func TestD4_ACompactedDeletion(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -190,6 +192,7 @@ func (e setBackEntry) Created() time.Time { return e.KeyValueEntry.Created().Add
 
 // The clock of the server is set back by 30 s between a delete and the next put. After five updates and a lost connection the object of
 // the live order is still the same.
+// Promise: the clock of the server is set back: revisions decide, and never times.
 func TestController_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	var clock *setBack
@@ -227,6 +230,7 @@ func TestController_ClockSetBack(t *testing.T) {
 
 // Etcd and NATS are restored together, so the canary is the one that was saved: the marks of objects that were made after the backup show
 // it, and nothing is deleted until the bucket is accepted.
+// Promise: etcd and NATS are restored together: the marks of objects show it: nothing is deleted until accept.
 func TestController_RestoredTogether(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -272,6 +276,7 @@ func TestController_RestoredTogether(t *testing.T) {
 
 // An order that needs an entity of another bucket keeps its object in three restarts in which that bucket is not read yet: what is not
 // known is not absent.
+// Promise: a bucket that a reconciler reads is not read yet: Store.Get says so, and not that the entity does not exist.
 func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 	t.Parallel()
 	var connected atomic.Bool
@@ -346,6 +351,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 
 // Nothing is collected because a bucket was recreated: its entities are followed, and markers in it count, although the marks had later
 // revisions. After it is accepted, the secondaries of keys that it lacks are collected.
+// Promise: objects are collected only from a complete list of the same bucket.
 func TestController_RecreatedBucket(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

@@ -117,6 +117,7 @@ func TestPutEntity(t *testing.T) {
 }
 
 // An entity that another client has replaced, with its mark, is repaired, and collected also if that happens while no process runs.
+// Promise: a NATS secondary that another client replaces: it is repaired, and collected with its primary.
 func TestPutEntity_Overwritten(t *testing.T) {
 	t.Parallel()
 	s := beginInvoicing(t)

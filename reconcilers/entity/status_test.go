@@ -76,6 +76,7 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 }
 
 // A cleanup step that runs while NATS is away is carried out when it is back, and ends with its time.
+// Promise: a Cluster is deleted while NATS is away: its part of the status goes when NATS is back; those of other hubs stay.
 func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)

@@ -125,8 +125,8 @@ func second[T any](_ T, err error) error { return err }
 func TestRecord_DeepCopy(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
-	a := lock.Record{Type: "T", AcquiredAt: &now, RenewedAt: &now}
-	var b lock.Record
+	a := lock.State{Type: "T", AcquiredAt: &now, RenewedAt: &now}
+	var b lock.State
 	a.DeepCopyInto(&b)
 	if b.AcquiredAt == a.AcquiredAt || b.RenewedAt == a.RenewedAt || !b.RenewedAt.Equal(a.RenewedAt) || b.Type != "T" {
 		t.Errorf("copy shares times with the original or differs: %+v", b)

@@ -30,7 +30,7 @@ type TunnelSpec struct {
 
 type TunnelStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	Locks      []lock.Record      `json:"locks,omitempty"`
+	Locks      []lock.State       `json:"locks,omitempty"`
 	TunnelID   string             `json:"tunnelID,omitempty"`
 	Hosts      []string           `json:"hosts,omitempty"`
 }
@@ -64,7 +64,7 @@ func (l *TunnelList) DeepCopyObject() runtime.Object {
 }
 
 func conditions(t *Tunnel) *[]metav1.Condition { return &t.Status.Conditions }
-func locks(t *Tunnel) *[]lock.Record           { return &t.Status.Locks }
+func locks(t *Tunnel) *[]lock.State            { return &t.Status.Locks }
 
 var tunnels = schema.GroupVersion{Group: "example.com", Version: "v1"}
 

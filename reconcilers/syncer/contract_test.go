@@ -89,6 +89,7 @@ func (m *modified) ModifyController(
 }
 
 // Start calls Init of all Items, then RegisterIndices of all, and the rest when the caches run.
+// Promise: start: items in their order, phase by phase; an error of any phase ends the start or the manager, never the process.
 func TestStart_Phases(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -144,6 +145,7 @@ func TestStart_Phases(t *testing.T) {
 }
 
 // An error of a phase ends Start, and an error of a late phase ends the manager.
+// Promise: Initializer, IndexRegisterer: before the caches run, in this order, each for all items.
 func TestStart_ErrorsAbort(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -173,6 +175,7 @@ func TestStart_ErrorsAbort(t *testing.T) {
 }
 
 // Options that cannot be used are found before anything starts.
+// Promise: Register, RegisterFake: without fx; wrong options are errors before anything starts.
 func TestRegister_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -193,6 +196,7 @@ func TestRegister_InvalidOptions(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // Hooks are called in their order, each with the result of the one before, for each side and verb.
+// Promise: ClientHook: changes what is read and written on either side, in order; an error aborts; no change is no request.
 func TestHooks_MutateInOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

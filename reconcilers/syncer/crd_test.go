@@ -72,6 +72,7 @@ func read(t *testing.T, c client.Client, name string) (*apiextensionsv1.CustomRe
 }
 
 // A status comes back to the original, whether the kind has a status subresource or not.
+// Promise: kinds without a status subresource: the status is brought back.
 func TestApplyStatus(t *testing.T) {
 	t.Parallel()
 	for _, subresource := range []bool{true, false} {
@@ -189,6 +190,7 @@ func TestApplyStatus_UndeclaredField(t *testing.T) {
 }
 
 // An object with a field that the downstream schema lacks is rejected with an event, and is not written again and again.
+// Promise: the schemas of a kind may differ: an object with a field that the downstream schema lacks is rejected with an event; of a status the fields that the upstream schema has are brought back.
 func TestApply_UndeclaredField(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -213,6 +215,7 @@ func TestApply_UndeclaredField(t *testing.T) {
 }
 
 // A kind that only the upstream cluster serves is brought downstream with the wanted version and nothing else.
+// Promise: CRDs: the wanted version is brought downstream and waited for, also while a cluster does not respond; never upstream; a definition without the wanted version is not changed.
 func TestEnsureCRD_BringsTheWantedVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -41,6 +41,7 @@ func (f facts) copied() bool { return f.down != absent && !f.theirs() }
 func (f facts) wanted() bool { return f.up == present && f.selected }
 
 // A step is taken only if its condition holds, for all combinations of facts.
+// Promise: dispatch: one function decides from facts; all combinations of them are tested.
 func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 	t.Parallel()
 	may := map[step]func(facts) bool{
@@ -116,6 +117,7 @@ func TestDecide_NothingIsLeft(t *testing.T) {
 }
 
 // The rows of the table in the documentation of the package.
+// Promise: Syncer: SyncDown if there is no copy, Sync if there is one.
 func TestDecide_Table(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -20,6 +20,7 @@ import (
 
 // The copy of an original that is deleted and made again while no process watches is replaced if the content differs, and marked again
 // with one write if it does not, as in a hub that was restored.
+// Promise: an original with another UID gets a new copy, or the copy is marked again if its content is right.
 func TestD4_ARecreatedOriginal(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"other content": "2", "the same content": "1"} {
@@ -64,6 +65,7 @@ func recreated(t *testing.T, content string) {
 
 // The copy of an original that is being deleted is deleted and not made again, and the finalizer of the pair stays until the
 // copy has gone.
+// Promise: objects that are being deleted: the copy goes first; nothing is made again.
 func TestD5_ATerminatingOriginal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -111,6 +113,7 @@ func TestD5_ATerminatingOriginal(t *testing.T) {
 }
 
 // What happens when somebody else deletes a copy is a policy.
+// Promise: what the deletion of a copy means is an option of the syncer, and holds for deletions of others only.
 func TestD6_DeletedCopies(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []syncer.DeletionPolicy{syncer.Recreate, syncer.Propagate} {

@@ -29,6 +29,7 @@ import (
 )
 
 // Two pairs with different identities copy the same objects into the same namespace, in one process.
+// Promise: identities belong to pairs, not to the process.
 func TestD7_IdentitiesBelongToPairs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -91,6 +92,7 @@ func TestPairs_InOppositeDirections(t *testing.T) {
 }
 
 // The owner of a copy is the owner of the identity, and by default there is none.
+// Promise: the deletion of an owner deletes no copies of others.
 func TestD8_TheOwnerIsThatOfTheIdentity(t *testing.T) {
 	t.Parallel()
 	for _, owned := range []bool{false, true} {
@@ -115,6 +117,7 @@ func TestD8_TheOwnerIsThatOfTheIdentity(t *testing.T) {
 }
 
 // A conflict is repeated without an event, and the fields of other clients survive all writes.
+// Promise: a conflict of versions is tried again without an event.
 func TestD9_ConflictsAreSilentAndFieldsSurvive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -147,6 +150,7 @@ func TestD9_ConflictsAreSilentAndFieldsSurvive(t *testing.T) {
 }
 
 // Labels are copied as they are, labels that only the copy has survive, and keys are hashed on request.
+// Promise: labels: verbatim, without reserved keys; hashed keys as an option, also in selectors.
 func TestD10_LabelsAreCopiedVerbatim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -196,6 +200,7 @@ func (b *bench) expectLabels(t *testing.T, obj *corev1.ConfigMap, without string
 }
 
 // Typed objects are never nil, and translators work with empty ones.
+// Promise: no function gets a nil object.
 func TestD11_NothingIsNil(t *testing.T) {
 	t.Parallel()
 	var _ syncer.Syncer[*corev1.ConfigMap] = &syncer.Copy[*corev1.ConfigMap]{}
@@ -220,6 +225,7 @@ func TestD11_NothingIsNil(t *testing.T) {
 
 // Copies without a namespace are found again from their marks: a deleted copy is made again, and one without an original
 // is deleted.
+// Promise: mapping back: from the marks, which have to fit the object; never from a part of a name.
 func TestD12_ClusterScopedCopiesAreMappedBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -252,6 +258,7 @@ func TestD12_ClusterScopedCopiesAreMappedBack(t *testing.T) {
 }
 
 // Nothing of a Secret gets into logs, events and annotations, whatever fails.
+// Promise: events repeat no text of the downstream side, unless it is made fit.
 func TestD13_NoSecretLeaks(t *testing.T) {
 	t.Parallel()
 	const secret = "do-not-repeat-this"

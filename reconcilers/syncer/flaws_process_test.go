@@ -66,6 +66,7 @@ func newScripted() *scripted {
 }
 
 // The end of the manager ends a reconcile that is under way. That no goroutine is left is checked by TestMain.
+// Promise: the end of the manager ends everything; nothing panics or exits.
 func TestD14_TheEndOfTheManagerEndsEverything(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -86,6 +87,7 @@ func TestD14_TheEndOfTheManagerEndsEverything(t *testing.T) {
 }
 
 // Several objects are reconciled at once, and one object by one worker at a time.
+// Promise: several workers, and one at a time for each object.
 func TestD15_ConcurrencyWithTheOrderOfEachObject(t *testing.T) {
 	t.Parallel()
 	const workers = 3
@@ -138,6 +140,7 @@ func TestD15_ConcurrencyWithTheOrderOfEachObject(t *testing.T) {
 }
 
 // ReconcileEnd gets the request and the outcome of each reconcile that ReconcileStart has let begin.
+// Promise: the end of a reconcile has its outcome, also after an error and a panic.
 func TestD16_TheEndOfAReconcileHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -192,6 +195,7 @@ func TestD16_TheEndOfAReconcileHasItsOutcome(t *testing.T) {
 }
 
 // A kind that a cluster does not serve ends the manager with an error, instead of a pair that does nothing.
+// Promise: caches that do not sync are an error.
 func TestD17_CachesThatDoNotSyncAreAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -208,6 +212,7 @@ func TestD17_CachesThatDoNotSyncAreAnError(t *testing.T) {
 
 // The store of names, the cache of objects and the label maps of later versions of vcluster are not ported. Translators have
 // no state that could be lost, and they do not change the maps that they get.
+// Promise: translators keep no state that could be lost.
 func TestD18_TranslatorsHaveNoState(t *testing.T) {
 	t.Parallel()
 	id := syncer.Identity{Tenant: "t", TargetNamespace: "n"}

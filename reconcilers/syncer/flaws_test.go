@@ -44,6 +44,7 @@ func (u *upSyncer) SyncUp(ctx context.Context, e syncer.Up[*corev1.ConfigMap]) (
 }
 
 // A foreign object at the name of a copy is never written, in no branch, and the upstream object gets an event.
+// Promise: an object in the way is named in an event.
 func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Syncer", "UpSyncer"} {
@@ -117,6 +118,7 @@ func TestD1_TheCopyAppearsWhenTheForeignObjectGoes(t *testing.T) {
 }
 
 // Two objects whose names in the form of vcluster are equal both have a copy, and each copy names its original.
+// Promise: two pairs with one target namespace, tenants whose names collide in the published scheme, nested tenants: no interference.
 func TestD2_NamesThatCollide(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -161,6 +163,7 @@ func TestD2_NamesThatCollide(t *testing.T) {
 func long(end string) string { return strings.Repeat("n", 70) + end }
 
 // A copy is not deleted because the cache does not have its original: the API server decides.
+// Promise: a cache that is stale or empty deletes no copies.
 func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(o *syncer.PairOptions) {
@@ -189,6 +192,7 @@ func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 }
 
 // An error of the upstream API server is not the absence of an object.
+// Promise: an error is not absence.
 func TestD3_ErrorsAreNotAbsence(t *testing.T) {
 	t.Parallel()
 	proxy := fleettest.Proxy(t, fleettest.Cluster(t, "up").Server())

@@ -38,6 +38,7 @@ func (b *bench) itemFor(pair, value string) syncer.Item {
 }
 
 // An App has two pairs, and the Items of any module belong to the pair that they name, or to each.
+// Promise: Pair: the configuration, the clients and the identity of two clusters; many of them in one process.
 func TestModule_TwoPairs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -68,6 +69,7 @@ func TestModule_TwoPairs(t *testing.T) {
 }
 
 // Mistakes fail the App when it is built or started.
+// Promise: Module, AsSyncer: the same with fx: items of any module of the app.
 func TestModule_Errors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

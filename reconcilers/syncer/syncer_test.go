@@ -49,6 +49,7 @@ func (b *bench) wait(t *testing.T, name string, data map[string]string) *corev1.
 }
 
 // An object is copied, follows changes on both sides, and is deleted with its original.
+// Promise: watches: requests have the names of upstream objects; an event of a copy requests its original; objects of others request nothing but the original that waits for their name.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

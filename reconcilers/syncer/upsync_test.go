@@ -53,6 +53,7 @@ func (b *bench) waitUp(t *testing.T, name, value string) *corev1.ConfigMap {
 }
 
 // An UpSyncer makes an upstream object, keeps it in step and deletes it with its source, which is never written.
+// Promise: UpSyncer: SyncUp for a downstream object without an upstream one; without it, a copy is deleted and other objects are left alone.
 func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -94,6 +95,7 @@ func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 }
 
 // An Importer adopts the object that has the name of the copy; without it, the name is in conflict.
+// Promise: an Importer adopts an object that exists.
 func TestImporter_Adopts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -119,6 +121,7 @@ func TestImporter_Adopts(t *testing.T) {
 
 // Two originals that have only one name in common get one copy; the second one is told, and gets the name when it is free. An
 // Importer does not take the copy away from the first one.
+// Promise: the name that a copy has got is remembered: the copy itself is the record.
 func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -173,6 +176,7 @@ func (f *fakes) FakeSync(ctx context.Context, obj *corev1.ConfigMap, up syncer.A
 }
 
 // A FakeSyncer is called for objects that exist, and for names without an object.
+// Promise: FakeSyncer: objects that exist upstream only, also by names that something else mentions.
 func TestFakeSyncer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

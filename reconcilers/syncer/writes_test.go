@@ -32,6 +32,7 @@ import (
 const writesTotal = "clusterfx_sync_writes_total"
 
 // An author who does not apply creates, updates or patches, with the same marks and preconditions.
+// Promise: Session: clients of both sides, writes, events and the request of one reconcile.
 func TestSession_CreateUpdatePatch(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"Update", "Patch"} {
@@ -98,6 +99,7 @@ func TestSession_CreateMeetsAForeignObject(t *testing.T) {
 }
 
 // DeleteHost deletes exactly the object that was read.
+// Promise: DeleteHost: deletes a copy with preconditions; an object that has gone is no error.
 func TestDeleteHost_HasPreconditions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -177,6 +179,7 @@ func (b *bench) fight(ctx context.Context, e watch.Event, fields string) {
 }
 
 // A copy that the API server does not accept is reported with the field, and tried again after pauses that double.
+// Promise: immutable fields, a webhook that rejects or changes copies: few writes, and an event that names the field.
 func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -208,6 +211,7 @@ func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 }
 
 // Objects of 1 MiB, which is the limit of a ConfigMap, are copied.
+// Promise: objects of 1 MiB; many objects in one namespace, after a restart, too: copied, without a write that changes nothing.
 func TestApply_ObjectsOf1MiB(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -260,6 +264,7 @@ func TestObserve_WritesNothing(t *testing.T) {
 }
 
 // Fields that are excluded belong to the downstream cluster.
+// Promise: fields of both sides survive.
 func TestExclude_FieldsOfTheDownstreamCluster(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -274,6 +279,7 @@ func TestExclude_FieldsOfTheDownstreamCluster(t *testing.T) {
 }
 
 // A quiet pair writes nothing, also after a restart.
+// Promise: writes: success makes no event, a rejected write makes one that names the field, and a copy as desired costs no request.
 func TestApply_NothingToDoWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -304,6 +310,7 @@ func eventsOf(t *testing.T, b *bench) []eventsv1.Event {
 }
 
 // A label with the name of a controller takes an original out of the pair.
+// Promise: controlled-by: an original with that label is not copied.
 func TestSelect_ControlledBy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

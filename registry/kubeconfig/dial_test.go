@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Promise: addresses are judged when the hub connects, after DNS.
 func TestTransport_guardsTheDial(t *testing.T) {
 	t.Parallel()
 	server := serve(t, whoami, nil)
@@ -45,9 +46,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 	t.Run("a name that leads to loopback", func(t *testing.T) {
 		t.Parallel()
 		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		_, err = ask(t, transport, named)
 		wantDenied(t, err)
@@ -57,9 +56,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		p := loopback()
 		p.DenyCIDRs = prefixes("127.0.0.1/32", "::1/128")
 		transport, err := kubeconfig.NewTransport(c, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		if _, err = ask(t, transport, named); !errors.As(err, new(*kubeconfig.Error)) {
 			t.Errorf("got error %v, want an *Error", err)
@@ -70,9 +67,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		c := c
 		c.Endpoint.ProxyURL = "http://localhost:1"
 		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{AllowProxyURL: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		_, err = ask(t, transport, named)
 		wantDenied(t, err)
@@ -102,9 +97,7 @@ func TestTransport_goesThroughTheProxy(t *testing.T) {
 		Endpoint:   kubeconfig.Endpoint{Server: server.URL, CAData: shared(t).ca.cert, ProxyURL: proxy.URL},
 		Credential: credential(t, canaryToken, issued{}),
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(transport.Close)
 	wantAnswer(t, transport, server.URL, `nobody "Bearer `+canaryToken+`" HTTP/2.0`)
 	r := asked.Load()
@@ -146,9 +139,7 @@ func TestTransport_refusesAnHTTPSProxyOfTheEnvironment(t *testing.T) {
 	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{
 		Endpoint: kubeconfig.Endpoint{Server: server}, Credential: credential(t, "abc", issued{}),
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer transport.Close()
 	_, err = ask(t, transport, server)
 	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") || leaked(err.Error(), canaryPassword) != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-func life(revision Revision, at time.Time) Life { return Life{Revision: revision, Time: at} }
+func life(revision Revision, at time.Time) Birth { return Birth{Revision: revision, Time: at} }
 
-func marker(revision Revision, at time.Time) Marker { return Marker{Life: life(revision, at)} }
+func marker(revision Revision, at time.Time) Marker { return Marker{Birth: life(revision, at)} }
 
 // The first list reports the markers of keys that were deleted before, once.
 func TestReplace_ReportsMarkers(t *testing.T) {
@@ -46,6 +46,7 @@ func TestInherit_ForgetsMarkers(t *testing.T) {
 }
 
 // The markers of keys that come and go are bounded, also in one list; the last ones are known. An entity keeps the marker before its life.
+// Promise: markers: the last 10 000 of each bucket are known; a key is created again also after its marker is forgotten.
 func TestBucket_BoundsMarkers(t *testing.T) {
 	t.Parallel()
 	b, err := New(Options{Name: "things", JetStream: func() (jetstream.JetStream, error) { return nil, ErrNotFound }, Writer: "hub"})
@@ -79,7 +80,7 @@ func TestIncludes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	e := Entry{Key: "a", Life: life(8, now.Add(-time.Minute)), marker: marker(7, now)}
-	for l, want := range map[Life]bool{
+	for l, want := range map[Birth]bool{
 		e.Life:                       true,
 		life(9, now.Add(time.Hour)):  true,
 		life(9, now.Add(-time.Hour)): true, // The clock of the server was set back.

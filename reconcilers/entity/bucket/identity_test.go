@@ -34,6 +34,7 @@ func TestIdentity_Continues(t *testing.T) {
 }
 
 // A bucket that is deleted and created again under a live watch is another one.
+// Promise: bucket deleted and created under a live watch: found by the canary that is refused, within ten seconds.
 func TestBucket_Recreated(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -158,6 +159,7 @@ func TestBucket_Restored(t *testing.T) {
 
 // What a process knows of markers and lives is not that of a bucket which was restored and accepted before the process has seen it: an
 // update under a key counts, whose revision is below that of a marker of before.
+// Promise: a bucket is restored and accepted before the hub has seen it: what the hub knew of markers and lives is forgotten.
 func TestBucket_AcceptedUnseen(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -185,6 +187,7 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 
 // The identity is saved before an entity is announced, and at an orderly end: a secondary is never made of a bucket that the next
 // process does not recognize. Nothing is saved without the lease.
+// Promise: the hub ends before a minute is over: the identity of the bucket is saved before the first object, after each collection and at the end.
 func TestBucket_SavesTheIdentity(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -232,9 +235,9 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 // Changed, for this process, for another one that runs, and for the next one, until it is accepted.
 func TestBucket_Check(t *testing.T) {
 	t.Parallel()
-	for name, forge := range map[string]func(bucket.Life) bucket.Life{
-		"a revision that the stream has not come to": func(l bucket.Life) bucket.Life { l.Revision += 1 << 20; return l },
-		"a revision with another value":              func(l bucket.Life) bucket.Life { l.Time = l.Time.Add(time.Nanosecond); return l },
+	for name, forge := range map[string]func(bucket.Birth) bucket.Birth{
+		"a revision that the stream has not come to": func(l bucket.Birth) bucket.Birth { l.Revision += 1 << 20; return l },
+		"a revision with another value":              func(l bucket.Birth) bucket.Birth { l.Time = l.Time.Add(time.Nanosecond); return l },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +254,7 @@ func TestBucket_Check(t *testing.T) {
 			}
 			testkit.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
 			e := s.wait(t, "a.x", "2")
-			l = bucket.Life{Revision: e.Revision, Time: e.Created}
+			l = bucket.Birth{Revision: e.Revision, Time: e.Created}
 			if err := s.bucket.Check(t.Context(), forge(l)); !errors.Is(err, bucket.ErrChanged) {
 				t.Fatalf("got %v", err)
 			}

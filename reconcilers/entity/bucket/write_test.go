@@ -12,6 +12,7 @@ import (
 )
 
 // A write needs the expected revision and the lease, and is refused otherwise.
+// Promise: compare-and-swap: an error for another revision, also on replicated streams and after a marker.
 func TestBucket_Writes(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

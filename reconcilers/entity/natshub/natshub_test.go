@@ -117,6 +117,7 @@ func TestNew_InvalidOptions(t *testing.T) {
 }
 
 // A bucket is created on first contact, and never again: an empty bucket in place of a lost one would seem to be healthy.
+// Promise: a bucket that the hub knows does not exist: it is not created.
 func TestCreateBuckets(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)
@@ -157,6 +158,7 @@ func TestCreateBuckets(t *testing.T) {
 }
 
 // Nothing is written without the lease: no value, no canary, no identity.
+// Promise: the hub asks its lease right before each write to NATS.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)

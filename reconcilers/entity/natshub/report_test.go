@@ -77,6 +77,7 @@ func (d *degraded) waitEvents(t *testing.T, want ...string) {
 
 // The state of the connection and of each bucket is reported: no server, a server that is away, a bucket that does not exist, a bucket
 // that was restored. After Accept nothing is wrong, also if the counter of the canary is lower than before.
+// Promise: NATS is away, or not configured: the hub runs, and says so.
 func TestConnection_Reports(t *testing.T) {
 	t.Parallel()
 	none := &degraded{}
@@ -160,6 +161,7 @@ func TestConnection_Reports(t *testing.T) {
 
 // An account that is full, and a permission that is missing, are a state of the connection, and end with it. While writes are refused one
 // in each beat waits for the server.
+// Promise: the account is full, or a permission to write is missing: the module nats is Degraded, and one write in each beat waits for the server.
 func TestConnection_WritesRefused(t *testing.T) {
 	t.Parallel()
 	configure := func(s *natstest.Server, permissions string) {
@@ -237,6 +239,7 @@ func namespaceFor(t *testing.T) (client.Client, string) {
 
 // A credential that the server refuses is used again without end, and one in a Secret is replaced when the Secret changes. Neither gets
 // into the log.
+// Promise: a credential is refused, and replaced: the hub connects again; no credential is in the log.
 func TestConnection_Credentials(t *testing.T) {
 	t.Parallel()
 	good, bad := newSeed(t), newSeed(t)

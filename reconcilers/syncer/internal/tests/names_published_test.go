@@ -13,6 +13,7 @@ import (
 )
 
 // TestPublishedNames has the vectors that are published for the names of vcluster.
+// Promise: names: the published names, where they are unambiguous.
 func TestPublishedNames(t *testing.T) {
 	t.Parallel()
 	sixty, fiftyTwo, fiftyOne := strings.Repeat("a", 60), strings.Repeat("a", 52), strings.Repeat("a", 51)

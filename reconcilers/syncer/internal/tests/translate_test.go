@@ -50,6 +50,7 @@ func copied(tr translate.Translator[*corev1.ConfigMap], up *corev1.ConfigMap) *c
 	return tr.Metadata(up, tr.ToDownstream(types.NamespacedName{Namespace: up.Namespace, Name: up.Name})[0])
 }
 
+// Promise: marks: tenant, name, namespace, kind and UID of the original, and the name of the copy; the prefix is a part of the identity.
 func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	const p = translate.DefaultKeyPrefix + "/"
@@ -81,6 +82,7 @@ func TestMetadata_KeysThatAreNotCopied(t *testing.T) {
 }
 
 // The owner owns copies in its own namespace only: Kubernetes deletes objects whose owner is in another namespace.
+// Promise: metadata of a new copy: nothing that the API server sets, no owners, no finalizers; an owner of the identity in the target namespace.
 func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
 	t.Parallel()
 	id := identity()
@@ -96,6 +98,7 @@ func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
 }
 
 // The rules (a) to (d) of the three-way merge.
+// Promise: annotations and labels of an old copy: merged three ways: those of others stay, those that the original has lost are removed.
 func TestMetadataUpdate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -342,6 +345,7 @@ func TestMetadata_Keys(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// Promise: translators: namespaced, cluster-scoped and mirror; the name in both directions; metadata of a new copy and of an old one.
 func TestToDownstream(t *testing.T) {
 	t.Parallel()
 	id := identity()

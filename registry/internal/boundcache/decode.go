@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package decode
+package boundcache
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Call calls a function that sends a request and decodes the response. Errors of the decoder, and a Status in a
+// CheckDecoded calls a function that sends a request and decodes the response. Errors of the decoder, and a Status in a
 // response that accepts the request, get a fixed text. The error of an ended context matches its cause, too, since
 // client-go returns ctx.Err().
-func Call(ctx context.Context, what string, call func(ctx context.Context) error) error {
+func CheckDecoded(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	ctx, x := transport.WithExchange(ctx)
 	err := call(ctx)
 	var panicked *panics.Error
@@ -67,71 +67,71 @@ func kindOfError(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// Manager has an APIReader that quotes no response. Its client must be one of NewClient.
-type Manager struct{ ctrl.Manager }
+// CheckedManager has an APIReader that quotes no response. Its client must be one of NewCheckedClient.
+type CheckedManager struct{ ctrl.Manager }
 
 // GetAPIReader returns the reader.
-func (m Manager) GetAPIReader() client.Reader {
-	return reader{m.Manager.GetAPIReader()}
+func (m CheckedManager) GetAPIReader() client.Reader {
+	return checkedReader{m.Manager.GetAPIReader()}
 }
 
-type reader struct{ inner client.Reader }
+type checkedReader struct{ inner client.Reader }
 
-func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return Call(ctx, naming("get", obj), func(ctx context.Context) error { return r.inner.Get(ctx, key, obj, opts...) })
+func (r checkedReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return CheckDecoded(ctx, naming("get", obj), func(ctx context.Context) error { return r.inner.Get(ctx, key, obj, opts...) })
 }
 
-func (r reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return Call(ctx, naming("list", list), func(ctx context.Context) error { return r.inner.List(ctx, list, opts...) })
+func (r checkedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return CheckDecoded(ctx, naming("list", list), func(ctx context.Context) error { return r.inner.List(ctx, list, opts...) })
 }
 
 func naming(verb string, obj any) string { return fmt.Sprintf("%s %T", verb, obj) }
 
 type quietClient struct {
 	client.Client
-	reader
+	checkedReader
 }
 
 var _ client.Client = quietClient{}
 
-// NewClient returns a client whose errors quote no response. It takes the results of client.New.
-func NewClient(inner client.Client, err error) (client.Client, error) {
+// NewCheckedClient returns a client whose errors quote no response. It takes the results of client.New.
+func NewCheckedClient(inner client.Client, err error) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return quietClient{inner, reader{inner}}, nil
+	return quietClient{inner, checkedReader{inner}}, nil
 }
 
 func (c quietClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.reader.Get(ctx, key, obj, opts...)
+	return c.checkedReader.Get(ctx, key, obj, opts...)
 }
 
 func (c quietClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.reader.List(ctx, list, opts...)
+	return c.checkedReader.List(ctx, list, opts...)
 }
 
 func (c quietClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return Call(ctx, naming("apply", obj), func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
+	return CheckDecoded(ctx, naming("apply", obj), func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
 func (c quietClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return Call(ctx, naming("create", obj), func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
+	return CheckDecoded(ctx, naming("create", obj), func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 func (c quietClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return Call(ctx, naming("delete", obj), func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
+	return CheckDecoded(ctx, naming("delete", obj), func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 func (c quietClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return Call(ctx, naming("update", obj), func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
+	return CheckDecoded(ctx, naming("update", obj), func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
 }
 
 func (c quietClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return Call(ctx, naming("patch", obj), func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return CheckDecoded(ctx, naming("patch", obj), func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 func (c quietClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return Call(ctx, naming("delete all", obj), func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
+	return CheckDecoded(ctx, naming("delete all", obj), func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
 }
 
 func (c quietClient) Status() client.SubResourceWriter { return c.SubResource("status") }
@@ -150,23 +150,23 @@ func (c subResource) naming(verb string, obj any) string {
 }
 
 func (c subResource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
-	return Call(ctx, c.naming("get", obj), func(ctx context.Context) error { return c.inner.Get(ctx, obj, sub, opts...) })
+	return CheckDecoded(ctx, c.naming("get", obj), func(ctx context.Context) error { return c.inner.Get(ctx, obj, sub, opts...) })
 }
 
 func (c subResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	return Call(ctx, c.naming("create", obj), func(ctx context.Context) error { return c.inner.Create(ctx, obj, sub, opts...) })
+	return CheckDecoded(ctx, c.naming("create", obj), func(ctx context.Context) error { return c.inner.Create(ctx, obj, sub, opts...) })
 }
 
 func (c subResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return Call(ctx, c.naming("update", obj), func(ctx context.Context) error { return c.inner.Update(ctx, obj, opts...) })
+	return CheckDecoded(ctx, c.naming("update", obj), func(ctx context.Context) error { return c.inner.Update(ctx, obj, opts...) })
 }
 
 func (c subResource) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
-	return Call(ctx, c.naming("patch", obj), func(ctx context.Context) error { return c.inner.Patch(ctx, obj, patch, opts...) })
+	return CheckDecoded(ctx, c.naming("patch", obj), func(ctx context.Context) error { return c.inner.Patch(ctx, obj, patch, opts...) })
 }
 
 func (c subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	return Call(ctx, c.naming("apply", obj), func(ctx context.Context) error { return c.inner.Apply(ctx, obj, opts...) })
+	return CheckDecoded(ctx, c.naming("apply", obj), func(ctx context.Context) error { return c.inner.Apply(ctx, obj, opts...) })
 }

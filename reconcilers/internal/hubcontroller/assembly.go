@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package assembly
+package hubcontroller
 
 import (
 	"cmp"
@@ -18,20 +18,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-const retryMax = 5 * time.Minute
+const longestBackoff = 5 * time.Minute
 
 const defaultConcurrency = 8
 
-// Options configure the controller of AddTo and Module. All are optional.
-type Options struct {
+// ControllerOptions configure the controller of AddTo and Module. All are optional.
+type ControllerOptions struct {
 	Concurrency int                 // how many objects are reconciled at once, each by one worker. Default: 8.
 	Timeout     time.Duration       // Timeout bounds one reconcile. Default: the manager's, or the package's.
 	Build       func(*ctrl.Builder) // Build adds watches and predicates. Default: only the objects are watched.
 }
 
-// Controller is for one kind. All fields but Options are required.
+// Controller is for one kind. All fields but ControllerOptions are required.
 type Controller struct {
-	Options
+	ControllerOptions
 	Name           string                // Name names the controller
 	DefaultTimeout time.Duration         // DefaultTimeout applies without one of the options or the manager
 	RetryBase      time.Duration         // the first pause after errors, which doubles
@@ -56,7 +56,7 @@ func (c Controller) options(mgr ctrl.Manager) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: cmp.Or(max(c.Concurrency, 0), defaultConcurrency),
 		ReconciliationTimeout:   cmp.Or(c.Timeout, mgr.GetControllerOptions().ReconciliationTimeout, c.DefaultTimeout),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](c.RetryBase, retryMax),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](c.RetryBase, longestBackoff),
 		SkipNameValidation:      &yes, // A name is never released, and an App may be built again.
 	}
 }

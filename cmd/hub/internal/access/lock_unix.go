@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package devdir
+package access
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // maxKubeconfig is more than the kubeconfig of as many clusters as a dev has.
 const maxKubeconfig = 4 << 20
 
-// Held reports whether a process holds the folder. A lock that is a link, or another user's, does not count.
-func Held(dir string) bool {
+// DevHeld reports whether a process holds the folder. A lock that is a link, or another user's, does not count.
+func DevHeld(dir string) bool {
 	file, err := openOwn(filepath.Join(dir, LockFile))
 	if err != nil {
 		return false
@@ -26,8 +26,8 @@ func Held(dir string) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// Publish makes the record of a data folder that this process holds, until the result is closed or the process ends.
-func Publish(dir string, kubeconfig []byte) (io.Closer, error) {
+// PublishDev makes the record of a data folder that this process holds, until the result is closed or the process ends.
+func PublishDev(dir string, kubeconfig []byte) (io.Closer, error) {
 	record, err := recordOf(dir)
 	if err != nil {
 		return nil, err

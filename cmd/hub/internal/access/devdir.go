@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devdir knows the data folder of the command dev, and how other commands find the dev that runs in one, also
-// in a program without dev. Whoever made the current folder is not trusted: it may be a checkout with a folder .hub,
-// and a kubeconfig can name commands to run. So other commands read nothing there: a dev leaves a locked record with a
-// copy of its kubeconfig in the user's own cache folder, named after the data folder.
-package devdir
+package access
+
+// Whoever made the current folder is not trusted: it may be a checkout with a folder .hub, and a kubeconfig can name commands to run.
+// So other commands read nothing there: a dev leaves a locked record with a copy of its kubeconfig in the user's own cache folder,
+// named after the data folder.
 
 import (
 	"crypto/sha256"
@@ -15,35 +15,36 @@ import (
 )
 
 const (
-	// Default is below the current folder.
-	Default = ".hub"
+	// DevDir is below the current folder.
+	DevDir = ".hub"
 	// LockFile is locked by the process; the record has one of the same name.
 	LockFile = "dev.lock"
 	// KubeconfigFile has a context for each cluster; the record has a copy.
 	KubeconfigFile = "kubeconfig"
 )
 
-type Found struct {
+// DevHub is a running dev.
+type DevHub struct {
 	// Path is in the data folder, for messages.
 	Path       string
 	Kubeconfig []byte
 }
 
-// Find returns the dev of the default folder below the current one, or nil.
-func Find() *Found {
-	dir, err := filepath.Abs(Default)
+// FindDev returns the dev of the default folder below the current one, or nil.
+func FindDev() *DevHub {
+	dir, err := filepath.Abs(DevDir)
 	if err != nil {
 		return nil
 	}
 	record, err := recordOf(dir)
-	if err != nil || !isPrivate(filepath.Dir(record)) || !isPrivate(record) || !Held(record) {
+	if err != nil || !isPrivate(filepath.Dir(record)) || !isPrivate(record) || !DevHeld(record) {
 		return nil
 	}
 	data, err := readOwn(filepath.Join(record, KubeconfigFile))
 	if err != nil {
 		return nil
 	}
-	return &Found{Path: filepath.Join(dir, KubeconfigFile), Kubeconfig: data}
+	return &DevHub{Path: filepath.Join(dir, KubeconfigFile), Kubeconfig: data}
 }
 
 func recordOf(dir string) (string, error) {
@@ -62,8 +63,8 @@ func recordOf(dir string) (string, error) {
 	return filepath.Join(cache, "clusterfx", "dev", hex.EncodeToString(name[:])), nil
 }
 
-// Remove removes the record of a data folder. Only its holder may.
-func Remove(dir string) error {
+// RemoveDev removes the record of a data folder. Only its holder may.
+func RemoveDev(dir string) error {
 	record, err := recordOf(dir)
 	if err != nil {
 		return nil //nolint:nilerr // A user without a cache folder has no record.

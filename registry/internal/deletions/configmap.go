@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package holdstore
+package deletions
 
 import (
 	"context"
@@ -25,9 +25,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// ConfigMap is a Store in a ConfigMap, made with the first hold. Its methods end with their context, and after a few
+// ConfigMapStore is a Store in a ConfigMapStore, made with the first hold. Its methods end with their context, and after a few
 // seconds.
-type ConfigMap struct {
+type ConfigMapStore struct {
 	// Client reads and writes without a cache.
 	Client client.Client
 	Key    client.ObjectKey
@@ -35,8 +35,8 @@ type ConfigMap struct {
 
 const timeout = 5 * time.Second
 
-func entryOf(h ledger.Hold) *holds.Entry {
-	return &holds.Entry{
+func entryOf(h ledger.Hold) *holds.Saved {
+	return &holds.Saved{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
 		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
 		Cause:   h.Cause,
@@ -63,7 +63,7 @@ func short(h ledger.Hold) []string {
 	return fit
 }
 
-func holdOf(id string, e *holds.Entry) ledger.Hold {
+func holdOf(id string, e *holds.Saved) ledger.Hold {
 	return ledger.Hold{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
 		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
@@ -71,7 +71,8 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	}
 }
 
-type Content struct {
+// StoreContent is what a Store has.
+type StoreContent struct {
 	// Holds are sorted by id.
 	Holds []ledger.Hold
 	// Annotations allow deletes.
@@ -80,22 +81,22 @@ type Content struct {
 	Version string
 }
 
-// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMap.
-func (s *ConfigMap) Load(ctx context.Context) (*Content, error) {
+// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMapStore.
+func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var all corev1.ConfigMap
 	if err := s.Client.Get(ctx, s.Key, &all); apierrors.IsNotFound(err) {
-		return &Content{}, nil
+		return &StoreContent{}, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
+		return nil, fmt.Errorf("read the ConfigMapStore %s: %w", s.Key, err)
 	}
-	found := &Content{Annotations: all.Annotations, Version: all.ResourceVersion}
+	found := &StoreContent{Annotations: all.Annotations, Version: all.ResourceVersion}
 	var problems []error
 	for _, id := range slices.Sorted(maps.Keys(all.Data)) {
 		one, err := holds.Parse(all.Data[id])
 		if err != nil {
-			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s: %w; remove the key", id, s.Key, err))
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMapStore %s: %w; remove the key", id, s.Key, err))
 			continue
 		}
 		found.Holds = append(found.Holds, holdOf(id, &one))
@@ -104,7 +105,7 @@ func (s *ConfigMap) Load(ctx context.Context) (*Content, error) {
 }
 
 // Save stores a hold in place of the one with its id.
-func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
+func (s *ConfigMapStore) Save(ctx context.Context, h ledger.Hold) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	value, err := entryOf(h).Text()
@@ -121,24 +122,24 @@ func (s *ConfigMap) Save(ctx context.Context, h ledger.Hold) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write the hold %s to the ConfigMap %s: %w", h.ID, s.Key, err)
+		return fmt.Errorf("write the hold %s to the ConfigMapStore %s: %w", h.ID, s.Key, err)
 	}
 	return nil
 }
 
 // Remove returns nil for an unknown id.
-func (s *ConfigMap) Remove(ctx context.Context, id string) error {
+func (s *ConfigMapStore) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := client.IgnoreNotFound(s.patch(ctx, values{id: nil})); err != nil {
-		return fmt.Errorf("remove the hold %s from the ConfigMap %s: %w", id, s.Key, err)
+		return fmt.Errorf("remove the hold %s from the ConfigMapStore %s: %w", id, s.Key, err)
 	}
 	return nil
 }
 
 // Replace removes the hold with an id and stores another one, or none for nil, in one write, if the version is still
-// that of Content. It returns the next version; empty, without a change, if it is not.
-func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error) {
+// that of StoreContent. It returns the next version; empty, without a change, if it is not.
+func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	changes := values{id: nil}
@@ -154,7 +155,7 @@ func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("replace the hold %s in the ConfigMap %s: %w", id, s.Key, err)
+		return "", fmt.Errorf("replace the hold %s in the ConfigMapStore %s: %w", id, s.Key, err)
 	}
 	return all.ResourceVersion, nil
 }
@@ -163,8 +164,8 @@ func (s *ConfigMap) Replace(ctx context.Context, version, id string, by *ledger.
 const annotationRemovals = "clusterfx.dev/removals"
 
 // Claim records the removal of a Cluster, unless limit others are in the Window. It reports whether the removal is
-// recorded, also earlier, and how many others are. Of processes that share the ConfigMap, one at a time records.
-func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
+// recorded, also earlier, and how many others are. Of processes that share the ConfigMapStore, one at a time records.
+func (s *ConfigMapStore) Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	backoff := wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 1}
@@ -173,12 +174,12 @@ func (s *ConfigMap) Claim(ctx context.Context, uid types.UID, limit int, now tim
 		return err
 	})
 	if err != nil {
-		return false, others, fmt.Errorf("record a removal in the ConfigMap %s: %w", s.Key, err)
+		return false, others, fmt.Errorf("record a removal in the ConfigMapStore %s: %w", s.Key, err)
 	}
 	return claimed, others, nil
 }
 
-func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
+func (s *ConfigMapStore) claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
 	missing := s.Client.Get(ctx, s.Key, all)
 	if client.IgnoreNotFound(missing) != nil {
@@ -217,13 +218,13 @@ func (s *ConfigMap) claim(ctx context.Context, uid types.UID, limit int, now tim
 // A nil value removes a key.
 type values map[string]*string
 
-func (s *ConfigMap) patch(ctx context.Context, changes values) error {
+func (s *ConfigMapStore) patch(ctx context.Context, changes values) error {
 	_, err := s.patchVersion(ctx, "", changes)
 	return err
 }
 
 // patchVersion takes any version if it is empty.
-func (s *ConfigMap) patchVersion(ctx context.Context, version string, changes values) (*corev1.ConfigMap, error) {
+func (s *ConfigMapStore) patchVersion(ctx context.Context, version string, changes values) (*corev1.ConfigMap, error) {
 	change := map[string]any{"data": changes}
 	if version != "" {
 		change["metadata"] = map[string]string{"resourceVersion": version}

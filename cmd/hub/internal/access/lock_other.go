@@ -2,12 +2,12 @@
 
 //go:build !unix
 
-package devdir
+package access
 
 import "errors"
 
-// Held is never so: dev needs the locks of Unix.
-func Held(string) bool { return false }
+// DevHeld is never so: dev needs the locks of Unix.
+func DevHeld(string) bool { return false }
 
 func isPrivate(string) bool { return false }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arguments
+package output
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no arguments, and got %s; see %s --help for its flags", cmd.CommandPath(), list(args), cmd.CommandPath())
 }
 
-// Name checks the arguments of a command that takes one argument, which the parameter what describes.
-func Name(what string) cobra.PositionalArgs {
+// OneName checks the arguments of a command that takes one argument, which the parameter what describes.
+func OneName(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return fmt.Errorf("%s takes one argument, %s, and got %s; type %s", cmd.CommandPath(), what, list(args), cmd.UseLine())
