@@ -151,7 +151,5 @@ func TestStatus_TooLongIsRefusedAsAWhole(t *testing.T) {
 		return c.Status().Apply(t.Context(), hubac.Cluster("too-long").WithStatus(status), reconciler)
 	}
 	expectComplaint(t, write(hubv1.MaxModuleMessageLength+1), tooLong("status.modules[0].message", hubv1.MaxModuleMessageLength))
-	if err := write(hubv1.MaxModuleMessageLength); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, write(hubv1.MaxModuleMessageLength))
 }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
 	cluster := fleettest.Cluster(t, "hub")
-	c := fleettest.Client(t, cluster.Config(), hubv1.AddToScheme)
+	c := fleettest.Client(t, cluster, hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
@@ -57,9 +57,7 @@ func createOnce(t *testing.T, c client.Client, cluster *hubv1.Cluster) {
 	t.Helper()
 	testkit.Must(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() {
-		if err := c.Delete(context.WithoutCancel(t.Context()), cluster); err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, c.Delete(context.WithoutCancel(t.Context()), cluster))
 	})
 }
 

@@ -53,9 +53,7 @@ func run(t *testing.T, f func(context.Context) error) {
 	go func() { done <- f(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, <-done)
 	})
 }
 
@@ -81,8 +79,8 @@ func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	cluster := fleettest.Clusters(t, "remote")[0]
 	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(s.kubeconfig, cluster.Kubeconfig(), 0o600))
-	s.remote = fleettest.Client(t, cluster.Config())
-	s.namespace = fleettest.Namespace(t, s.remote, "entities")
+	s.remote = fleettest.Client(t, cluster)
+	s.namespace = fleettest.Namespace(t, s.remote, "entities-")
 	s.createBuckets(t, len(servers))
 	return s
 }

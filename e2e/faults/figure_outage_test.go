@@ -122,9 +122,7 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 				r.expectFenced(t.Context(), c)
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.NoError(t, err)
 		})
 	}
 	working.Wait()
@@ -134,9 +132,7 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 // expectFenced repairs the connection, and checks that a client that has outlived its app is refused and that the API
 // server has not performed its request.
 func (r *remote) expectFenced(ctx context.Context, outlived client.Client) {
-	if err := r.proxy.Set(fault.Pass()); err != nil {
-		r.t.Error(err)
-	}
+	testkit.NoError(r.t, r.proxy.Set(fault.Pass()))
 	request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "after-the-stop"}}
 	testkit.ErrorIs(r.t, outlived.Create(ctx, request), registry.ErrStopped, r.name, "a request after the stop returns")
 	err := r.stage.clientFor(r.t, r.on.Config()).Get(ctx, client.ObjectKeyFromObject(request), request)

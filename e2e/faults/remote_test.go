@@ -147,9 +147,7 @@ func (r *remote) deregister() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
 	defer cancel()
-	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
-		r.t.Errorf("the Cluster is not removed: %v", err)
-	}
+	testkit.NoError(r.t, testkit.Err(r.stage.history.await(ctx, r.name, r.since, isGone)), "the Cluster is not removed")
 }
 
 // leave deletes the Cluster and its Secret.
@@ -160,9 +158,7 @@ func (r *remote) leave() {
 	cluster, secret := &hubv1.Cluster{}, &corev1.Secret{}
 	cluster.Name, secret.Name, secret.Namespace = r.name, r.name, hubv1.DefaultNamespace
 	for _, one := range []client.Object{cluster, secret} {
-		if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)); err != nil {
-			r.t.Error(err)
-		}
+		testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)))
 	}
 }
 
@@ -240,9 +236,7 @@ func (r *remote) fingerprint() string {
 // expectMessage fails the test unless the message of a condition contains the text.
 func (r *remote) expectMessage(kind, text string) {
 	r.t.Helper()
-	if got := r.message(kind); !strings.Contains(got, text) {
-		r.t.Errorf("the message of %s lacks %q: %s", kind, text, got)
-	}
+	testkit.Has(r.t, r.message(kind), text, "the message of", kind)
 }
 
 func (r *remote) epoch() int64 {

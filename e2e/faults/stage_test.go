@@ -85,9 +85,7 @@ func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
 	t.Helper()
 	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
-	if err != nil {
-		t.Errorf("start a cluster: %v", err)
-	}
+	testkit.NoError(t, err, "start a cluster")
 	return c
 }
 
@@ -100,9 +98,7 @@ func (s *stage) newHubCluster(t *testing.T) *fleet.Cluster {
 	}
 	s.etcd = startEtcd(t)
 	c, err := s.etcd.fleet(t, s.options.fleet).Create(t.Context(), name, s.options.flags[name]...)
-	if err != nil {
-		t.Errorf("start the hub's cluster: %v", err)
-	}
+	testkit.NoError(t, err, "start the hub's cluster")
 	return c
 }
 
@@ -153,9 +149,7 @@ func (s *stage) startHub() (stop func()) {
 	for _, name := range names {
 		options := s.hubOptions(name)
 		ended.Go(func() {
-			if err := app.Run(ctx, options); err != nil {
-				s.t.Errorf("run the hub: %v", err)
-			}
+			testkit.NoError(s.t, app.Run(ctx, options), "run the hub")
 		})
 	}
 	stop = sync.OnceFunc(func() {
@@ -182,7 +176,7 @@ func (s *stage) remotes() *registry.Registry {
 // clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	return fleettest.Client(t, config, hubv1.AddToScheme)
+	return fleettest.ClientFor(t, config, hubv1.AddToScheme)
 }
 
 func namespace(name string) *corev1.Namespace {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -29,9 +30,7 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
-		if err := r.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		testkit.NoError(t, r.Shutdown(ctx), "Shutdown")
 	})
 	return r
 }

@@ -131,9 +131,7 @@ func quickly(t testing.TB, what string, f func() error) {
 	defer limit.Stop()
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		testkit.NoError(t, err, what)
 	case <-limit.C:
 		t.Fatalf("%s has not returned after %s", what, time.Since(began))
 	}

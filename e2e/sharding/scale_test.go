@@ -150,7 +150,7 @@ func (s *stage) within(check func() error) {
 
 func (s *stage) createSmall(config *rest.Config) {
 	s.t.Helper()
-	must(s.t, fleettest.Client(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{
+	must(s.t, fleettest.ClientFor(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "small"}, Data: map[string]string{"key": "value"},
 	}))
 }

@@ -100,7 +100,7 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	f := fleettest.New(t, fleet.Options{Audit: o.audit, Addresses: addresses})
 	s.hub, err = f.Create(t.Context(), "hub")
 	must(t, err)
-	s.admin = fleettest.Client(t, s.hub.Config(), hubv1.AddToScheme)
+	s.admin = fleettest.Client(t, s.hub, hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	// As a hub in leader mode has left it. The first replica waits if it is missing.

@@ -47,8 +47,8 @@ func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 	other, err := cluster.New(clusters[1].Config())
 	must(t, err)
 	must(t, manager.Add(other))
-	p := &pair{up: fleettest.Client(t, clusters[0].Config()), down: fleettest.Client(t, clusters[1].Config())}
-	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "vc"), fleettest.Namespace(t, p.down, "vc")
+	p := &pair{up: fleettest.Client(t, clusters[0]), down: fleettest.Client(t, clusters[1])}
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "vc-"), fleettest.Namespace(t, p.down, "vc-")
 	p.id = syncer.Identity{Tenant: p.upNS, TargetNamespace: p.downNS}
 	p.items = items(p)
 	made, err := syncer.NewPair(syncer.PairOptions{

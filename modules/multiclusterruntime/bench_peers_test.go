@@ -169,9 +169,7 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 	go func() { ended <- start(ctx) }()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("manager ended with an error: %v", err)
-		}
+		testkit.NoError(b, <-ended, "manager ended with an error")
 	}
 }
 
@@ -180,7 +178,7 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	hubConfig := fleettest.Cluster(b, "hub").Config()
-	direct := fleettest.Client(b, fleettest.Cluster(b, "hub").Config())
+	direct := fleettest.Client(b, fleettest.Cluster(b, "hub"))
 	namespaceOf := map[string]string{}
 	for _, one := range all {
 		config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)
@@ -210,9 +208,7 @@ func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() fun
 		return func() {
 			stop()
 			for _, one := range all {
-				if err := direct.Delete(context.WithoutCancel(b.Context()), secretFor(one)); err != nil {
-					b.Error(err)
-				}
+				testkit.NoError(b, direct.Delete(context.WithoutCancel(b.Context()), secretFor(one)))
 			}
 		}
 	}

@@ -76,9 +76,7 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 	t.Cleanup(func() {
 		h.start() // This ends everything that was added to the manager.
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("hub ended with an error: %v", err)
-		}
+		testkit.NoError(t, <-ended, "hub ended with an error")
 	})
 	return h
 }
@@ -201,7 +199,7 @@ func create(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := newConfigMap()
 	one.Annotations = map[string]string{"test": t.Name()}
-	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), one))
+	testkit.Must(t, fleettest.Client(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 

@@ -113,8 +113,8 @@ func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
-	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote").Config())
-	s.namespace = fleettest.Namespace(t, s.remote, "entity")
+	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote"))
+	s.namespace = fleettest.Namespace(t, s.remote, "entity-")
 	if prepare != nil {
 		prepare(s)
 	}

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -204,9 +204,7 @@ func TestProcess_IsItsModel(t *testing.T) {
 		deleting := rapid.Bool().Draw(t, "deleting")
 		keep, err, panicked := process(t, resources, deleting)
 		want := predict(plans, deleting)
-		if got := j.All(); !slices.Equal(got, want.trace) {
-			t.Errorf("got calls %q, want %q", got, want.trace)
-		}
+		testkit.Equal(t, j.All(), want.trace, "calls")
 		if !errors.Is(err, want.err) || !errors.Is(panicked, want.panicked) {
 			t.Errorf("got error %v and panic %v, want %v and %v", err, panicked, want.err, want.panicked)
 		}

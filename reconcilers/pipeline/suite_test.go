@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -64,9 +65,7 @@ func serverIn(t testing.TB, config *rest.Config) *server {
 func (s *server) expect(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
 	s.T.Helper()
 	w := s.Read(name)
-	if err := check(w, status, reason, also...); err != nil {
-		s.T.Error(err)
-	}
+	testkit.NoError(s.T, check(w, status, reason, also...))
 	return w
 }
 
@@ -139,8 +138,7 @@ func (h hand) pass(name string) (reconcile.Result, error) {
 func (h hand) passes(name string, n int) {
 	h.T.Helper()
 	for range n {
-		_, err := h.pass(name)
-		must(h.T, err)
+		must(h.T, testkit.Err(h.pass(name)))
 	}
 }
 

@@ -67,8 +67,7 @@ func (s *stage) process(t *testing.T) {
 
 func (s *stage) put(t *testing.T, key, value string) {
 	t.Helper()
-	_, err := s.kv.Put(t.Context(), key, []byte(value))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.kv.Put(t.Context(), key, []byte(value))))
 }
 
 func (s *stage) wait(t *testing.T, key, value string) bucket.Entry {

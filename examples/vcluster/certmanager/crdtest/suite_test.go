@@ -49,7 +49,7 @@ func start(t *testing.T) *pair {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
 	p := &pair{up: serve(t, clusters[0]), down: serve(t, clusters[1])}
-	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "cm"), fleettest.Namespace(t, p.down, "cm")
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "cm-"), fleettest.Namespace(t, p.down, "cm-")
 	cached := client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	manager, err := ctrl.NewManager(clusters[0].Config(), ctrl.Options{
 		Client: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -78,7 +78,7 @@ func start(t *testing.T) *pair {
 
 func serve(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	admin := fleettest.Client(t, c.Config())
+	admin := fleettest.Client(t, c)
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
 	must(t, err)
 	for _, kind := range []string{"certificates", "issuers"} {
