@@ -80,7 +80,6 @@ func (s *site) must(err error) {
 	testkit.Must(s.t, err)
 }
 
-// addNode adds a Node with 2 CPUs and 4 GiB.
 func (s *site) addNode(name string, ready corev1.ConditionStatus) {
 	s.t.Helper()
 	s.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -97,7 +96,6 @@ func (s *site) setReady(name string, ready corev1.ConditionStatus) {
 	s.changeNode(name, func(n *corev1.Node) { n.Status.Conditions[0].Status = ready })
 }
 
-// changeNode changes the status of a Node as a kubelet would.
 func (s *site) changeNode(name string, f func(*corev1.Node)) {
 	s.t.Helper()
 	s.Eventually(func() error {

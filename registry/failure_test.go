@@ -254,7 +254,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	hub := fleettest.Cluster(t, "hub")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub.Config())
+		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub)
 	})
 	_, config := remote(t, "one")
 	for range 2 {

@@ -187,7 +187,7 @@ func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	for _, key := range []client.ObjectKey{before, newConfigMap(t, other)} {
 		expectSeenBy(t, other, key, "owner")
 		var one corev1.ConfigMap
-		must(t, clientFor(t, other.Config()).Get(t.Context(), key, &one))
+		must(t, clientFor(t, other).Get(t.Context(), key, &one))
 		if one.Annotations[seenBy("moved")] != "" {
 			t.Errorf("the app of moved has marked %s of the other cluster", key)
 		}

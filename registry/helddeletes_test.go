@@ -62,7 +62,7 @@ func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, re
 	c, config := remote(t, "one")
 	config.Client.Timeout = patience // A request that got no response may have deleted, and counts.
 	spawn(t, r, "one", config)
-	return r, <-apps, clientFor(t, c.Config())
+	return r, <-apps, clientFor(t, c)
 }
 
 // A module that deletes everything loses 20 objects, whatever client it uses for the next.
@@ -142,7 +142,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 	}); got != 20 {
 		t.Errorf("a lease deleted %d objects, want 20", got)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	inHub := objectsOf(t, hub, 22)
 	if got := within(func(i int) error { return app.HubClient.Delete(t.Context(), configMap(inHub, i)) }); got != 20 {
 		t.Errorf("the client for the hub deleted %d objects, want 20", got)
@@ -203,7 +203,7 @@ func terminating(t *testing.T, c client.Client, namespace string) *corev1.Config
 func TestDeletes_ParentsOfANamespace(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	children := objectsOf(t, outside, 150)
 	parents := objectsOf(t, hub, 0)
 	parent := terminating(t, hub, parents)
@@ -231,7 +231,7 @@ func TestDeletes_ParentsOfANamespace(t *testing.T) {
 // one remote says nothing about objects there.
 func TestDeletes_CleanupInTheHub(t *testing.T) {
 	t.Parallel()
-	hub, outside := clientFor(t, fleettest.Cluster(t, "hub").Config()), clientFor(t, fleettest.Cluster(t, "one").Config())
+	hub, outside := clientFor(t, fleettest.Cluster(t, "hub")), clientFor(t, fleettest.Cluster(t, "one"))
 	inHub, inRemote := objectsOf(t, hub, 150), objectsOf(t, outside, 30)
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{registry.NewModule("tidy", registry.ModuleOptions{
@@ -353,7 +353,7 @@ func TestDeletes_ReplacedObject(t *testing.T) {
 		}, funcr.Options{})
 	})
 	c, config := remote(t, "two") // Its module deletes what the other tests create.
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	close(ready)
 	spawn(t, r, "one", config)
 	namespace := objectsOf(t, outside, 1)

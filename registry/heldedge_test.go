@@ -74,7 +74,7 @@ func TestDeletes_Fleet(t *testing.T) {
 	module, apps := handing("pruner")
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c, config := remote(t, "one")
-	outside := clientFor(t, c.Config())
+	outside := clientFor(t, c)
 	namespace := objectsOf(t, outside, remotes*each)
 	var all []registry.Remote
 	for i := range remotes {
@@ -174,7 +174,7 @@ func appWithRights(t *testing.T, name string, invoke func(registry.Remote) error
 	user, err := c.MintToken(t.Context(), fleet.User{Name: name, Rules: rules})
 	must(t, err)
 	spawn(t, r, "one", configFor(t, user.Kubeconfig()))
-	return <-apps, clientFor(t, c.Config())
+	return <-apps, clientFor(t, c)
 }
 
 // While an informer of the module has no objects, its deletes are refused. That ends by itself.
@@ -210,7 +210,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 	proxy, config := behindProxy(t, c, c.Kubeconfig())
 	config.Probe.FailureThreshold = 1000 // The app stays.
 	spawn(t, r, "one", config)
-	app, outside := <-apps, clientFor(t, c.Config())
+	app, outside := <-apps, clientFor(t, c)
 	namespace := objectsOf(t, outside, 25)
 	must(t, proxy.Set(network.LoseAnswers()))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -249,7 +249,7 @@ func TestDeletes_HubPart(t *testing.T) {
 	part := <-parts
 	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
 	must(t, err)
-	outside := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	outside := clientFor(t, fleettest.Cluster(t, "hub"))
 	namespace := objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		if i%2 == 0 {
@@ -261,7 +261,7 @@ func TestDeletes_HubPart(t *testing.T) {
 	}
 	c, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	namespace = objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		return part.Registry.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {

@@ -36,7 +36,7 @@ func exceed(t *testing.T, app registry.Remote, namespace string) error {
 // A delete beyond the limit is refused, also if the hold cannot be stored. It is stored when that is possible.
 func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	key := client.ObjectKey{Namespace: unique("held-late"), Name: "holds"}
 	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds = key })
 	namespace := objectsOf(t, outside, 22)
@@ -74,7 +74,7 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 // and which is logged once. They continue without a restart.
 func TestDeletes_DamagedHolds(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	key := client.ObjectKey{Namespace: "default", Name: unique("damaged-holds")}
 	damaged := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"by-hand": "{"},
@@ -165,7 +165,7 @@ func TestDeletes_NextRegistry(t *testing.T) {
 	if n := atOnce(t, 9, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, 21+i)) }); n != 2 {
 		t.Errorf("%d deletes, want the 2 that are allowed", n)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	eventually(t, func() error { // The upkeep brings what hub deletes ls shows up to date.
 		var all corev1.ConfigMap
 		if err := hub.Get(t.Context(), key, &all); err != nil {

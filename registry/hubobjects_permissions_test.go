@@ -104,7 +104,7 @@ func newSecret(t *testing.T, key client.ObjectKey, label string) {
 	t.Helper()
 	parsed, err := labels.ConvertSelectorToLabelsMap(label)
 	must(t, err)
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: parsed}}
 	must(t, hub.Create(t.Context(), secret))
 	t.Cleanup(func() {

@@ -127,13 +127,13 @@ func expectCopies(t *testing.T, c client.Client, namespace string, want int) {
 // delete that was seen is declared, so 29 of them pass the limit of 20. Both apps share one informer.
 func TestHubObjects_Copy(t *testing.T) {
 	t.Parallel()
-	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub").Config())
+	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub"))
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside := clientFor(t, c.Config())
+	outside := clientFor(t, c)
 	for _, name := range []string{"a", "b"} {
 		namespaceNamed(t, outside, test+"-"+name)
 		spawn(t, r, registry.ClusterName(name), config)
@@ -165,13 +165,13 @@ func TestHubObjects_Copy(t *testing.T) {
 // seeded spawns the app "a" of a copier with objects in the hub, and with their copies, which the module has made long ago.
 func seeded(t *testing.T, test string, objects int, l *hubLine) (r *registry.Registry, outside client.Client) {
 	t.Helper()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	r = newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	namespaceNamed(t, outside, test+"-a")
 	for i := range objects {
 		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
@@ -217,7 +217,7 @@ func TestHubObjects_LostLabel(t *testing.T) {
 	const objects = 30
 	test := unique("unlabeled")
 	r, outside := seeded(t, test, objects, newHubLine(t))
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	for i := range objects {
 		unlabeled := hubObject(test, i, "a")
 		delete(unlabeled.Labels, "of")
@@ -282,7 +282,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 func TestHubObjects_BadMapFunctions(t *testing.T) {
 	t.Parallel()
 	test := unique("bad")
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	release := make(chan struct{})
 	var calls atomic.Int64
 	good := make(chan *hubobjects.Objects, 1)

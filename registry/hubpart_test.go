@@ -250,7 +250,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 	expectPart(t, r, "declares-nothing", state.ModuleWaiting, "configmaps")
 	expectPart(t, r, "well", state.ModuleRunning, "")
 
-	admin := clientFor(t, c.Config())
+	admin := clientFor(t, c)
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "kube-public"},
 		Rules:      []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},

@@ -24,7 +24,7 @@ import (
 // With impersonation, an app has on the hub only the permissions that the hub's RBAC grants to its remote.
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	namespace := fleettest.Namespace(t, hub, "scoped")
 	grant(t, hub, namespace, rbac.HubUser("apps", "trusted"))
 

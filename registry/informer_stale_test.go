@@ -147,7 +147,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 			key := newConfigMap(t, one)
 			gomega.NewWithT(t).Eventually(func() error {
 				var seen corev1.ConfigMap
-				if err := clientFor(t, one.Config()).Get(t.Context(), key, &seen); err != nil {
+				if err := clientFor(t, one).Get(t.Context(), key, &seen); err != nil {
 					return err
 				}
 				if seen.Annotations[seenBy(string(edge))] == "" {

@@ -95,7 +95,7 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 
-	admin := clientFor(t, c.Config())
+	admin := clientFor(t, c)
 	binding := allow(t, admin, "no-secrets", rule("secrets", "*"), rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 	expectModule(t, r, "a", "vault", state.ModuleRunning, state.ReasonRunning)
 	expectAuthorized(t, r, "a", metav1.ConditionTrue, state.ReasonAllowed)

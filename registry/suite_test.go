@@ -193,14 +193,14 @@ func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-", Namespace: "default", Labels: map[string]string{"test": "yes"},
 	}}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 // expectSeenBy waits until the counter of the remote named name has marked the ConfigMap.
 func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name string) {
 	t.Helper()
-	direct := clientFor(t, c.Config())
+	direct := clientFor(t, c)
 	eventually(t, func() error {
 		var one corev1.ConfigMap
 		if err := direct.Get(t.Context(), key, &one); err != nil {

@@ -115,7 +115,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	})
 	w.ill.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	direct, done := clientFor(t, w.sick.Config()), make(chan struct{})
+	direct, done := clientFor(t, w.sick), make(chan struct{})
 	go func() {
 		defer close(done)
 		for poll := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-poll {

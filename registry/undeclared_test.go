@@ -123,7 +123,7 @@ func TestUndeclared_Requests(t *testing.T) {
 	must(t, err)
 	run()
 	one := fleettest.Cluster(t, "one")
-	must(t, clientFor(t, one.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}))
+	must(t, clientFor(t, one).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}))
 	spawn(t, r, "edge", limited(t, one, "may-not-create", rule("configmaps", "list", "watch", "get")))
 	must(t, r.WithClient(t.Context(), "edge", func(ctx context.Context, remote client.Client) error {
 		create(ctx, remote, &corev1.Service{})
@@ -148,7 +148,7 @@ func TestUndeclared_HubPart(t *testing.T) {
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: "hub-may-not-watch", Rules: []rbacv1.PolicyRule{mine}})
 	must(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), secret))
+	must(t, clientFor(t, c).Create(t.Context(), secret))
 	var seen names
 	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
 	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{

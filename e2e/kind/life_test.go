@@ -46,13 +46,11 @@ func (s *site) podcount() string {
 	return "Pods counted in the hub, a greeting copied into the remotes"
 }
 
-// greeting returns the greeting that a remote has.
 func (s *site) greeting(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "configmap", "greeting", "-n", "default", "--ignore-not-found", "-o", "jsonpath={.data.text}")
 }
 
-// expectCounted waits until the hub's count of a remote's Pods equals the count of kubectl.
 func (s *site) expectCounted(c *fleet.Cluster) {
 	s.t.Helper()
 	eventually(s.t, func() error {
@@ -67,7 +65,6 @@ func (s *site) expectCounted(c *fleet.Cluster) {
 	})
 }
 
-// token returns the hub's token for a remote.
 func (s *site) token(name string) string {
 	s.t.Helper()
 	text := s.kubectl(s.hub, "get", "secret", name, "-n", namespace, "-o", "jsonpath={.data.token}")
@@ -161,7 +158,6 @@ func (s *site) killPod(pod string) {
 		"kill -9 $(crictl inspect -o go-template --template '{{.info.pid}}' $(crictl ps -q --name hub --label io.kubernetes.pod.name="+pod+"))")
 }
 
-// holder returns the identity of the lease's holder.
 func (s *site) holder() string {
 	s.t.Helper()
 	return s.kubectl(s.hub, "get", "leases", "-n", namespace, "-o", "jsonpath={.items[0].spec.holderIdentity}")

@@ -69,13 +69,11 @@ func newSite(t *testing.T) *site {
 	}
 }
 
-// remote returns the cluster of a remote.
 func (s *site) remote(name string) *fleet.Cluster { return s.fleet.Cluster(name) }
 
 // kubeconfig returns the path of an administrator's kubeconfig.
 func kubeconfig(c *fleet.Cluster) string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
 
-// run runs a program until it ends and returns its stdout.
 func (s *site) run(program string, args ...string) string {
 	s.t.Helper()
 	out, err := s.try(program, args...)
@@ -83,7 +81,6 @@ func (s *site) run(program string, args ...string) string {
 	return out
 }
 
-// try is run for a program that may fail.
 func (s *site) try(program string, args ...string) (string, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), commandTimeout)
@@ -99,7 +96,6 @@ func (s *site) try(program string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// kubectl runs kubectl against a cluster as its administrator.
 func (s *site) kubectl(c *fleet.Cluster, args ...string) string {
 	s.t.Helper()
 	return s.run(s.tool, append([]string{"--kubeconfig", kubeconfig(c)}, args...)...)
@@ -119,7 +115,6 @@ func (s *site) field(name, path string) string {
 
 var eventually = testkit.Eventually
 
-// expect waits until got returns the wanted text.
 func expect(t *testing.T, want string, got func() string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -147,7 +142,6 @@ func (s *site) explain() {
 	}
 }
 
-// whoami sends a SelfSubjectReview with a token to a cluster.
 func whoami(t *testing.T, c *fleet.Cluster, token string) error {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config())

@@ -92,16 +92,14 @@ func TestPutEntity(t *testing.T) {
 	fields["total"], fields["paid"] = "0", true
 	edited, err := json.Marshal(fields)
 	testkit.Must(t, err)
-	_, err = s.invoices.Put(t.Context(), "a.invoice", edited)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), "a.invoice", edited)))
 	if got := s.waitInvoice(t, "a", "2"); !strings.Contains(string(got.Value()), `"paid":true`) {
 		t.Errorf("got %s, want the field of another client to stay", got.Value())
 	}
 	testkit.Must(t, s.invoices.Delete(t.Context(), "a.invoice"))
 	s.waitInvoice(t, "a", "2")
 
-	_, err = s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))))
 	s.put(t, "b", value("1"))
 	s.waitPart(t, "b", "NameTaken")
 	s.waitInvoice(t, "b", "of another")
@@ -123,8 +121,7 @@ func TestPutEntity_Overwritten(t *testing.T) {
 	s := beginInvoicing(t)
 	overwrite := func(key string) {
 		t.Helper()
-		_, err := s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))))
 	}
 	for _, key := range []string{"live", "stopped", "gone"} {
 		s.put(t, key, value("1"))
@@ -215,8 +212,7 @@ func TestReads(t *testing.T) {
 	})
 	s.put(t, "of-tea", value("1"))
 	s.waitPart(t, "of-tea", "NoPrice")
-	_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))))
 	s.waitPart(t, "of-tea", "Costs3")
 	before := s.reconciles.Load()
 	note := s.configMap("note", nil)

@@ -49,7 +49,6 @@ func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	})
 }
 
-// drawHistory draws the fates of two replicas and of their requests.
 func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
 	w = &world{
 		seed: rapid.Uint64().Draw(rt, "seed"),
@@ -202,7 +201,6 @@ func (l *life) rest() {
 	}
 }
 
-// some returns a random duration up to d.
 func (l *life) some(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +215,6 @@ func (l *life) chance(p float64) bool {
 
 func (l *life) pause(d time.Duration) { _ = l.step(l.death, l.some(d)) }
 
-// step takes some time, unless ctx or the life ends before.
 func (l *life) step(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -88,7 +88,6 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(request)
 }
 
-// register creates a Secret for the remote, with a token, and a Cluster of the same name.
 func (i *issuer) register(t *testing.T, s *site, name, token string) *corev1.Secret {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})

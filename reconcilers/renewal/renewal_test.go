@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
 func newHub(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	s := newSite(t)
@@ -70,11 +69,11 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
-	direct := fleettest.Client(t, config, hubv1.AddToScheme)
-	namespace := fleettest.Namespace(t, direct, "renewal")
+	direct := fleettest.ClientFor(t, config, hubv1.AddToScheme)
+	namespace := fleettest.Namespace(t, direct, "renewal-")
 	s := &site{WithWatch: direct, config: config, namespace: namespace}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
 				s.count(r.Method, name).Add(1)
 			}
@@ -83,10 +82,6 @@ func newSite(t *testing.T) *site {
 	})
 	return s
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // count returns the number of requests for a Secret that the hubs have sent.
 func (s *site) count(method, secret string) *atomic.Int64 {
@@ -112,9 +107,7 @@ func (s *site) start(t *testing.T) func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := mgr.Start(ctx); err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
+		testkit.NoError(t, mgr.Start(ctx), "the hub ended")
 	}()
 	return func() {
 		cancel()
@@ -278,7 +271,7 @@ func TestRenewal_Bound(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
-	remote := fleettest.Client(t, fleettest.Cluster(t, "one").Config())
+	remote := fleettest.Client(t, fleettest.Cluster(t, "one"))
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
 	must(t, remote.Create(t.Context(), anchor))
 	secret := register(t, hub, namespace, name, mayRenew(name))

@@ -62,7 +62,6 @@ func (p *part) take(name string) {
 	}
 }
 
-// shared supplies the share of the site's hubs.
 func (s *site) shared() fx.Option {
 	if s.share == nil {
 		return fx.Options()

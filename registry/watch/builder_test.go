@@ -38,7 +38,7 @@ func TestBuilder_OwnsRemote(t *testing.T) {
 	secret.Namespace, secret.GenerateName = "default", "owned-"
 	must(t, watch.SetOwner(owner, secret, h.GetScheme()))
 	before := r.count(request)
-	direct := clientFor(t, one.Config())
+	direct := clientFor(t, one)
 	must(t, direct.Create(t.Context(), secret))
 	r.expect(t, request, before)
 	before = r.count(request)
@@ -96,7 +96,7 @@ func TestRemotes_Churn(t *testing.T) {
 	var r record
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	h.register(t, "stays", one)
-	direct := clientFor(t, one.Config())
+	direct := clientFor(t, one)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -82,14 +82,14 @@ func newConfigMap(t *testing.T) *corev1.ConfigMap {
 
 func create(t *testing.T, c *fleet.Cluster, one *corev1.ConfigMap) types.NamespacedName {
 	t.Helper()
-	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 func remove(t *testing.T, c *fleet.Cluster, key types.NamespacedName) {
 	t.Helper()
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	must(t, clientFor(t, c.Config()).Delete(t.Context(), gone))
+	must(t, clientFor(t, c).Delete(t.Context(), gone))
 }
 
 func in(name state.ClusterName, key types.NamespacedName) watch.Request {

@@ -148,7 +148,7 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 
 func fillRemote(b *testing.B, c *fleet.Cluster) {
 	b.Helper()
-	direct := fleettest.Client(b, c.Config())
+	direct := fleettest.Client(b, c)
 	group := errgroup.Group{}
 	group.SetLimit(10)
 	for i := range benchObjects {

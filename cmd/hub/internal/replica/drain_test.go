@@ -18,7 +18,7 @@ import (
 
 func (w *world) admin() client.Client {
 	w.t.Helper()
-	return fleettest.Client(w.t, w.cluster.Config())
+	return fleettest.Client(w.t, w.cluster)
 }
 
 // drain drains a replica, or ends that wish.
