@@ -72,7 +72,6 @@ type benchRemote struct {
 	namespace  string
 }
 
-// benchFleet returns n remotes at a few API servers with objects.
 func benchFleet(b *testing.B, n int) []benchRemote {
 	b.Helper()
 	var addresses []netip.Addr
@@ -84,9 +83,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	var clusters []*fleet.Cluster
 	for i := range benchServers {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
-		if err != nil {
-			b.Fatalf("create a cluster: %v", err)
-		}
+		must(b, err)
 		if *bodies == "equal" {
 			fill(b, c, metav1.NamespaceDefault)
 		}
@@ -94,9 +91,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	}
 	for i, address := range addresses {
 		one, err := fleet.At(clusters[i%benchServers].Kubeconfig(), address)
-		if err != nil {
-			b.Fatalf("At: %v", err)
-		}
+		must(b, err)
 		remote := benchRemote{kubeconfig: one, namespace: metav1.NamespaceDefault}
 		if *bodies != "equal" {
 			remote.namespace = fmt.Sprintf("remote-%d", i)
@@ -110,11 +105,9 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 // fill creates the objects of a namespace, whose bodies name it and differ.
 func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
-	direct, group, kind := clientFor(b, c), errgroup.Group{}, benchKindOf(b)
+	direct, group, kind := clientFor(b, c.Config()), errgroup.Group{}, benchKindOf(b)
 	if namespace != metav1.NamespaceDefault {
-		if err := direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-			b.Fatalf("create a namespace: %v", err)
-		}
+		must(b, direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
 	group.SetLimit(10)
 	for i := range benchObjects {
@@ -128,9 +121,7 @@ func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 			return direct.Status().Update(b.Context(), withStatus)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatalf("create objects: %v", err)
-	}
+	must(b, group.Wait())
 }
 
 // seen counts the objects of all remotes and reports when all have been seen.
@@ -180,16 +171,13 @@ func engage(b *testing.B, all []benchRemote, start engaging) {
 	}
 }
 
-// writeHeap writes a heap profile.
 func writeHeap(b *testing.B) {
 	b.Helper()
 	if *heapsTo == "" {
 		return
 	}
 	file, err := os.Create(filepath.Join(*heapsTo, strings.ReplaceAll(b.Name(), "/", "-")))
-	if err := errors.Join(err, pprof.WriteHeapProfile(file), file.Close()); err != nil {
-		b.Fatalf("write a heap profile: %v", err)
-	}
+	must(b, errors.Join(err, pprof.WriteHeapProfile(file), file.Close()))
 }
 
 type usage struct {
@@ -260,20 +248,14 @@ func informersOf(
 	kind := benchKindOf(b)
 	for _, one := range all {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.kubeconfig}, kubeconfig.Options{}, policy)
-		if err != nil {
-			b.Fatalf("Parse: %v", err)
-		}
+		must(b, err)
 		transport, err := kubeconfig.NewTransport(c, policy)
-		if err != nil {
-			b.Fatalf("NewTransport: %v", err)
-		}
+		must(b, err)
 		transports = append(transports, transport)
 		config := kubeconfig.RESTConfig(c.Endpoint, transport)
 		config.ContentType = "application/vnd.kubernetes.protobuf"
 		set, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: transport})
-		if err != nil {
-			b.Fatalf("NewForConfigAndClient: %v", err)
-		}
+		must(b, err)
 		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(one.namespace))
 		informer := kind.informer(factory)
 		_, _ = informer.AddEventHandler(handler(ctx, informer))
@@ -291,7 +273,6 @@ func informersOf(
 	}
 }
 
-// engageRegistry runs a registry with a module that watches the objects.
 func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
 	b.Helper()
 	kind := benchKindOf(b)
@@ -306,9 +287,7 @@ func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {
 	for i, one := range all {
 		config := configFor(b, one.kubeconfig)
 		config.Namespaces = []string{one.namespace}
-		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
-			b.Fatalf("Ensure: %v", err)
-		}
+		must(b, r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config))
 	}
 	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 }

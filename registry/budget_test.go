@@ -26,7 +26,7 @@ import (
 // populate creates n ConfigMaps with so many bytes in a namespace.
 func populate(t *testing.T, c *fleet.Cluster, namespace string, n, bytes int) {
 	t.Helper()
-	direct, group := clientFor(t, c), errgroup.Group{}
+	direct, group := clientFor(t, c.Config()), errgroup.Group{}
 	group.SetLimit(20)
 	for range n {
 		group.Go(func() error {
@@ -36,9 +36,7 @@ func populate(t *testing.T, c *fleet.Cluster, namespace string, n, bytes int) {
 			})
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatalf("create objects: %v", err)
-	}
+	must(t, group.Wait())
 }
 
 // budgeted returns a registry with limits, and a neighbour that stays within them.
@@ -96,9 +94,7 @@ func TestBudget_OfObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, _ := budgeted(t, c.limits)
-			if err := r.Ensure("huge", config); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure("huge", config))
 			expectOverBudget(t, r, "huge", c.says)
 			if info, _ := r.Status("huge"); info.App.Problem.Kind != c.over {
 				t.Errorf("got problem %v, want %s", info.App.Problem, c.over)
@@ -121,17 +117,13 @@ func TestBudget_Grows(t *testing.T) {
 	before, _ := r.Status("huge")
 
 	t.Run("changes are not growth", func(t *testing.T) {
-		direct := clientFor(t, c)
+		direct := clientFor(t, c.Config())
 		var all corev1.ConfigMapList
-		if err := direct.List(t.Context(), &all, client.InNamespace(namespace), client.Limit(20)); err != nil {
-			t.Fatalf("List: %v", err)
-		}
+		must(t, direct.List(t.Context(), &all, client.InNamespace(namespace), client.Limit(20)))
 		for i := range 3 * len(all.Items) {
 			one := &all.Items[i%len(all.Items)]
 			one.Data = map[string]string{"text": fmt.Sprint(i)}
-			if err := direct.Update(t.Context(), one); err != nil {
-				t.Fatalf("Update: %v", err)
-			}
+			must(t, direct.Update(t.Context(), one))
 		}
 		last := all.Items[0]
 		eventually(t, func() error { return sameAs(t, r, &last) })
@@ -156,9 +148,7 @@ func TestBudget_Grows(t *testing.T) {
 	t.Run("its figures go with it", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		if err := r.Stop(ctx, "huge"); err != nil {
-			t.Fatalf("Stop: %v", err)
-		}
+		must(t, r.Stop(ctx, "huge"))
 		eventually(t, func() error {
 			families, err := metrics.Gather()
 			for _, family := range families {
@@ -200,15 +190,11 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
 	minted, err := one.MintCertificate(t.Context(), fleet.User{Name: "nobody-at-all"})
-	if err != nil {
-		t.Fatalf("mint: %v", err)
-	}
+	must(t, err)
 	limited := configFor(t, minted.Kubeconfig())
 	limited.Namespaces = []string{"default", "kube-system"}
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{listening(t)} })
-	if err := r.Ensure("limited", limited); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("limited", limited))
 	_, config := remote(t, "one")
 	spawn(t, r, "busy", config)
 	eventually(t, func() error {

@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// ofTest selects the ConfigMaps of a test.
 func ofTest(name string) labels.Selector { return labels.SelectorFromSet(labels.Set{"filter": name}) }
 
 // newFiltered creates a ConfigMap, with the label of a test if label is not empty.
@@ -39,13 +39,10 @@ func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev
 	if label != "" {
 		one.Labels = map[string]string{"filter": label}
 	}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
 	return one
 }
 
-// withoutData is a transform.
 func withoutData(o client.Object) {
 	if one, ok := o.(*corev1.ConfigMap); ok {
 		one.Data = nil
@@ -92,7 +89,6 @@ func configMapsIn(ctx context.Context, from client.Reader, namespace string) ([]
 	return names, nil
 }
 
-// expectConfigMaps waits until a reader returns these ConfigMaps.
 func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -107,11 +103,7 @@ func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want .
 
 func newNamespace(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "filters-"}}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
-	return one.Name
+	return fleettest.Namespace(t, clientFor(t, c.Config()), "filters")
 }
 
 // A filter applies to all cached readers of the module that declares it, but not to the other modules of the same app:
@@ -158,9 +150,7 @@ func TestCacheFilter(t *testing.T) {
 	}
 
 	informer, err := p.Cache.GetInformer(t.Context(), &corev1.ConfigMap{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	later := newFiltered(t, c, namespace, "few")
 	expectConfigMaps(t, p.Client, namespace, few.Name+" 0", later.Name+" 0")
 	if !informer.HasSynced() {
@@ -187,9 +177,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 		}),
 		CacheFilters: []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest("hub-part")}},
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	spawn(t, r, "filtered", config)
 	d.has(t, few.Name+" 0")
@@ -238,9 +226,7 @@ func TestCacheFilter_Budget(t *testing.T) {
 		"all": nil, "transformed": {{Object: &corev1.ConfigMap{}, Transform: withoutData}},
 	} {
 		r := reading(f...)
-		if err := r.Ensure(name, config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure(name, config))
 		expectState(t, r, name, state.StateFailed, state.ReasonOverBudget)
 	}
 }
@@ -274,7 +260,6 @@ type choosy struct {
 	Label string `json:"label"`
 }
 
-// CacheFilters returns the filter of the configuration.
 func (c choosy) CacheFilters() []registry.CacheFilter {
 	return []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest(c.Label)}}
 }
@@ -316,9 +301,7 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 			}),
 		})}
 	})
-	if err := r.Ensure("transformed", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("transformed", config))
 	info := expectState(t, r, "transformed", state.StateFailed, state.ReasonModuleFailed)
 	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
 		t.Errorf("got message %q, want the module and its panic", info.Message)

@@ -3,10 +3,11 @@
 package registry_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // calledFunctions are the places where the registry calls a function of a module, each with the test which shows that a
@@ -36,16 +37,11 @@ func TestCalledFunctions(t *testing.T) {
 	t.Parallel()
 	for what, test := range calledFunctions() {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(test), "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found := false
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = found || strings.Contains(string(text), "\nfunc "+filepath.Base(test)+"(")
+			text := testkit.Read(t, file)
+			found = found || strings.Contains(text, "\nfunc "+filepath.Base(test)+"(")
 		}
 		if !found {
 			t.Errorf("%s: test %s does not exist", what, test)

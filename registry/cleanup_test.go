@@ -82,7 +82,7 @@ func (s *traces) trace() *corev1.ConfigMap {
 // find returns the error of a read of the ConfigMap in the remote.
 func (s *traces) find(t *testing.T, c *fleet.Cluster) error {
 	t.Helper()
-	return clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(s.trace()), s.trace())
+	return clientFor(t, c.Config()).Get(t.Context(), client.ObjectKeyFromObject(s.trace()), s.trace())
 }
 
 func removeWithin(t *testing.T, r *registry.Registry, name registry.ClusterName, d time.Duration) error {
@@ -118,8 +118,7 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	}
 }
 
-// Remove returns within its deadline with a dead remote, a paused remote or a step that hangs, and lists the abandoned
-// steps.
+// Remove returns within its deadline with a dead remote, a paused remote or a step that hangs, and lists the abandoned steps.
 // Promise: a removal always ends, without the remote.
 func TestRegistry_RemoveEnds(t *testing.T) {
 	t.Parallel()
@@ -156,14 +155,10 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 			})
 			spawn(t, r, "left", config)
 			if test.fault != nil {
-				if err := proxy.Set(*test.fault); err != nil {
-					t.Fatal(err)
-				}
+				must(t, proxy.Set(*test.fault))
 			}
 			config.Paused = test.paused
-			if err := r.Ensure("left", config); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure("left", config))
 			eventually(t, func() error {
 				if info, _ := r.Status("left"); info.State != test.want {
 					return &stateError{want: test.want, got: info}
@@ -206,9 +201,7 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	})
 	t.Cleanup(func() { close(hang) })
 	spawn(t, r, "left", config)
-	if err := proxy.Set(network.Refuse()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(network.Refuse()))
 	expectState(t, r, "left", state.StateUnreachable, "Unreachable")
 	err := removeWithin(t, r, "left", 2*time.Second)
 	var left *registry.AbandonedError

@@ -85,9 +85,7 @@ func TestRegistry_RemoveOfAnAppThatTheGateKeepsFromStarting(t *testing.T) {
 	)})
 	p.closed.Store(true)
 	r := newRegistry(t, func(o *registry.Options) { o.Modules, o.Gate = []registry.Module{steps}, p.gate })
-	if err := r.Ensure("gated", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("gated", config))
 	expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)
 	var left *registry.AbandonedError
 	if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrNotLeader) {

@@ -76,9 +76,7 @@ func TestConfigureModules(t *testing.T) {
 		configOf(`{"resource":"secrets"}`, [2]string{"edge", `{"from":"edges"}`}, [2]string{"core", `{"resource":"pods"}`}),
 		{Name: "unknown"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ns, reads := rule("namespaces", "get"), []string{"get", "list", "watch"}
 	in := func(namespace string, resources ...string) (one rbac.NamespacedRules) {
 		one.Namespace = namespace
@@ -153,9 +151,7 @@ func TestRulesOf_Authorized(t *testing.T) {
 	})
 	c := fleettest.Cluster(t, "one")
 	config := limited(t, c, unique("configured"), rule("configmaps", "create"), rule("namespaces", "get"))
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("one", config))
 	waiting := expectModule(t, r, "one", "copies", state.ModuleWaiting, state.ReasonRightsMissing)
 	expectAuthorized(t, r, "one", metav1.ConditionFalse, state.ReasonRightsMissing)
 	info, _ := r.Status("one")
@@ -166,21 +162,15 @@ func TestRulesOf_Authorized(t *testing.T) {
 	}
 
 	config.Labels = map[string]string{"tier": "edge"}
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("one", config))
 	expectModule(t, r, "one", "copies", state.ModuleRunning, state.ReasonRunning)
 	expectAuthorized(t, r, "one", metav1.ConditionTrue, state.ReasonAllowed)
 	app := <-apps
 	configMaps := hubobjects.Selection{Object: &corev1.ConfigMap{}, Route: hubobjects.All()}
 	watched, err := app.HubObjects.Watch(configMaps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all corev1.ConfigMapList
-	if err := watched.List(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watched.List(t.Context(), &all))
 	for _, one := range all.Items {
 		if one.Namespace != "default" {
 			t.Errorf("a ConfigMap of %s is delivered; the configuration is about default", one.Namespace)

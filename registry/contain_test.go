@@ -71,8 +71,7 @@ func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func
 	return w
 }
 
-// expectIllness waits until the app of the sick remote has failed twice because of the module, and its condition
-// reports this.
+// expectIllness waits until the app of the sick remote has failed twice because of the module, and its condition reports this.
 func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 	t.Helper()
 	before, _ := w.Status(sick)
@@ -122,10 +121,8 @@ func (w *ward) scrape(t *testing.T) (stop func()) {
 // collector calls a function each time its metrics are gathered.
 type collector struct{ do func() }
 
-// Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) { to <- c.desc() }
 
-// Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.do()
 	to <- prometheus.MustNewConstMetric(c.desc(), prometheus.GaugeValue, 1)
@@ -139,7 +136,6 @@ func (w *ward) panics(t *testing.T, module string) float64 {
 	return metric(t, w.metrics, "clusterfx_module_panics_total", map[string]string{"cluster": sick, "module": module})
 }
 
-// nothing is a reconciler that does nothing.
 var nothing = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 
 // watching sets up a controller of ConfigMaps that reconciles nothing. The tests use its handler and options.
@@ -255,9 +251,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 		return errors.Join(err, remote.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "data",
 			func(client.Object) []string { panic("boom") }))
 	})
-	if err != nil {
-		t.Fatalf("WithCluster: %v", err)
-	}
+	must(t, err)
 	expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
 	eventually(t, func() error {
 		if w.panics(t, "") < 2 {
@@ -268,9 +262,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 	if after, _ := w.Status(sick); after.Epoch != before.Epoch || after.State != state.StateReady {
 		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}
-	if err := w.Stop(t.Context(), sick); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, w.Stop(t.Context(), sick))
 	if got := w.panics(t, ""); got != 0 {
 		t.Errorf("got %v counted panics of a stopped remote, want 0", got)
 	}

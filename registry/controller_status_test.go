@@ -93,8 +93,7 @@ func expectControllers(t *testing.T, r *registry.Registry, name registry.Cluster
 	return info
 }
 
-// The status of every controller has the kind that it waits for and the reason. Each of two waiting modules reports its
-// own reason.
+// The status of every controller has the kind that it waits for and the reason. Each of two waiting modules reports its own reason.
 func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	pods := watchingModule("pods", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
@@ -107,12 +106,8 @@ func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	one := fleettest.Cluster(t, "one")
 	clerk := fleet.User{Name: "clerk-of-maps", Rules: []rbacv1.PolicyRule{rights("configmaps")}}
 	minted, err := one.MintCertificate(t.Context(), clerk)
-	if err != nil {
-		t.Fatalf("mint: %v", err)
-	}
-	if err := r.Ensure("some-rights", configFor(t, minted.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, err)
+	must(t, r.Ensure("some-rights", configFor(t, minted.Kubeconfig())))
 	words := []string{"nodes", "pods", "configmaps"}
 	expectControllers(t, r, "some-rights", "mixed", words, []string{
 		"configmap Running ", "node Waiting Forbidden nodes", "node-2 Waiting Forbidden nodes",
@@ -147,9 +142,7 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	})
 	_, config := remote(t, "one")
 	config.Probe.Period = 200 * time.Millisecond // Each probe updates the states of the controllers.
-	if err := r.Ensure("deaf", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("deaf", config))
 	words, want := []string{"a source of its own"}, []string{"patient Starting Starting a source of its own"}
 	expectControllers(t, r, "deaf", "deaf", words, want)
 	info := expectState(t, r, "deaf", state.StateFailed, state.ReasonCacheSyncTimedOut)
@@ -206,9 +199,7 @@ func TestControllers_AddedLater(t *testing.T) {
 	})
 	_, config := remote(t, "one")
 	config.Probe.Period = 200 * time.Millisecond // Each probe updates the states of the controllers.
-	if err := r.Ensure("growing", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("growing", config))
 	expectState(t, r, "growing", state.StateReady, state.ReasonReady)
 	close(ready)
 	info := expectControllers(t, r, "growing", "growing", nil, []string{"node Running ", "late Starting Starting"})

@@ -54,8 +54,7 @@ func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 	}
 }
 
-// Each method of the builder does the same as that method of controller-runtime's builder, and the controller is
-// supervised.
+// Each method of the builder does the same as that method of controller-runtime's builder, and the controller is supervised.
 func TestControllerManagedBy_Methods(t *testing.T) {
 	t.Parallel()
 	request := func(name string) ctrl.Request {

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// bearing returns a function that matches requests with a token.
 func bearing(token string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 }
@@ -48,15 +47,12 @@ func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 
 var notInUse = state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse}
 
-// When a remote becomes reachable again, the newest credential is tried first, and the last good one if that is
-// refused.
+// When a remote becomes reachable again, the newest credential is tried first, and the last good one if that is refused.
 func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
 	minted, err := one.MintToken(t.Context(), fleet.User{Name: "away", Rules: everything})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]struct {
 		next *clientcmdapi.AuthInfo
 		used string
@@ -68,38 +64,28 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, err := network.New(one.Server())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(proxy.Close)
 			through, err := proxy.Kubeconfig(one.Kubeconfig())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r := newRegistry(t, nil)
 			remote := registry.ClusterName("away-" + name)
 			pace := state.Probe{Period: time.Second}
 			good := configFor(t, through)
 			good.CredentialName, good.Probe = "good", pace
 			spawn(t, r, remote, good)
-			if err := proxy.Set(network.Refuse()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Refuse()))
 			expectState(t, r, remote, state.StateUnreachable, "Unreachable")
 			next := as(t, through, c.next)
 			next.CredentialName, next.Probe = "next", pace
-			if err := r.Ensure(remote, next); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure(remote, next))
 			eventually(t, func() error {
 				if info, _ := r.Status(remote); info.CredentialName != "next" {
 					return fmt.Errorf("got credential %q while the remote is unreachable, want next", info.CredentialName)
 				}
 				return nil
 			})
-			if err := proxy.Set(network.Pass()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Pass()))
 			expectInUse(t, r, remote, c.used, c.says)
 		})
 	}
@@ -126,9 +112,7 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	next := good
 	next.Credential = as(t, fleettest.Cluster(t, "one").Kubeconfig(), &clientcmdapi.AuthInfo{Token: "another"}).Credential
 	next.CredentialName, next.Identity.Known = "another", before.ID
-	if err := r.Ensure("led-astray", next); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("led-astray", next))
 	info := expectInUse(t, r, "led-astray", "good", notInUse)
 	if info.Epoch != before.Epoch || info.ID != before.ID {
 		t.Errorf("got epoch %d of cluster %s, want %d of %s", info.Epoch, info.ID, before.Epoch, before.ID)
@@ -140,9 +124,7 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 
 	accepted.Store(true)
 	next.Identity.Accepted = id
-	if err := r.Ensure("led-astray", next); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("led-astray", next))
 	if info := expectInUse(t, r, "led-astray", "another", state.Condition{}); info.ID != id || info.Epoch == before.Epoch {
 		t.Errorf("got epoch %d of cluster %s, want an epoch after %d, of cluster %s", info.Epoch, info.ID, before.Epoch, id)
 	}

@@ -36,38 +36,27 @@ import (
 func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) state.Desired {
 	t.Helper()
 	c, err := clientcmd.Load(kubeconf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name := range c.AuthInfos {
 		c.AuthInfos[name] = user
 	}
 	data, err := clientcmd.Write(*c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return configFor(t, data)
 }
 
-// ofNobody returns a self-signed client certificate.
 func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nobody"}, NotBefore: from, NotAfter: from.Add(24 * time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	chain, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &clientcmdapi.AuthInfo{
 		ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain}),
 		ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
@@ -96,9 +85,7 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			go func() { failed <- keepCalling(t.Context(), r, remote, stop, &calls) }()
 			wrong := as(t, one.Kubeconfig(), user)
 			wrong.CredentialName = "wrong"
-			if err := r.Ensure(remote, wrong); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure(remote, wrong))
 			eventually(t, func() error {
 				info, _ := r.Status(remote)
 				if info.NewCredential.Status != metav1.ConditionFalse || info.NewCredential.Reason != state.ReasonNotInUse {
@@ -116,18 +103,14 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			t.Logf("0 of %d calls failed", calls.Load())
 
 			wrong.AcceptCredential = true
-			if err := r.Ensure(remote, wrong); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure(remote, wrong))
 			eventually(t, func() error {
 				if info, _ := r.Status(remote); info.CredentialName != "wrong" || info.State == state.StateReady {
 					return fmt.Errorf("got %s with credential %s", info.State, info.CredentialName)
 				}
 				return nil
 			})
-			if err := r.Ensure(remote, good); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure(remote, good))
 			expectState(t, r, remote, state.StateReady, state.ReasonReady)
 		})
 	}
@@ -154,14 +137,10 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 	less = append(less, everything[0])
 	less[1].Resources, less[1].APIGroups = []string{"configmaps", "namespaces"}, []string{""}
 	minted, err := one.MintToken(t.Context(), fleet.User{Name: "narrowed", Rules: less})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	next := configFor(t, minted.Kubeconfig())
 	next.CredentialName = "less"
-	if err := r.Ensure("narrowed", next); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("narrowed", next))
 	eventually(t, func() error {
 		info, _ := r.Status("narrowed")
 		if info.CredentialName == "less" && info.Authorized.Reason != state.ReasonRightsMissing {
@@ -202,9 +181,7 @@ func TestRegistry_CredentialOfNobody(t *testing.T) {
 	})
 	next := configFor(t, f.kubeconfig("nobody"))
 	next.CredentialName = "nobody"
-	if err := r.Ensure("anonymous", next); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("anonymous", next))
 	eventually(t, func() error {
 		info, _ := r.Status("anonymous")
 		if info.CredentialName == "nobody" {

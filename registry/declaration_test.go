@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -93,9 +94,7 @@ func TestDeclaredIn(t *testing.T) {
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"resource":"configmaps"}`),
 		}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for tier, want := range map[string]string{"core": "secrets", "edge": "configmaps"} {
 		labels := map[string]string{"tier": tier}
 		for where, run := range map[string][]catalog.Choice{"in its app": all.Select(&state.Desired{Labels: labels}, catalog.Facts{}).Run, "from its hub part": nil} {

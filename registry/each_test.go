@@ -30,13 +30,9 @@ func TestEach(t *testing.T) {
 	}
 	_, config := remote(t, "one")
 	config.Endpoint.Server = "https://127.0.0.1:1" // no API server
-	if err := r.Ensure("dead", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("dead", config))
 	selector, err := labels.Parse("name!=unselected")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release := make(chan struct{})
 	defer close(release)
 	boom := errors.New("boom")

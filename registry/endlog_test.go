@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A request that the end of an app cancels is not logged as an error, and neither are the reports of the app's
-// libraries.
+// A request that the end of an app cancels is not logged as an error, and neither are the reports of the app's libraries.
 func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 	t.Parallel()
 	began, rudeBegan := make(chan struct{}, 100), make(chan struct{}, 100)
@@ -54,9 +53,7 @@ func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 			t.Fatal("a reconciler was never called")
 		}
 	}
-	if err := r.Stop(t.Context(), "edge"); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, r.Stop(t.Context(), "edge"))
 	var failures, left []string
 	for _, line := range log.with(`"error"=`) {
 		switch {

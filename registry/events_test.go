@@ -18,16 +18,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Events of a module with the same note make one series, with both the recorder of the app and the recorder of its
-// manager.
+// Events of a module with the same note make one series, with both the recorder of the app and the recorder of its manager.
 func TestRemote_Events(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
-	direct := clientFor(t, c)
+	direct := clientFor(t, c.Config())
 	about := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "told-", Namespace: "default"}}
-	if err := direct.Create(t.Context(), about); err != nil {
-		t.Fatal(err)
-	}
+	must(t, direct.Create(t.Context(), about))
 	teller := registry.NewModule("teller", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return p.Manager.Add(manager.RunnableFunc(func(context.Context) error {
 			for reason, to := range map[string]events.EventRecorder{"Remote": p.EventRecorder, "Manager": p.Manager.GetEventRecorder("teller")} {

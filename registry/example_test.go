@@ -129,8 +129,7 @@ func ExampleShare() {
 }
 
 // A module that plans in the replica that leads, and acts in the apps. The controller of the hub part writes the version for each
-// Cluster into a ConfigMap of the hub, and the remote part follows the ConfigMap of its Cluster, in whichever replica its app
-// runs.
+// Cluster into a ConfigMap of the hub, and the remote part follows the ConfigMap of its Cluster, in whichever replica its app runs.
 func ExampleHubRuns() {
 	plan := func(p registry.HubPart) error { // objects of the hub in, objects of the hub out
 		return registry.ControllerManagedBy(p.Manager).Named("rollout").For(&corev1.ConfigMap{}).Complete(

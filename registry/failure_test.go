@@ -32,7 +32,6 @@ type fault struct {
 	tries  atomic.Int64
 }
 
-// broken counts its calls and reports whether to fail now.
 func (f *fault) broken() bool {
 	f.tries.Add(1)
 	return !f.mended.Load()
@@ -83,9 +82,7 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 			broken := registry.NewModule("broken", registry.ModuleOptions{Remote: c.option(&f)})
 			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{broken} })
 			_, config := remote(t, "one")
-			if err := r.Ensure("one", config); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure("one", config))
 			eventually(t, func() error {
 				info, _ := r.Status("one")
 				if info.App.Reason != c.reason {
@@ -161,9 +158,7 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 		o.Limits = registry.Limits{StartTimeout: 4 * time.Second, StopTimeout: 300 * time.Millisecond}
 	})
 	_, config := remote(t, "one")
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("one", config))
 	eventually(t, func() error {
 		info, _ := r.Status("one")
 		if info.App.Reason != state.ReasonBuildFailed || !strings.Contains(info.App.Message, "hanging") {
@@ -175,8 +170,7 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 	close(release)
 }
 
-// An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and
-// started again.
+// An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and started again.
 func TestRegistry_Zombie(t *testing.T) {
 	t.Parallel()
 	works, release := make(chan struct{}), make(chan struct{})
@@ -205,9 +199,7 @@ func TestRegistry_Zombie(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	<-works
-	if err := r.Stop(t.Context(), "one"); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, r.Stop(t.Context(), "one"))
 	counted := func() float64 {
 		return metric(t, metrics, "clusterfx_app_zombies", map[string]string{"cluster": "one"})
 	}
@@ -241,9 +233,7 @@ func TestRegistry_MissingAPI(t *testing.T) {
 	})
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), widgets} })
 	one, config := remote(t, "one")
-	if err := r.Ensure("no-widgets", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("no-widgets", config))
 	info := expectState(t, r, "no-widgets", state.StateStarting, state.ReasonWaiting)
 	if !strings.Contains(info.Message, "Widget") {
 		t.Errorf("got message %q, want it to name the kind", info.Message)
@@ -264,7 +254,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	hub := fleettest.Cluster(t, "hub")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub)
+		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub.Config())
 	})
 	_, config := remote(t, "one")
 	for range 2 {
@@ -287,9 +277,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		if found := seriesOf(t, metrics, "cluster", "one"); found["greedy_total"] != 1 {
 			t.Errorf("got metrics %v, want greedy_total with the label cluster", found)
 		}
-		if err := r.Stop(t.Context(), "one"); err != nil {
-			t.Fatalf("Stop: %v", err)
-		}
+		must(t, r.Stop(t.Context(), "one"))
 		if err := p.HubClient.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
 			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
 		}

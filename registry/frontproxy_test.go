@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,13 +47,9 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	t.Helper()
 	config := c.Config()
 	to, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &front{pending: map[*http.Request]context.CancelFunc{}, honest: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
@@ -80,7 +75,6 @@ func (f *front) kubeconfig(token string) []byte {
 		f.server.URL, base64.StdEncoding.EncodeToString(authority), token)
 }
 
-// ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -104,8 +98,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.honest.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// set responds to requests that match about, and cancels such requests in progress; without a function it forwards all
-// requests.
+// set responds to requests that match about, and cancels such requests in progress; without a function it forwards all requests.
 func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +125,6 @@ func watchesOf(path string) func(*http.Request) bool {
 // canary is text of a remote that must not appear outside the response.
 const canary = "text-of-the-remote"
 
-// refuse responds with a status.
 func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -165,12 +157,8 @@ func TestFrontProxy_AgentAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			apps := make(chan registry.Remote, 1)
-			r := newRegistry(t, func(o *registry.Options) {
-				o.Modules = []registry.Module{registry.NewModule("reader", registry.ModuleOptions{
-					Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-				})}
-			})
+			module, apps := handing("reader")
+			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 			c, _ := remote(t, "one")
 			f, config := newFront(t, c)
 			spawn(t, r, "one", config)

@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// While the gate is closed, the clients of apps and leases write neither to the remote nor to the hub. All of them
-// still read.
+// While the gate is closed, the clients of apps and leases write neither to the remote nor to the hub. All of them still read.
 func TestRegistry_Gate(t *testing.T) {
 	t.Parallel()
 	var p permit
@@ -69,8 +68,7 @@ func TestRegistry_Elsewhere(t *testing.T) {
 	}
 }
 
-// A supervised reconcile whose write the gate has refused is repeated soon, and is no error, neither in the metrics nor in the
-// status.
+// A supervised reconcile whose write the gate has refused is repeated soon, and is no error, neither in the metrics nor in the status.
 func TestRegistry_ReconcileBehindAGate(t *testing.T) {
 	t.Parallel()
 	var c counter

@@ -57,8 +57,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 	}
 }
 
-// stubborn is a module whose runnable writes to the remote and to the hub after its context has ended, and reports the
-// errors.
+// stubborn is a module whose runnable writes to the remote and to the hub after its context has ended, and reports the errors.
 type stubborn struct{ wrote chan map[string]error }
 
 func (s *stubborn) module() registry.Module {
@@ -111,8 +110,7 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 	}
 }
 
-// A stop or a pause of the remote, and a remote that is to be warm, end the leases of the replaced app,
-// too.
+// A stop or a pause of the remote, and a remote that is to be warm, end the leases of the replaced app, too.
 func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(context.Context, *registry.Registry, state.Desired) error{

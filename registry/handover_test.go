@@ -75,7 +75,6 @@ func (s *shift) enter(epoch int64, object string) (leave func()) {
 	}
 }
 
-// byName returns the configuration for the same cluster at another endpoint.
 func byName(t *testing.T, c *fleet.Cluster) state.Desired {
 	t.Helper()
 	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))
@@ -111,9 +110,7 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 		callers.Go(func() { failures <- keepCalling(t.Context(), r, "restless", stop, &calls) })
 	}
 	for i := range 10 {
-		if err := r.Ensure("restless", []state.Desired{there, here}[i%2]); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
+		must(t, r.Ensure("restless", []state.Desired{there, here}[i%2]))
 		select {
 		case <-yielding:
 		case err := <-failures:
@@ -183,18 +180,14 @@ func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	f.set(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps") }, f.honest.ServeHTTP)
 	spawn(t, r, "moved", one)
 	before := newConfigMap(t, other)
-	if err := r.Ensure("moved", elsewhere); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("moved", elsewhere))
 	expectState(t, r, "moved", state.StateFailed, state.ReasonIdentityChanged)
 	// The other cluster works under another name: the app of owner marks its objects.
 	spawn(t, r, "owner", two)
 	for _, key := range []client.ObjectKey{before, newConfigMap(t, other)} {
 		expectSeenBy(t, other, key, "owner")
 		var one corev1.ConfigMap
-		if err := clientFor(t, other).Get(t.Context(), key, &one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, clientFor(t, other.Config()).Get(t.Context(), key, &one))
 		if one.Annotations[seenBy("moved")] != "" {
 			t.Errorf("the app of moved has marked %s of the other cluster", key)
 		}

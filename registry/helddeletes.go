@@ -162,10 +162,10 @@ func (r *Registry) HeldDeletes() []deletes.Hold {
 	return all
 }
 
-func (r *Registry) countedHolds() []telemetry.Hold {
-	var all []telemetry.Hold
+func (r *Registry) countedHolds() []telemetry.HeldDeletes {
+	var all []telemetry.HeldDeletes
 	for _, h := range r.remotes.Apps.Deletes.Holds() {
-		one := telemetry.Hold{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
+		one := telemetry.HeldDeletes{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
 		if h.Fleet {
 			one.Cluster = telemetry.AllClusters
 		}

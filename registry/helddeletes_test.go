@@ -30,25 +30,18 @@ import (
 // objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "held-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	namespace := fleettest.Namespace(t, c, "held")
 	for i := range objects {
-		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("o-%03d", i)}}
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
+		must(t, c.Create(t.Context(), o))
 	}
-	return namespace.Name
+	return namespace
 }
 
 func left(t *testing.T, c client.Client, namespace string) int {
 	t.Helper()
 	var all corev1.ConfigMapList
-	if err := c.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
 	return len(all.Items)
 }
 
@@ -59,11 +52,9 @@ func configMap(namespace string, i int) *corev1.ConfigMap {
 // appOf registers a remote whose app runs a module that does nothing, and returns what the module gets.
 func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, registry.Remote, client.Client) {
 	t.Helper()
-	apps := make(chan registry.Remote, 1)
+	module, apps := handing("pruner")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
+		o.Modules = []registry.Module{module}
 		if change != nil {
 			change(o)
 		}
@@ -71,7 +62,7 @@ func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, re
 	c, config := remote(t, "one")
 	config.Client.Timeout = patience // A request that got no response may have deleted, and counts.
 	spawn(t, r, "one", config)
-	return r, <-apps, clientFor(t, c)
+	return r, <-apps, clientFor(t, c.Config())
 }
 
 // A module that deletes everything loses 20 objects, whatever client it uses for the next.
@@ -85,9 +76,7 @@ func TestDeletes_EveryClient(t *testing.T) {
 		}
 	}
 	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	typed := kubernetes.NewForConfigOrDie(app.Config)
 	anything := dynamic.NewForConfigOrDie(app.Config).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	ctx, next := t.Context(), configMap(namespace, 30)
@@ -153,7 +142,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 	}); got != 20 {
 		t.Errorf("a lease deleted %d objects, want 20", got)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	inHub := objectsOf(t, hub, 22)
 	if got := within(func(i int) error { return app.HubClient.Delete(t.Context(), configMap(inHub, i)) }); got != 20 {
 		t.Errorf("the client for the hub deleted %d objects, want 20", got)
@@ -164,9 +153,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: pods, Name: fmt.Sprintf("p-%d", i)},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		}
-		if err := outside.Create(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
+		must(t, outside.Create(t.Context(), pod))
 		return app.Client.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{})
 	}); got != 20 {
 		t.Errorf("%d evictions, want 20", got)
@@ -207,9 +194,7 @@ func terminating(t *testing.T, c client.Client, namespace string) *corev1.Config
 	parent := configMap(namespace, 999)
 	parent.Finalizers = []string{"example.com/keep"}
 	key := client.ObjectKeyFromObject(parent)
-	if err := errors.Join(c.Create(t.Context(), parent), c.Delete(t.Context(), parent), c.Get(t.Context(), key, parent)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Create(t.Context(), parent), c.Delete(t.Context(), parent), c.Get(t.Context(), key, parent)))
 	return parent
 }
 
@@ -218,15 +203,13 @@ func terminating(t *testing.T, c client.Client, namespace string) *corev1.Config
 func TestDeletes_ParentsOfANamespace(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	children := objectsOf(t, outside, 150)
 	parents := objectsOf(t, hub, 0)
 	parent := terminating(t, hub, parents)
 	gone := configMap(parents, 998)
 	gone.UID, gone.DeletionTimestamp = "gone", parent.DeletionTimestamp
-	if err := hub.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: parents}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: parents}}))
 	for _, one := range []*corev1.ConfigMap{parent, gone} {
 		ctx := deletes.OnPurpose(t.Context(), deletes.Terminating(one))
 		for i := range 150 {
@@ -248,7 +231,7 @@ func TestDeletes_ParentsOfANamespace(t *testing.T) {
 // one remote says nothing about objects there.
 func TestDeletes_CleanupInTheHub(t *testing.T) {
 	t.Parallel()
-	hub, outside := clientFor(t, fleettest.Cluster(t, "hub")), clientFor(t, fleettest.Cluster(t, "one"))
+	hub, outside := clientFor(t, fleettest.Cluster(t, "hub").Config()), clientFor(t, fleettest.Cluster(t, "one").Config())
 	inHub, inRemote := objectsOf(t, hub, 150), objectsOf(t, outside, 30)
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{registry.NewModule("tidy", registry.ModuleOptions{
@@ -295,23 +278,17 @@ func TestDeletes_CollectionOfTerminating(t *testing.T) {
 		for i := from; i < to; i++ {
 			o := configMap(namespace, i)
 			o.Finalizers = finalizers
-			if err := outside.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, outside.Create(t.Context(), o))
 		}
 	}
 	all := func() error {
 		return app.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace))
 	}
 	create(10, 40, "example.com/keep")
-	if err := outside.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, outside.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace)))
 	create(70, 80)
 	for range 5 {
-		if err := all(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, all())
 	}
 	if got := left(t, outside, namespace); got != 30 {
 		t.Errorf("%d objects are left, want the 30 with a finalizer", got)
@@ -332,12 +309,8 @@ func TestDeletes_UID(t *testing.T) {
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 1)
 	read := configMap(namespace, 0)
-	if err := app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(read), read); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(outside.Delete(t.Context(), configMap(namespace, 0)), outside.Create(t.Context(), configMap(namespace, 0))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(read), read))
+	must(t, errors.Join(outside.Delete(t.Context(), configMap(namespace, 0)), outside.Create(t.Context(), configMap(namespace, 0))))
 	if err := app.Client.Delete(t.Context(), read); !apierrors.IsConflict(err) {
 		t.Errorf("the delete of the object that was read: %v, want a conflict", err)
 	}
@@ -380,7 +353,7 @@ func TestDeletes_ReplacedObject(t *testing.T) {
 		}, funcr.Options{})
 	})
 	c, config := remote(t, "two") // Its module deletes what the other tests create.
-	outside = clientFor(t, c)
+	outside = clientFor(t, c.Config())
 	close(ready)
 	spawn(t, r, "one", config)
 	namespace := objectsOf(t, outside, 1)

@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// logLines are the lines of a log.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -34,7 +33,6 @@ func (l *logLines) log() logr.Logger {
 	}, funcr.Options{Verbosity: 1})
 }
 
-// with returns the lines that have a text.
 func (l *logLines) with(text string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +56,7 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 		o.Log, o.Metrics = log.log(), metrics
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	for _, one := range []struct{ outside, module client.Client }{{outside, app.Client}, {hub, app.HubClient}} {
 		namespace := objectsOf(t, one.outside, 23)
 		for i := range 23 {
@@ -102,8 +100,7 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 	}
 }
 
-// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its
-// holds.
+// The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its holds.
 // Promise: the end of a remote ends no hold.
 func TestDeletes_StopKeepsHolds(t *testing.T) {
 	t.Parallel()
@@ -114,17 +111,13 @@ func TestDeletes_StopKeepsHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Stop(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Stop(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 1 {
 		t.Errorf("the holds after a stop are %+v, want 1", held)
 	}
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if err := r.Remove(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Remove(t.Context(), "one"))
 	if held := r.HeldDeletes(); len(held) != 0 {
 		t.Errorf("the holds after a removal are %+v, want none", held)
 	}

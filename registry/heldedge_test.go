@@ -61,9 +61,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 	spaces := make([]*corev1.Namespace, 6)
 	for i := range spaces {
 		spaces[i] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "doomed-"}}
-		if err := outside.Create(t.Context(), spaces[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, outside.Create(t.Context(), spaces[i]))
 	}
 	if n := atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }); n != 3 {
 		t.Errorf("%d Namespaces were deleted, want 3", n)
@@ -75,14 +73,10 @@ func TestDeletes_AtOnce(t *testing.T) {
 func TestDeletes_Fleet(t *testing.T) {
 	t.Parallel()
 	const remotes, each = 6, 20
-	apps := make(chan registry.Remote, remotes)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
+	module, apps := handing("pruner")
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c, config := remote(t, "one")
-	outside := clientFor(t, c)
+	outside := clientFor(t, c.Config())
 	namespace := objectsOf(t, outside, remotes*each)
 	var all []registry.Remote
 	for i := range remotes {
@@ -186,9 +180,7 @@ func TestDeletes_NotCounted(t *testing.T) {
 	*other.UID = "another"
 	kept := configMap(namespace, 900)
 	kept.Finalizers = []string{"example.com/busy"}
-	if err := outside.Create(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	must(t, outside.Create(t.Context(), kept))
 	for range 22 {
 		replaced := configMap(namespace, 901)
 		for what, err := range map[string]error{
@@ -223,11 +215,9 @@ func appWithRights(t *testing.T, name string, invoke func(registry.Remote) error
 	})
 	c := fleettest.Cluster(t, "one")
 	user, err := c.MintToken(t.Context(), fleet.User{Name: name, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	spawn(t, r, "one", configFor(t, user.Kubeconfig()))
-	return <-apps, clientFor(t, c)
+	return <-apps, clientFor(t, c.Config())
 }
 
 // While an informer of the module has no objects, its deletes are refused. That ends by itself.
@@ -257,30 +247,15 @@ func TestDeletes_SourceStale(t *testing.T) {
 // A delete whose response is lost counts: it may have had an effect.
 func TestDeletes_LostResponse(t *testing.T) {
 	t.Parallel()
-	apps := make(chan registry.Remote, 1)
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{registry.NewModule("pruner", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
-	})
+	module, apps := handing("pruner")
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c := fleettest.Cluster(t, "one")
-	proxy, err := network.New(c.Server())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	through, err := proxy.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := configFor(t, through)
+	proxy, config := behindProxy(t, c, c.Kubeconfig())
 	config.Probe.FailureThreshold = 1000 // The app stays.
 	spawn(t, r, "one", config)
-	app, outside := <-apps, clientFor(t, c)
+	app, outside := <-apps, clientFor(t, c.Config())
 	namespace := objectsOf(t, outside, 25)
-	if err := proxy.Set(network.LoseAnswers()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(network.LoseAnswers()))
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
 	go func() { lost <- app.Client.Delete(ctx, configMap(namespace, 0)) }()
@@ -294,9 +269,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 	if err := <-lost; err == nil || errors.Is(err, deletes.ErrHeld) {
 		t.Fatalf("a delete whose response is lost: %v", err)
 	}
-	if err := proxy.Set(network.Pass()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(network.Pass()))
 	eventually(t, func() error { // The connections were reset.
 		return app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(configMap(namespace, 1)), &corev1.ConfigMap{})
 	})
@@ -314,16 +287,12 @@ func TestDeletes_HubPart(t *testing.T) {
 	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
 		Hub: fx.Invoke(func(p registry.HubPart) { parts <- p }),
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	part := <-parts
 	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
-	outside := clientFor(t, fleettest.Cluster(t, "hub"))
+	must(t, err)
+	outside := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	namespace := objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		if i%2 == 0 {
@@ -335,7 +304,7 @@ func TestDeletes_HubPart(t *testing.T) {
 	}
 	c, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	outside = clientFor(t, c)
+	outside = clientFor(t, c.Config())
 	namespace = objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		return part.Registry.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {

@@ -32,7 +32,6 @@ func (r *runner) move(to string) {
 	r.name, r.term = to, r.term+1
 }
 
-// gate returns the Gate of a replica.
 func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) {
 	return func(registry.ClusterName) (int64, error) {
 		r.mu.Lock()
@@ -48,7 +47,7 @@ func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) 
 // shown in the status, and an operator can allow its deletes there. Its entry stays as it was.
 func TestDeletes_HoldMoves(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	key := client.ObjectKey{Namespace: "default", Name: unique("moving-holds")}
 	var has runner
 	has.move("a")
@@ -94,9 +93,7 @@ func TestDeletes_HoldMoves(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := second.Remove(ctx, "one"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Remove(ctx, "one"))
 	eventually(t, func() error {
 		if err := hub.Get(t.Context(), key, &all); err != nil || len(all.Data) > 0 {
 			return fmt.Errorf("after the removal of the remote the ConfigMap has %v: %w", all.Data, err)

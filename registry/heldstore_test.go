@@ -36,7 +36,7 @@ func exceed(t *testing.T, app registry.Remote, namespace string) error {
 // A delete beyond the limit is refused, also if the hold cannot be stored. It is stored when that is possible.
 func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	key := client.ObjectKey{Namespace: unique("held-late"), Name: "holds"}
 	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds = key })
 	namespace := objectsOf(t, outside, 22)
@@ -45,9 +45,7 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 	if !errors.As(err, &held) || held.Reason != deletes.LimitExceeded || !strings.Contains(err.Error(), "cannot be stored") {
 		t.Errorf("a delete beyond the limit: %v", err)
 	}
-	if err := hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}))
 	id := r.HeldDeletes()[0].ID
 	isStored := func() error {
 		var all corev1.ConfigMap
@@ -64,9 +62,7 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 		"damaged": fmt.Sprintf(`{"data":{%q:"nonsense"}}`, id), "removed": fmt.Sprintf(`{"data":{%q:null}}`, id),
 	} {
 		all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		if err := hub.Patch(t.Context(), all, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Patch(t.Context(), all, client.RawPatch(types.MergePatchType, []byte(patch))))
 		eventually(t, isStored)
 		if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
 			t.Errorf("a delete after the hold was %s: %v", what, err)
@@ -78,14 +74,12 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 // and which is logged once. They continue without a restart.
 func TestDeletes_DamagedHolds(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	key := client.ObjectKey{Namespace: "default", Name: unique("damaged-holds")}
 	damaged := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"by-hand": "{"},
 	}
-	if err := hub.Create(t.Context(), damaged); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Create(t.Context(), damaged))
 	var log logLines
 	metrics := prometheus.NewRegistry()
 	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds, o.Log, o.Metrics = key, log.log(), metrics })
@@ -119,9 +113,7 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 	if err := app.Client.Create(t.Context(), configMap(namespace, 100)); err != nil {
 		t.Errorf("a create with damaged holds: %v", err)
 	}
-	if err := hub.Delete(t.Context(), damaged); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Delete(t.Context(), damaged))
 	eventually(t, func() error {
 		err := app.Client.Delete(t.Context(), configMap(namespace, 20))
 		if apierrors.IsNotFound(err) {
@@ -142,9 +134,7 @@ func TestDeletes_NextRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.HeldDeletes()[0].ID
-	if err := r.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Shutdown(t.Context()))
 	next, app, _ := appOf(t, func(o *registry.Options) { o.Holds = key })
 	if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
 		t.Errorf("a delete in the next registry: %v", err)
@@ -175,7 +165,7 @@ func TestDeletes_NextRegistry(t *testing.T) {
 	if n := atOnce(t, 9, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, 21+i)) }); n != 2 {
 		t.Errorf("%d deletes, want the 2 that are allowed", n)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	eventually(t, func() error { // The upkeep brings what hub deletes ls shows up to date.
 		var all corev1.ConfigMap
 		if err := hub.Get(t.Context(), key, &all); err != nil {

@@ -82,8 +82,7 @@ var fates = map[string][]string{
 	},
 }
 
-// heavy are the scripts that attack the hub's memory. They run one by one, so that the growth of the heap belongs to one of
-// them.
+// heavy are the scripts that attack the hub's memory. They run one by one, so that the growth of the heap belongs to one of them.
 var heavy = []string{
 	"500 without an end", "an upgrade without a request", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
@@ -149,16 +148,12 @@ func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	scripts := hostile.Scripts()
 	i := slices.IndexFunc(scripts, func(s hostile.Script) bool { return s.Name == "goaway before every answer" })
 	server, err := hostile.New(fleettest.Cluster(t, "one").Kubeconfig(), scripts[i])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(server.Close)
 	r := newRegistry(t, func(*registry.Options) {})
 	config := configFor(t, server.Kubeconfig())
 	config.Probe = state.Probe{Period: time.Second, Timeout: time.Second}
-	if err := r.Ensure("closing", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("closing", config))
 	eventually(t, func() error {
 		if info, _ := r.Status("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
 			return fmt.Errorf("%s: %s", fateOf(info), info.Message)
@@ -255,7 +250,6 @@ func (s *hostileSuite) runAll(t *testing.T, scripts []hostile.Script) {
 	}
 }
 
-// hostileRemote is the remote of one script.
 type hostileRemote struct {
 	registry *registry.Registry
 	name     registry.ClusterName
@@ -284,9 +278,7 @@ func (s *hostileSuite) register(t *testing.T, script hostile.Script) *hostileRem
 	}
 	config := configFor(t, server.Kubeconfig())
 	config.Probe = state.Probe{Period: time.Second, Timeout: 2 * time.Second}
-	if err := s.registry.Ensure(one.name, config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, s.registry.Ensure(one.name, config))
 	return one
 }
 
@@ -348,7 +340,6 @@ func (h *hostileRemote) stop(t *testing.T) {
 	h.server.Close()
 }
 
-// heapWatch samples the size of the heap.
 type heapWatch struct {
 	before, peak uint64
 	end          chan struct{}
@@ -358,7 +349,6 @@ type heapWatch struct {
 // heapEvery is the time between two samples of the heap.
 const heapEvery = 20 * time.Millisecond
 
-// watchHeap starts to sample the heap after a garbage collection.
 func watchHeap() *heapWatch {
 	runtime.GC()
 	w := &heapWatch{before: heapInUse(), end: make(chan struct{}), ended: make(chan struct{})}

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// ledHub returns a hub with a leader.
 func ledHub(t *testing.T, l *leader, o registry.Options, modules ...registry.Module) (r *registry.Registry, run func()) {
 	t.Helper()
 	o.HubParts.Leader = l
@@ -34,9 +34,7 @@ func ledHub(t *testing.T, l *leader, o registry.Options, modules ...registry.Mod
 		options = append(options, m.Option())
 	}
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r, run
 }
 
@@ -130,7 +128,7 @@ func TestHubParts_OnLeader(t *testing.T) {
 		l.lead()
 		expectPart(t, r, "leads", state.ModuleRunning, "")
 		agents[(<-lives).Config.UserAgent] = true
-		expectEnd(t, "the work of a leadership", l.depose())
+		testkit.Closed(t, "the work of a leadership ends", l.depose())
 	}
 	standsBy()
 	if len(agents) != 3 {
@@ -150,13 +148,9 @@ func TestHubParts_OnLeaderGate(t *testing.T) {
 	l.lead()
 	part := <-lives
 	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set, err := kubernetes.NewForConfig(part.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	event := func() error {
 		_, err := set.EventsV1().Events(metav1.NamespaceDefault).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
 		return err
@@ -181,7 +175,7 @@ func TestHubParts_OnLeaderGate(t *testing.T) {
 		l.open.Store(!shut)
 		expect(shut)
 	}
-	expectEnd(t, "the work of a leadership", l.depose())
+	testkit.Closed(t, "the work of a leadership ends", l.depose())
 	l.lead()
 	<-lives
 	if err := tryCreate(t)(own); err == nil {
@@ -261,7 +255,7 @@ func TestHubParts_OnLeaderZombie(t *testing.T) {
 	default:
 	}
 	free()
-	expectEnd(t, "the work of the first leadership", ended)
+	testkit.Closed(t, "the work of the first leadership ends", ended)
 	eventually(t, func() error {
 		if one := partNamed(r, "leads"); one.Zombies > 0 {
 			return fmt.Errorf("got %+v, want no zombies", one)
@@ -316,7 +310,7 @@ func TestHubParts_OnLeaderEndOfHub(t *testing.T) {
 	var hooks atomic.Int64
 	leads, never := newLeader(t), newLeader(t)
 	t.Cleanup(func() { // after the hubs have ended
-		expectEnd(t, "the work of the leadership", leads.depose())
+		testkit.Closed(t, "the work of the leadership ends", leads.depose())
 		if got := hooks.Load(); got != 1 {
 			t.Errorf("%d hooks have run, want 1", got)
 		}

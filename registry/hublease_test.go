@@ -16,8 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not
-// affected.
+// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not affected.
 func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
@@ -45,9 +44,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 			return errors.New("the end")
 		}))
 	})}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	spawn(t, r, "a", config)
 	close(begin)

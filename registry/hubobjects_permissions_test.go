@@ -52,9 +52,7 @@ func TestHubObjects_Refused(t *testing.T) {
 		newSecret(t, client.ObjectKey{Namespace: namespace, Name: labeled}, label.String())
 	}
 	without, err := labels.Parse("!of, other!=x, another notin (y)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := hubobjects.ByName()
 	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	for what, c := range map[string]struct {
@@ -105,14 +103,10 @@ func TestHubObjects_Refused(t *testing.T) {
 func newSecret(t *testing.T, key client.ObjectKey, label string) {
 	t.Helper()
 	parsed, err := labels.ConvertSelectorToLabelsMap(label)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	must(t, err)
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: parsed}}
-	if err := hub.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Create(t.Context(), secret))
 	t.Cleanup(func() {
 		if err := hub.Delete(context.WithoutCancel(t.Context()), secret); err != nil {
 			t.Error(err)
@@ -126,16 +120,12 @@ func TestHubObjects_Denied(t *testing.T) {
 	t.Parallel()
 	cluster, poor := fleettest.Cluster(t, "hub"), unique("poor-hub")
 	minted, err := cluster.MintCertificate(t.Context(), fleet.User{Name: poor})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules, o.Hub = []registry.Module{copier{test: "denied"}.module()}, minted.Config()
 	})
 	_, config := remote(t, "one")
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("one", config))
 	eventually(t, func() error {
 		const want = "the hub lacks the permission to list and watch ConfigMap in its own cluster"
 		if info, _ := r.Status("one"); info.App.Reason != state.ReasonForbidden || !strings.Contains(info.App.Message, want) {

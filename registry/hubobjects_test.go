@@ -38,7 +38,6 @@ var watchesConfigMaps = []rbacv1.PolicyRule{
 // route is the label that routes the objects of the tests.
 const route = "test.clusterfx.dev/to"
 
-// objectsFor selects the ConfigMaps with a value of the label "of".
 func objectsFor(test string) hubobjects.Selection {
 	return hubobjects.Selection{
 		Object: &corev1.ConfigMap{}, Labels: labels.SelectorFromSet(labels.Set{"of": test}), Route: hubobjects.ByLabel(route),
@@ -99,12 +98,9 @@ func (c *copier) remove(ctx context.Context, key client.ObjectKey, made *corev1.
 // unique returns a name that no other run of a test has: all tests of a process share the clusters.
 func unique(name string) string { return name + "-" + rand.String(5) }
 
-// namespaceNamed creates a namespace with this name.
 func namespaceNamed(t *testing.T, c client.Client, name string) {
 	t.Helper()
-	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // hubObject returns a ConfigMap of a test that belongs to a remote.
@@ -131,34 +127,28 @@ func expectCopies(t *testing.T, c client.Client, namespace string, want int) {
 // delete that was seen is declared, so 29 of them pass the limit of 20. Both apps share one informer.
 func TestHubObjects_Copy(t *testing.T) {
 	t.Parallel()
-	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub"))
+	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub").Config())
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside := clientFor(t, c)
+	outside := clientFor(t, c.Config())
 	for _, name := range []string{"a", "b"} {
 		namespaceNamed(t, outside, test+"-"+name)
 		spawn(t, r, registry.ClusterName(name), config)
 	}
 	const objects = 30
 	for i := range objects {
-		if err := hub.Create(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
 	}
 	expectCopies(t, outside, test+"-a", objects)
 	moved := hubObject(test, 0, "b")
-	if err := hub.Update(t.Context(), moved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Update(t.Context(), moved))
 	expectCopies(t, outside, test+"-b", 1)
 	expectCopies(t, outside, test+"-a", objects-1)
 	for i := 1; i < objects; i++ {
-		if err := hub.Delete(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Delete(t.Context(), hubObject(test, i, "a")))
 	}
 	expectCopies(t, outside, test+"-a", 0)
 	expectCopies(t, outside, test+"-b", 1)
@@ -175,23 +165,19 @@ func TestHubObjects_Copy(t *testing.T) {
 // seeded spawns the app "a" of a copier with objects in the hub, and with their copies, which the module has made long ago.
 func seeded(t *testing.T, test string, objects int, l *hubLine) (r *registry.Registry, outside client.Client) {
 	t.Helper()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	r = newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside = clientFor(t, c)
+	outside = clientFor(t, c.Config())
 	namespaceNamed(t, outside, test+"-a")
 	for i := range objects {
-		if err := hub.Create(t.Context(), hubObject(test, i, "a")); err != nil {
-			t.Fatal(err)
-		}
-		if err := outside.Create(t.Context(), &corev1.ConfigMap{
+		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
+		must(t, outside.Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: test + "-a", Name: fmt.Sprintf("%s-%d", test, i)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	spawn(t, r, "a", config)
 	return r, outside
@@ -231,20 +217,17 @@ func TestHubObjects_LostLabel(t *testing.T) {
 	const objects = 30
 	test := unique("unlabeled")
 	r, outside := seeded(t, test, objects, newHubLine(t))
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	for i := range objects {
 		unlabeled := hubObject(test, i, "a")
 		delete(unlabeled.Labels, "of")
-		if err := hub.Update(t.Context(), unlabeled); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Update(t.Context(), unlabeled))
 	}
 	expectHeldAfter(t, r, 20)
 	expectCopies(t, outside, test+"-a", objects-20)
 }
 
-// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are
-// not.
+// While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are not.
 func TestHubObjects_StaleHub(t *testing.T) {
 	t.Parallel()
 	l := newHubLine(t)
@@ -299,7 +282,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 func TestHubObjects_BadMapFunctions(t *testing.T) {
 	t.Parallel()
 	test := unique("bad")
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
 	release := make(chan struct{})
 	var calls atomic.Int64
 	good := make(chan *hubobjects.Objects, 1)
@@ -342,9 +325,7 @@ func TestHubObjects_BadMapFunctions(t *testing.T) {
 		spawn(t, r, name, config)
 	}
 	for i, to := range []string{"stuck", "panics", "good"} {
-		if err := hub.Create(t.Context(), hubObject(test, i, to)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), hubObject(test, i, to)))
 	}
 	eventually(t, func() error {
 		if calls.Load() == 0 {

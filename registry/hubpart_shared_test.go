@@ -50,9 +50,7 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 		registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(v *atomic.Int64) { seen.Store(v.Load()) })}).Option(),
 		registry.NewModule("bystander", registry.ModuleOptions{Remote: fx.Invoke(func() {})}).Option(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	spawn(t, r, "a", config)
 	expectModule(t, r, "a", "bystander", state.ModuleRunning, state.ReasonRunning)

@@ -35,7 +35,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// partNamed returns the state of a hub part.
 func partNamed(r *registry.Registry, name string) state.HubPartStatus {
 	for _, one := range r.HubParts() {
 		if one.Module == name {
@@ -123,9 +122,7 @@ func TestHubParts_FailAlone(t *testing.T) {
 					}))
 				})}).Option(),
 			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			run()
 			spawn(t, r, "a", config)
 			one := expectPart(t, r, "faulty", state.ModuleFailed, fault.says)
@@ -175,9 +172,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 			return errors.Join(p.APIReader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
 		}))
 	})}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	expectPart(t, r, "faulty", state.ModuleFailed, "the end")
 	first := <-lives
@@ -209,9 +204,7 @@ func TestHubParts_HooksWrite(t *testing.T) {
 				written <- p.Client.Create(ctx, one)
 			}))
 		})}).Option())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		run()
 		expectPart(t, r, "last", state.ModuleRunning, "")
 	})
@@ -229,9 +222,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 	c := fleettest.Cluster(t, "hub")
 	user := "hub-without-secrets-" + utilrand.String(5) // a new user for each run, without permissions of the last run
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: []rbacv1.PolicyRule{rule("namespaces", "get", "list", "watch")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	watches := func(kind client.Object) fx.Option {
 		return fx.Invoke(func(m ctrl.Manager) error {
 			return ctrl.NewControllerManagedBy(m).Named("one").For(kind).Complete(reconcile.Func(
@@ -250,9 +241,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 			Hub: watches(&corev1.Namespace{}), HubRules: []rbacv1.PolicyRule{rule("namespaces", "list", "watch")},
 		}).Option(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	waiting := expectPart(t, r, "lacks", state.ModuleWaiting, "list secrets in kube-public")
 	if waiting.Reason != state.ReasonRightsMissing {
@@ -261,7 +250,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 	expectPart(t, r, "declares-nothing", state.ModuleWaiting, "configmaps")
 	expectPart(t, r, "well", state.ModuleRunning, "")
 
-	admin := clientFor(t, c)
+	admin := clientFor(t, c.Config())
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "kube-public"},
 		Rules:      []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
@@ -271,22 +260,17 @@ func TestHubParts_MissingRight(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	if err := errors.Join(admin.Create(t.Context(), role), admin.Create(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(admin.Create(t.Context(), role), admin.Create(t.Context(), binding)))
 	expectPart(t, r, "lacks", state.ModuleRunning, "")
-	if err := admin.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Delete(t.Context(), binding))
 	if one := expectPart(t, r, "lacks", state.ModuleDegraded, ""); one.Reason != state.ReasonRightsMissing {
 		t.Errorf("got %+v, want reason RightsMissing", one)
 	}
 	expectPart(t, r, "well", state.ModuleRunning, "")
 }
 
-// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and
-// does not make the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not
-// affected.
+// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and does not make
+// the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not affected.
 func TestHubParts_Heartbeats(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{Interval: time.Second})
@@ -311,9 +295,7 @@ func TestHubParts_Heartbeats(t *testing.T) {
 				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 		})}).Option(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	monitored := make(chan struct{})
 	go func() {
@@ -353,9 +335,7 @@ func TestHubParts_Middleware(t *testing.T) {
 			return next
 		},
 	})}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	expectPart(t, r, "observer", state.ModuleRunning, "") // Until then, the middleware is not in force.
 	spawn(t, r, "a", config)

@@ -25,9 +25,7 @@ func TestHubParts_Metrics(t *testing.T) {
 		registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func() error { return errors.New("no database") })}).Option(),
 		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func() {})}).Option(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	for module, state := range map[string]string{"faulty": state.ModuleFailed, "well": state.ModuleRunning} {
 		eventually(t, func() error {
@@ -64,9 +62,7 @@ func TestHubParts_SetDegraded(t *testing.T) {
 			}))
 		}),
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	first := <-set
 	expectPart(t, r, "user", state.ModuleRunning, "")

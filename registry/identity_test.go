@@ -26,17 +26,13 @@ func TestRegistry_Identity(t *testing.T) {
 	_, twoConfig := remote(t, "two")
 	spawn(t, r, "a", oneConfig)
 
-	if err := r.Ensure("twin", oneConfig); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("twin", oneConfig))
 	expectState(t, r, "twin", state.StateFailed, state.ReasonDuplicate)
 	itself := configFor(t, hub.Kubeconfig())
 	itself.Probe.Period = time.Hour // Nothing but the change itself leads to another probe.
 	for _, allowed := range []bool{false, true, false} {
 		itself.AllowHub = allowed
-		if err := r.Ensure("hub", itself); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
+		must(t, r.Ensure("hub", itself))
 		if allowed {
 			expectState(t, r, "hub", state.StateReady, state.ReasonReady)
 		} else {
@@ -46,18 +42,14 @@ func TestRegistry_Identity(t *testing.T) {
 
 	known, _ := r.Status("a")
 	twoConfig.Identity.Known = known.ID
-	if err := r.Ensure("a", twoConfig); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("a", twoConfig))
 	changed := expectState(t, r, "a", state.StateFailed, state.ReasonIdentityChanged)
 	moved := state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: changed.ID}
 	if changed.Problem != moved || changed.Identity.Problem != moved {
 		t.Errorf("got problem %v, and %v of the identity, want %v", changed.Problem, changed.Identity.Problem, moved)
 	}
 	twoConfig.Identity.Accepted = changed.ID
-	if err := r.Ensure("a", twoConfig); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("a", twoConfig))
 	expectState(t, r, "a", state.StateReady, state.ReasonReady)
 	// Remote a is cluster two now, so cluster one is free for the twin.
 	expectState(t, r, "twin", state.StateReady, state.ReasonReady)
@@ -76,9 +68,7 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 	oneConfig.Identity = state.Identity{Known: b.ID, Accepted: a.ID}
 	twoConfig.Identity = state.Identity{Known: a.ID, Accepted: b.ID}
 	for name, config := range map[registry.ClusterName]state.Desired{"a": twoConfig, "b": oneConfig} {
-		if err := r.Ensure(name, config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
+		must(t, r.Ensure(name, config))
 	}
 	for name, id := range map[registry.ClusterName]string{"a": b.ID, "b": a.ID} {
 		eventually(t, func() error {
@@ -93,7 +83,7 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var ns corev1.Namespace
-	if err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &ns); err != nil {
+	if err := clientFor(t, c.Config()).Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &ns); err != nil {
 		t.Fatalf("get kube-system: %v", err)
 	}
 	return string(ns.UID)
@@ -117,9 +107,7 @@ func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 			config.Since = since[order[0]]
 			spawn(t, r, order[0], config)
 			config.Since = since[order[1]]
-			if err := r.Ensure(order[1], config); err != nil {
-				t.Fatalf("Ensure: %v", err)
-			}
+			must(t, r.Ensure(order[1], config))
 			expectState(t, r, "newer", state.StateFailed, state.ReasonDuplicate)
 			older := expectState(t, r, "older", state.StateReady, state.ReasonReady)
 			if order[0] == "older" && older.Epoch != 1 {
@@ -128,9 +116,7 @@ func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if err := r.Stop(ctx, "older"); err != nil {
-				t.Fatalf("Stop: %v", err)
-			}
+			must(t, r.Stop(ctx, "older"))
 			expectState(t, r, "newer", state.StateReady, state.ReasonReady)
 		})
 	}
@@ -145,13 +131,9 @@ func TestRegistry_AcceptedDuplicate(t *testing.T) {
 	a, _ := r.Status("a")
 	config.Probe.Period = time.Hour // Nothing but the change itself leads to another probe.
 	config.Identity.Known = "another"
-	if err := r.Ensure("b", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("b", config))
 	expectState(t, r, "b", state.StateFailed, state.ReasonIdentityChanged)
 	config.Identity.Accepted = a.ID
-	if err := r.Ensure("b", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("b", config))
 	expectState(t, r, "b", state.StateFailed, state.ReasonDuplicate)
 }

@@ -24,12 +24,9 @@ import (
 // With impersonation, an app has on the hub only the permissions that the hub's RBAC grants to its remote.
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scoped-"}}
-	if err := hub.Create(t.Context(), namespace); err != nil {
-		t.Fatalf("create a Namespace: %v", err)
-	}
-	grant(t, hub, namespace.Name, rbac.HubUser("apps", "trusted"))
+	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	namespace := fleettest.Namespace(t, hub, "scoped")
+	grant(t, hub, namespace, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
 	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.HubClient })})
@@ -39,7 +36,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	_, config := remote(t, "one")
 
 	write := func(c client.Client, name string) error {
-		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}})
+		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	}
 	spawn(t, r, "trusted", config)
 	trusted := <-manage
@@ -55,9 +52,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 		t.Errorf("write by an app without permissions on the hub: got %v, want Forbidden", err)
 	}
 	who := &authenticationv1.SelfSubjectReview{}
-	if err := stranger.Create(t.Context(), who); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stranger.Create(t.Context(), who))
 	want := authenticationv1.UserInfo{
 		Username: "system:serviceaccount:apps:stranger",
 		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},

@@ -32,7 +32,6 @@ const (
 	tolerance  = 4 * time.Second
 )
 
-// soonStale returns a registry with these limits and modules.
 func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *prometheus.Registry) {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
@@ -148,7 +147,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 			key := newConfigMap(t, one)
 			gomega.NewWithT(t).Eventually(func() error {
 				var seen corev1.ConfigMap
-				if err := clientFor(t, one).Get(t.Context(), key, &seen); err != nil {
+				if err := clientFor(t, one.Config()).Get(t.Context(), key, &seen); err != nil {
 					return err
 				}
 				if seen.Annotations[seenBy(string(edge))] == "" {

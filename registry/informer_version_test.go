@@ -59,13 +59,9 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", true, false), version("v2", true, true)},
 		},
 	}
-	direct := clientFor(t, c)
-	if err := apiextensionsv1.AddToScheme(direct.Scheme()); err != nil {
-		t.Fatal(err)
-	}
-	if err := direct.Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	direct := clientFor(t, c.Config())
+	must(t, apiextensionsv1.AddToScheme(direct.Scheme()))
+	must(t, direct.Create(t.Context(), crd))
 	t.Cleanup(func() {
 		if err := direct.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
 			t.Error(err)
@@ -75,7 +71,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 		eventually(t, func() error {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "WidgetList"})
-			fresh := clientFor(t, c) // A client caches discovery.
+			fresh := clientFor(t, c.Config()) // A client caches discovery.
 			if err := fresh.List(t.Context(), list); (err == nil) != want {
 				return fmt.Errorf("served: %w, want %t", err, want)
 			}
@@ -86,14 +82,11 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	return func(served bool) {
 		before := crd.DeepCopy()
 		crd.Spec.Versions[0].Served = served
-		if err := direct.Patch(t.Context(), crd, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, direct.Patch(t.Context(), crd, client.MergeFrom(before)))
 		expectServed(served)
 	}
 }
 
-// widgets returns a module that watches one version of a kind.
 func widgets(kind schema.GroupVersionKind) registry.Module {
 	return registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		one := &unstructured.Unstructured{}

@@ -47,8 +47,7 @@ func (n *notes) isOpen(name registry.ClusterName) bool {
 	return n.open[name]
 }
 
-// The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a
-// while.
+// The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a while.
 func TestRegistry_Journal(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]bool{"that works": false, "that fails": true} {
@@ -82,14 +81,10 @@ func TestRegistry_Quarantine(t *testing.T) {
 	r := newRegistry(t, nil)
 	_, config := remote(t, "one")
 	config.CrashRecord = state.CrashRecord{Crashes: 3, Until: time.Now().Add(time.Hour)}
-	if err := r.Ensure("poison", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("poison", config))
 	expectState(t, r, "poison", state.StateFailed, state.ReasonQuarantined)
 	config.CrashRecord.Until = time.Now().Add(2 * time.Second)
-	if err := r.Ensure("poison", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("poison", config))
 	expectState(t, r, "poison", state.StateReady, state.ReasonReady)
 	if early := time.Until(config.CrashRecord.Until); early > 0 {
 		t.Errorf("the app was started %s early", early)

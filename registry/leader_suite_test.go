@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -23,7 +22,6 @@ type leader struct {
 	elected chan struct{} // closed when now is set
 }
 
-// leadership is one leadership of a leader.
 type leadership struct {
 	leads context.Context //nolint:containedctx // The subject of the test.
 	end   context.CancelCauseFunc
@@ -35,7 +33,6 @@ func newLeader(t *testing.T) *leader {
 	return &leader{root: context.WithoutCancel(t.Context()), elected: make(chan struct{})}
 }
 
-// Await returns when lead was called.
 func (l *leader) Await(ctx context.Context) (context.Context, func(), error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -63,7 +60,6 @@ func (l *leader) Check() error {
 	return fmt.Errorf("%w: the test says so", registry.ErrNotLeader)
 }
 
-// lead begins a leadership.
 func (l *leader) lead() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,14 +83,4 @@ func (l *leader) depose() <-chan struct{} {
 		was.works.Wait()
 	}()
 	return ended
-}
-
-// expectEnd waits until a channel is closed.
-func expectEnd(t *testing.T, what string, ended <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Fatalf("%s does not end", what)
-	}
 }

@@ -45,7 +45,5 @@ func TestMessages_NameNothingOfTheHub(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// watcher is a module with a supervised reconciler that does nothing.
 func watcher() registry.Module {
 	return registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
@@ -31,9 +30,7 @@ func watcher() registry.Module {
 func seriesOf(t *testing.T, from prometheus.Gatherer, label, value string) map[string]int {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]int{}
 	for _, family := range families {
 		for _, one := range family.Metric {
@@ -57,9 +54,7 @@ func TestMetrics(t *testing.T) {
 	spawn(t, r, "measured", config)
 	dead := config
 	dead.Endpoint.Server = "https://127.0.0.1:1"
-	if err := r.Ensure("dead", dead); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("dead", dead))
 	expectState(t, r, "dead", state.StateUnreachable, "Unreachable")
 	of := func(labels ...string) map[string]string {
 		m := map[string]string{}
@@ -89,18 +84,14 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %v Ready remotes, want 1", got)
 	}
 	families, err := all.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "clusterfx_") || !strings.HasSuffix(f.GetHelp(), ".") {
 			t.Errorf("metric %s has help %q, want the prefix clusterfx_ and a full stop", f.GetName(), f.GetHelp())
 		}
 	}
 	for _, name := range []registry.ClusterName{"measured", "dead"} {
-		if err := r.Stop(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Stop(t.Context(), name))
 		if left := seriesOf(t, all, "cluster", string(name)); len(left) > 0 {
 			t.Errorf("got series of %s after its stop: %v", name, left)
 		}

@@ -20,14 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-// roundTrip is a function as an http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 var errTampered = errors.New("tampered with")
 
@@ -37,7 +33,7 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 		Name:   name,
 		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
 		Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				asked.Store(name, true)
 				if strings.HasSuffix(r.URL.Path, "/secrets") {
 					return nil, errTampered
@@ -48,8 +44,7 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 	}
 }
 
-// No client of an app or a lease bypasses a middleware, and a label enables and disables the middleware while the
-// clients are in use.
+// No client of an app or a lease bypasses a middleware, and a label enables and disables the middleware while the clients are in use.
 // Promise: no client of a module bypasses a middleware.
 func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	t.Parallel()
@@ -88,9 +83,7 @@ func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	}
 	for _, refuse := range []bool{false, true, false} {
 		config.Labels = map[string]string{"refuse": map[bool]string{true: "yes", false: "no"}[refuse]}
-		if err := r.Ensure("a", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("a", config))
 		for name, try := range tries {
 			eventually(t, func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -131,18 +124,14 @@ func TestMiddleware_Client(t *testing.T) {
 			}
 			return errors.Join(errs...)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return time.Since(began)
 	}
 	if took := ten(); took > 2*time.Second {
 		t.Errorf("eight requests took %s with the default limits, want 2s at most", took)
 	}
 	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
-	if err := r.Ensure("a", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("a", config))
 	eventually(t, func() error {
 		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
 			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)

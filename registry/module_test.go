@@ -109,9 +109,7 @@ func TestConfig(t *testing.T) {
 	})
 
 	config.Labels = map[string]string{"disk": "slow"}
-	if err := r.Ensure("plain", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("plain", config))
 	want := defaultScan()
 	want.Size, want.Targets = 2, []target{{Name: "b"}} // not insecure: lists are replaced, not merged
 	s.expect(t, "plain/3", want)
@@ -130,9 +128,7 @@ func TestConfig_OfTheHub(t *testing.T) {
 		Overrides: []moduleconfig.Override{{Selector: unlabeled, Config: json.RawMessage(`{"paths": ["/remote"]}`)}},
 	}}}
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, s.module().Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	want := defaultScan()
 	want.Size = 7

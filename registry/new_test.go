@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// offline returns the options of a registry that sends no request.
 func offline(t *testing.T) registry.Options {
 	t.Helper()
 	return registry.Options{

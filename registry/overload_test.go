@@ -40,9 +40,7 @@ func TestRegistry_Overloaded(t *testing.T) {
 	_, config := remote(t, "one")
 	names := []registry.ClusterName{"a", "b", "c", "d"}
 	for _, name := range names {
-		if err := r.Ensure(name, config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure(name, config))
 	}
 	for _, name := range names {
 		expectState(t, r, name, state.StateReady, state.ReasonReady)

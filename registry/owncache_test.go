@@ -87,7 +87,6 @@ type notedCache struct {
 	note func(what string)
 }
 
-// Start runs the cache.
 func (c *notedCache) Start(ctx context.Context) error {
 	c.note("cache")
 	return c.Cache.Start(ctx)
@@ -99,7 +98,6 @@ type helper struct {
 	running chan struct{}
 }
 
-// Start runs until ctx ends.
 func (h *helper) Start(ctx context.Context) error {
 	h.note("helper")
 	close(h.running)
@@ -107,7 +105,6 @@ func (h *helper) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection returns false.
 func (*helper) NeedLeaderElection() bool { return false }
 
 // addOwn adds a filtered cache to a manager, a runnable without leader election, a runnable with leader election, and a
@@ -170,9 +167,7 @@ func TestOwnCache_HandOver(t *testing.T) {
 	d.has(t, fmt.Sprint(first, " 1"), "work 1")
 
 	there := byName(t, c)
-	if err := r.Ensure("moving", there); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("moving", there))
 	d.has(t, fmt.Sprint(first, " 2"), "work 2", "end 1")
 	d.expectOrder(t, "work 1", "cache 2", "end 1", "work 2")
 	d.expectOrder(t, "work 1", "helper 2", "end 1")
@@ -193,9 +188,7 @@ func newOwn(t *testing.T, on *fleet.Cluster, selected bool) (name string) {
 	if selected {
 		one.Labels = map[string]string{"own": "yes"}
 	}
-	if err := clientFor(t, on).Create(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, on.Config()).Create(t.Context(), one))
 	return one.Name
 }
 
@@ -204,15 +197,13 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 	t.Parallel()
 	const lease = "own-cache-standby"
 	c := fleettest.Cluster(t, "hub")
-	direct := clientFor(t, c)
+	direct := clientFor(t, c.Config())
 	other, long, now := "another-hub", int32(3600), metav1.NowMicro()
 	held := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: lease, Namespace: metav1.NamespaceDefault},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &long, AcquireTime: &now, RenewTime: &now},
 	}
-	if err := direct.Create(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
+	must(t, direct.Create(t.Context(), held))
 	t.Cleanup(func() { _ = direct.Delete(context.WithoutCancel(t.Context()), held) })
 
 	var d diary
@@ -225,18 +216,14 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 			return addOwn(m, func(what string) { d.note(what, 0) }, func(name string) { d.note(name, 0) })
 		}),
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	expectPart(t, r, "own", state.ModuleRunning, "")
 	d.has(t, "cache 0", "helper 0")
 	if d.noted("work 0") {
 		t.Error("a runnable that needs leader election runs on a standby")
 	}
-	if err := direct.Delete(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
+	must(t, direct.Delete(t.Context(), held))
 	d.has(t, "work 0", newOwn(t, c, true)+" 0")
 }
 
@@ -245,9 +232,7 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 func TestOwnCluster_Silent(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	var counted counter
 	module := registry.NewModule("own", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {

@@ -32,9 +32,7 @@ func TestInfo_Owner(t *testing.T) {
 	config.Owner = metav1.OwnerReference{APIVersion: "clusterfx.dev/v1alpha1", Kind: "Cluster", Name: "a", UID: "first"}
 	ensure := func() {
 		t.Helper()
-		if err := r.Ensure("a", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("a", config))
 	}
 	expect := func(epochs int, uid types.UID) {
 		t.Helper()

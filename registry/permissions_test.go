@@ -32,9 +32,7 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) state.Desired {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return configFor(t, credential.Kubeconfig())
 }
 
@@ -42,33 +40,24 @@ func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.Policy
 func allow(t testing.TB, admin client.Client, user string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRoleBinding {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: rules}
-	if err := admin.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create(t.Context(), role))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	if err := admin.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create(t.Context(), binding))
 	return binding
 }
 
-// behindProxy returns a proxy of a cluster, and the configuration of a remote behind it with the credential of a
-// kubeconfig.
+// behindProxy returns a proxy of a cluster, and the configuration of a remote behind it with the credential of a kubeconfig.
 func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Proxy, state.Desired) {
 	t.Helper()
 	proxy, err := network.New(c.Server())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(proxy.Close)
 	through, err := proxy.Kubeconfig(kubeconf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return proxy, configFor(t, through)
 }
 
@@ -106,19 +95,15 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 
-	admin := clientFor(t, c)
+	admin := clientFor(t, c.Config())
 	binding := allow(t, admin, "no-secrets", rule("secrets", "*"), rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 	expectModule(t, r, "a", "vault", state.ModuleRunning, state.ReasonRunning)
 	expectAuthorized(t, r, "a", metav1.ConditionTrue, state.ReasonAllowed)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-", Namespace: "default"}}
-	if err := admin.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create(t.Context(), secret))
 	eventually(t, func() error { return seen.has(secret.Name) })
 
-	if err := admin.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Delete(t.Context(), binding))
 	waiting = expectModule(t, r, "a", "vault", state.ModuleWaiting, state.ReasonRightsMissing)
 	if !strings.Contains(waiting.Message, "watch secrets") {
 		t.Errorf("got no %q in message: %s", "watch secrets", waiting.Message)

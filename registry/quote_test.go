@@ -23,9 +23,7 @@ func TestQuote(t *testing.T) {
 		`"users":[{"name":"a","user":{"token":"`+remoteToken+`"}}],`+
 		`"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"current-context":"a"}`))
 	config.Paused = true
-	if err := r.Ensure("quoted", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("quoted", config))
 	text := "one\n" + hubToken + " two\u202E " + remoteToken
 	for name, want := range map[registry.ClusterName]string{
 		"quoted": "one [redacted] two [redacted]", "unknown": "one [redacted] two " + remoteToken,

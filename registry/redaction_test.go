@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -33,17 +34,13 @@ func TestRedactingLogger_Hub(t *testing.T) {
 			"[redacted] [redacted] " + tokens[2],
 			tokens[0] + " [redacted] [redacted]",
 		} {
-			if err := os.WriteFile(file, []byte(tokens[i]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, []byte(tokens[i]), 0o600))
 			if <-time.After(6 * time.Second); i == 0 {
 				r, err := New(Options{
 					Hub: &rest.Config{BearerTokenFile: file}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: runtime.NewScheme(),
 					Log: funcr.New(func(_, args string) { lines.WriteString(args) }, funcr.Options{}),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				log = r.log
 			}
 			lines.Reset()

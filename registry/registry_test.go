@@ -53,9 +53,7 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 		t.Errorf("Spawn of a known name: %v, want ErrAlreadyExists", err)
 	}
 	config.Labels = map[string]string{"region": "eu"}
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("one", config))
 	eventually(t, func() error {
 		if info, _ := r.Status("one"); info.Labels["region"] != "eu" {
 			return fmt.Errorf("got labels %v", info.Labels)
@@ -91,9 +89,7 @@ func TestRegistry_Leases(t *testing.T) {
 	})
 	t.Run("a remote that cannot be used says so at once", func(t *testing.T) {
 		config.Paused = true
-		if err := r.Ensure("asleep", config); err != nil {
-			t.Fatalf("Ensure: %v", err)
-		}
+		must(t, r.Ensure("asleep", config))
 		expectState(t, r, "asleep", state.StatePaused, state.ReasonPaused)
 		err := r.WithClient(t.Context(), "asleep", nothing)
 		var notReady *registry.NotReadyError
@@ -246,23 +242,15 @@ func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
 	one, config := remote(t, "one")
 	spawn(t, r, "rotating", config)
 	minted, err := one.MintToken(t.Context(), fleet.User{Name: "rotated", Rules: everything})
-	if err != nil {
-		t.Fatalf("mint a token: %v", err)
-	}
-	if err := r.Ensure("rotating", configFor(t, minted.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, err)
+	must(t, r.Ensure("rotating", configFor(t, minted.Kubeconfig())))
 	expectSeenBy(t, one, newConfigMap(t, one), "rotating")
 	if info, _ := r.Status("rotating"); info.Epoch != 1 || info.State != state.StateReady {
 		t.Errorf("after the rotation: got epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
-	if err := minted.Revoke(t.Context()); err != nil {
-		t.Fatalf("revoke: %v", err)
-	}
+	must(t, minted.Revoke(t.Context()))
 	expectState(t, r, "rotating", state.StateUnreachable, state.ReasonUnauthorized)
-	if err := r.Ensure("rotating", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("rotating", config))
 	expectState(t, r, "rotating", state.StateReady, state.ReasonReady)
 }
 
@@ -278,9 +266,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.Stop(t.Context(), "one") }()
 	expectState(t, r, "one", state.StateStopping, state.ReasonStopping)
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("one", config))
 	if err := <-stopped; !errors.Is(err, registry.ErrSuperseded) {
 		t.Errorf("Stop: %v, want ErrSuperseded", err)
 	}
@@ -296,9 +282,7 @@ func TestRegistry_Cycles(t *testing.T) {
 	_, config := remote(t, "one")
 	for range 10 {
 		spawn(t, r, "cycle", config)
-		if err := r.Stop(t.Context(), "cycle"); err != nil {
-			t.Fatalf("Stop: %v", err)
-		}
+		must(t, r.Stop(t.Context(), "cycle"))
 	}
 	if got := r.Zombies(); got != 0 {
 		t.Errorf("got %d zombies, want 0", got)
@@ -308,9 +292,7 @@ func TestRegistry_Cycles(t *testing.T) {
 func TestRegistry_ShutdownIsFinal(t *testing.T) {
 	t.Parallel()
 	r, config := newRegistry(t, nil), state.Desired{}
-	if err := r.Shutdown(t.Context()); err != nil {
-		t.Fatalf("Shutdown: %v", err)
-	}
+	must(t, r.Shutdown(t.Context()))
 	g := gomega.NewWithT(t)
 	g.Expect(r.List()).To(gomega.BeEmpty())
 	g.Expect(r.Ensure("one", config)).To(gomega.MatchError(registry.ErrClosed))
@@ -323,18 +305,14 @@ func TestRegistry_SelectsModules(t *testing.T) {
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), idle} })
 	_, config := remote(t, "one")
 	config.Modules = []string{"idle", "inventroy"}
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("one", config))
 	info := expectState(t, r, "one", state.StateReady, state.ReasonWaiting)
 	if len(info.Modules) != 2 || info.Modules[0].State != state.ModuleRunning ||
 		info.Modules[1].Name != "inventroy" || info.Modules[1].State != state.ModuleWaiting {
 		t.Errorf("got modules %+v, want idle Running and inventroy Waiting", info.Modules)
 	}
 	config.Modules = []string{"counter"}
-	if err := r.Ensure("one", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("one", config))
 	info = expectState(t, r, "one", state.StateReady, state.ReasonReady)
 	if info.Epoch != 2 || len(info.Modules) != 1 || info.Modules[0].Name != "counter" {
 		t.Errorf("got epoch %d with %+v, want epoch 2 with counter", info.Epoch, info.Modules)

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// startBehindProxy starts a remote behind a tripMeter and a proxy.
 func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMeter, *network.Proxy) {
 	t.Helper()
 	r := newRegistry(t, func(o *registry.Options) {
@@ -22,20 +21,14 @@ func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMe
 	})
 	f, _ := newFront(t, fleettest.Cluster(t, "one"))
 	proxy, err := network.New(f.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(proxy.Close)
 	text, err := proxy.Kubeconfig(f.kubeconfig("not-used"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := configFor(t, text)
 	config.Probe.Period = time.Second
 	meter := meterBehind(f)
-	if err := r.Ensure("trips", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("trips", config))
 	return r, meter, proxy
 }
 
@@ -48,16 +41,12 @@ func TestRegistry_RoundTripsOfTheNextApp(t *testing.T) {
 			o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
 		})
 		meter, config := newTripMeter(t, "one")
-		if err := r.Ensure("trips", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("trips", config))
 		untilReady(t, r, meter)
 		before, _ := r.Status("trips")
 		next := meterBehind(meter.front)
 		config.Client.QPS = 77
-		if err := r.Ensure("trips", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("trips", config))
 		trips, connections := next.untilList(t)
 		eventually(t, func() error {
 			if now, _ := r.Status("trips"); now.Epoch == before.Epoch || now.State != state.StateReady {
@@ -76,9 +65,7 @@ func TestRegistry_RoundTripsOnAnotherEndpoint(t *testing.T) {
 		r, meter := startMetered(t, registry.ModuleOptions{}, nil)
 		untilReady(t, r, meter)
 		next, config := newTripMeter(t, "one")
-		if err := r.Ensure("trips", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Ensure("trips", config))
 		return untilReady(t, r, next)
 	})
 }

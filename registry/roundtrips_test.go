@@ -31,7 +31,6 @@ type tripMeter struct {
 	open    chan struct{} // closed when no more requests are held
 }
 
-// heldRequest is a request that waits.
 type heldRequest struct {
 	*http.Request
 	release, ended chan struct{}
@@ -98,8 +97,7 @@ func (m *tripMeter) answer(all []heldRequest) {
 	}
 }
 
-// untilList returns the requests of each round trip before the first list of ConfigMaps is sent. It then stops to hold
-// requests.
+// untilList returns the requests of each round trip before the first list of ConfigMaps is sent. It then stops to hold requests.
 func (m *tripMeter) untilList(t *testing.T) (trips [][]string, connections int) {
 	t.Helper()
 	from := map[string]bool{}
@@ -157,13 +155,10 @@ func startMetered(t *testing.T, options registry.ModuleOptions, change func(*reg
 	})
 	meter, config := newTripMeter(t, "one")
 	config.Probe.Period = time.Second
-	if err := r.Ensure("trips", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("trips", config))
 	return r, meter
 }
 
-// unchanged is a middleware that changes nothing.
 func unchanged(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper { return next }
 
 // untilReady returns the round trips before the first list, once the remote is Ready.
@@ -223,14 +218,10 @@ func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 		expectTrips(t, 1, func() ([][]string, int) {
 			r, meter, proxy := startBehindProxy(t, &counter{})
 			untilReady(t, r, meter)
-			if err := proxy.Set(network.Refuse()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Refuse()))
 			expectState(t, r, "trips", state.StateUnreachable, "Unreachable")
 			again := meterBehind(meter.front)
-			if err := proxy.Set(network.Pass()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(network.Pass()))
 			return untilReady(t, r, again)
 		})
 	})
@@ -273,9 +264,7 @@ func TestRegistry_NothingButQuestionsBeforeTheIdentity(t *testing.T) {
 				}
 				f.honest.ServeHTTP(w, r)
 			})
-			if err := r.Ensure("a", config); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Ensure("a", config))
 			expectState(t, r, "a", c.want, c.reason)
 			if err := r.Stop(t.Context(), "a"); err != nil {
 				t.Error(err)

@@ -51,13 +51,11 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	one.SetGroupVersionKind(sprockets)
 	one.SetName("one")
 	one.SetNamespace("default")
-	eventually(t, func() error { return clientFor(t, c).Create(t.Context(), one) })
+	eventually(t, func() error { return clientFor(t, c.Config()).Create(t.Context(), one) })
 	expectModule(t, r, "a", "sprockets", state.ModuleRunning, state.ReasonRunning)
 	eventually(t, func() error { return seen.has("one") })
 
-	if err := clientFor(t, c).Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c.Config()).Delete(t.Context(), crd))
 	expectModule(t, r, "a", "sprockets", state.ModuleWaiting, state.ReasonAPIMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	info := expectState(t, r, "a", state.StateReady, state.ReasonReady)
@@ -75,7 +73,6 @@ type names struct {
 	seen map[string]bool
 }
 
-// Reconcile records the name of an object.
 func (n *names) Reconcile(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,8 +114,7 @@ func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterNa
 	return found
 }
 
-// lendAllTheTime leases the client of a remote repeatedly, until the function that it returns is called, which returns
-// the failures.
+// lendAllTheTime leases the client of a remote repeatedly, until the function that it returns is called, which returns the failures.
 func lendAllTheTime(t testing.TB, r *registry.Registry, name registry.ClusterName) (failed func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,8 +154,6 @@ func installCRD(t testing.TB, c *fleet.Cluster, kind schema.GroupVersionKind) cl
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName(plural.Resource + "." + kind.Group)
-	if err := clientFor(t, c).Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), crd))
 	return crd
 }

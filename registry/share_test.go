@@ -23,8 +23,7 @@ import (
 // users is a value that modules share in these tests.
 type users struct{}
 
-// hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the
-// test.
+// hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the test.
 func hubApp(t *testing.T, options ...fx.Option) (r *registry.Registry, run func(), err error) {
 	t.Helper()
 	return hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, options...)
@@ -37,15 +36,12 @@ func hubAppWith(
 	return hubAppOf(t, hubManager(t, config, func(*ctrl.Options) {}), o, options...)
 }
 
-// hubManager returns the manager of a hub.
 func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) ctrl.Manager {
 	t.Helper()
 	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
 	change(&o)
 	mgr, err := ctrl.NewManager(config, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mgr
 }
 
@@ -76,12 +72,8 @@ func hubAppOf(
 	})
 	run = func() {
 		t.Helper()
-		if err := app.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, app.Start(ctx))
+		must(t, <-ended)
 		go func() { ended <- mgr.Start(ctx) }()
 	}
 	return r, run, app.Err()

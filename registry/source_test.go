@@ -24,9 +24,7 @@ func TestSource(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	events := registry.Source(r, func(e registry.Event) []registry.Event { return []registry.Event{e} })
-	if err := events.Start(ctx, queue); err != nil {
-		t.Fatalf("Start: %v", err)
-	}
+	must(t, events.Start(ctx, queue))
 	expect := func(want registry.Event) {
 		t.Helper()
 		eventually(t, func() error {
@@ -42,18 +40,12 @@ func TestSource(t *testing.T) {
 		})
 	}
 	expect(registry.Event{Name: "early", Kind: registry.EventReady, Epoch: 1})
-	if err := r.Ensure("late", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("late", config))
 	expect(registry.Event{Name: "late", Kind: registry.EventReady, Epoch: 2})
 	config.Paused = true
-	if err := r.Ensure("late", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("late", config))
 	expect(registry.Event{Name: "late", Kind: registry.EventLost, Epoch: 2})
-	if err := r.Stop(t.Context(), "late"); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	must(t, r.Stop(t.Context(), "late"))
 	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 2})
 }
 
@@ -69,9 +61,7 @@ func TestRegistry_FollowAfterAPanic(t *testing.T) {
 	})
 	_, config := remote(t, "one")
 	spawn(t, r, "followed", config)
-	if err := r.Relabel("followed", map[string]string{"a": "b"}, nil); err != nil {
-		t.Fatalf("Relabel: %v", err)
-	}
+	must(t, r.Relabel("followed", map[string]string{"a": "b"}, nil))
 	eventually(t, func() error {
 		if n := calls.Load(); n < 2 {
 			return fmt.Errorf("got %d calls, want 2", n)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -29,9 +30,7 @@ func TestPulse_OfTheMonitor(t *testing.T) {
 		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil),
 	}
 	r, err := newRegistry(o, catalog.Catalog{}, &middleware.Set{}, http.DefaultTransport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer r.end()
 	r.pulse.beat()
 	r.pulse.beating.Wait() // It waits for a pulse of the registry's own, if there is one.
@@ -48,13 +47,9 @@ func TestPulse_EndsWithTheRegistry(t *testing.T) {
 			r, err := New(Options{
 				Hub: &rest.Config{Host: "https://127.0.0.1:1"}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: runtime.NewScheme(),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r.pulse.beat()
-			if err := r.Shutdown(ctx); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, r.Shutdown(ctx))
 			for stack := range contain.Stacks("test", t.Name()) {
 				if strings.Contains(stack, "liveness.(*Pulse).Run") {
 					t.Fatalf("the pulse still runs:\n%s", stack)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/onsi/gomega"
@@ -32,6 +30,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -63,9 +62,7 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 		change(&o)
 	}
 	r, err := registry.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
@@ -87,23 +84,17 @@ func testLog(t testing.TB) logr.Logger {
 func mapperFor(t testing.TB, config *rest.Config) meta.RESTMapper {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		t.Fatalf("NewDynamicRESTMapper: %v", err)
-	}
+	must(t, err)
 	return mapper
 }
 
 func scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
+	must(t, clientgoscheme.AddToScheme(s))
 	return s
 }
 
@@ -111,9 +102,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy)
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	must(t, err)
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
@@ -128,12 +117,10 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := r.Spawn(ctx, name, c); err != nil {
-		t.Fatalf("Spawn: %v", err)
-	}
+	must(t, r.Spawn(ctx, name, c))
 }
 
-var eventually = testkit.Eventually
+var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
@@ -159,8 +146,13 @@ func (e *stateError) Error() string {
 	return "want " + string(e.want) + "/" + e.reason + ", got " + string(e.got.State) + "/" + e.got.Reason + ": " + e.got.Message
 }
 
-// counter is a module that marks ConfigMaps in its remote with an annotation of the remote's name, so that tests see
-// where it works.
+// handing returns a module that hands over what it gets in each app.
+func handing(name string) (registry.Module, <-chan registry.Remote) {
+	apps := make(chan registry.Remote, 100)
+	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { apps <- p })}), apps
+}
+
+// counter is a module that marks ConfigMaps in its remote with an annotation of the remote's name, so that tests see where it works.
 type counter struct{ reconciles atomic.Int64 }
 
 func (c *counter) module() registry.Module {
@@ -196,37 +188,19 @@ func (m *marker) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, client.IgnoreNotFound(m.remote.Patch(ctx, &one, client.MergeFrom(before)))
 }
 
-// newConfigMap creates a ConfigMap that the counter marks.
 func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-", Namespace: "default", Labels: map[string]string{"test": "yes"},
 	}}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatalf("create a ConfigMap: %v", err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
-}
-
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
-	return direct
 }
 
 // expectSeenBy waits until the counter of the remote named name has marked the ConfigMap.
 func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name string) {
 	t.Helper()
-	direct := clientFor(t, c)
+	direct := clientFor(t, c.Config())
 	eventually(t, func() error {
 		var one corev1.ConfigMap
 		if err := direct.Get(t.Context(), key, &one); err != nil {
@@ -249,9 +223,7 @@ var everything = []rbacv1.PolicyRule{
 func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatalf("Gather: %v", err)
-	}
+	must(t, err)
 	for _, family := range families {
 		if family.GetName() != name {
 			continue

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// reconciling sets up a supervised controller of ConfigMaps.
 func reconciling(p registry.Remote, do func(context.Context, ctrl.Request) error) error {
 	r := reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, do(ctx, r) })
 	return registry.ControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).
@@ -116,7 +115,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	})
 	w.ill.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	direct, done := clientFor(t, w.sick), make(chan struct{})
+	direct, done := clientFor(t, w.sick.Config()), make(chan struct{})
 	go func() {
 		defer close(done)
 		for poll := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-poll {

@@ -24,7 +24,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// counting returns the module counter with these rules.
 func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
 	return registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(c.setUp), Rules: rules})
 }
@@ -58,15 +57,12 @@ func TestUndeclared_Watch(t *testing.T) {
 	}
 }
 
-// An informer without any permission keeps the app from starting, and the message names the missing rules of the
-// module.
+// An informer without any permission keeps the app from starting, and the message names the missing rules of the module.
 func TestUndeclared_ListAndWatch(t *testing.T) {
 	t.Parallel()
 	var c counter
 	r, _ := soonStale(t, c.module())
-	if err := r.Ensure("edge", limited(t, fleettest.Cluster(t, "one"), "may-do-nothing")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Ensure("edge", limited(t, fleettest.Cluster(t, "one"), "may-do-nothing")))
 	info := expectState(t, r, "edge", state.StateStarting, state.ReasonForbidden)
 	const problem = `module counter does not declare "list and watch configmaps" in its Rules`
 	undeclared := state.Problem{Kind: state.ProblemUndeclaredRule}
@@ -124,21 +120,15 @@ func TestUndeclared_Requests(t *testing.T) {
 		}),
 	})
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, sends.Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	one := fleettest.Cluster(t, "one")
-	if err := clientFor(t, one).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, one.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}))
 	spawn(t, r, "edge", limited(t, one, "may-not-create", rule("configmaps", "list", "watch", "get")))
-	if err := r.WithClient(t.Context(), "edge", func(ctx context.Context, remote client.Client) error {
+	must(t, r.WithClient(t.Context(), "edge", func(ctx context.Context, remote client.Client) error {
 		create(ctx, remote, &corev1.Service{})
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	eventually(t, func() error {
 		if all := r.Undeclared(); c.reconciles.Load() == 0 || len(all) < 3 {
 			return missing(all)
@@ -156,13 +146,9 @@ func TestUndeclared_HubPart(t *testing.T) {
 	c := fleettest.Cluster(t, "hub")
 	mine := rule("secrets", "get", "list")
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: "hub-may-not-watch", Rules: []rbacv1.PolicyRule{mine}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}
-	if err := clientFor(t, c).Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), secret))
 	var seen names
 	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
 	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{
@@ -170,9 +156,7 @@ func TestUndeclared_HubPart(t *testing.T) {
 			return ctrl.NewControllerManagedBy(m).Named("lists").For(&corev1.Secret{}).Complete(&seen)
 		}),
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run()
 	eventually(t, func() error { return seen.has(secret.Name) })
 	part := expectPart(t, r, "lists", state.ModuleDegraded,

@@ -313,7 +313,5 @@ func expectWarm(t *testing.T, r *registry.Registry) registry.Status {
 func ensureWarm(t *testing.T, r *registry.Registry, config state.Desired, warm bool) {
 	t.Helper()
 	config.Warm = warm
-	if err := r.Ensure("a", config); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, r.Ensure("a", config))
 }

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -43,7 +43,6 @@ func flying(t *testing.T, r *registry.Registry, name registry.ClusterName) error
 	return r.AwaitWrites(ended, name)
 }
 
-// expectFlying waits until one write is in flight.
 func expectFlying(t *testing.T, r *registry.Registry, name registry.ClusterName) {
 	t.Helper()
 	eventually(t, func() error {
@@ -83,9 +82,7 @@ func TestRegistry_WritesWithoutResponse(t *testing.T) {
 			r, proxy := gatedBehindProxy(t, remote, p)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if err := proxy.Set(c.fault); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proxy.Set(c.fault))
 			began, ended := time.Now(), make(chan error, 1)
 			go func() {
 				ended <- r.WithClient(ctx, remote, func(ctx context.Context, c client.Client) error { return c.Create(ctx, some()) })
@@ -116,7 +113,6 @@ func TestRegistry_WritesWithoutResponse(t *testing.T) {
 // writeTimeout is the timeout of the requests of the remotes behind proxies.
 const writeTimeout = 4 * time.Second
 
-// gatedBehindProxy returns a registry with a remote behind a proxy.
 func gatedBehindProxy(t *testing.T, name registry.ClusterName, p *permit) (*registry.Registry, *network.Proxy) {
 	t.Helper()
 	one := fleettest.Cluster(t, "one")
@@ -127,7 +123,6 @@ func gatedBehindProxy(t *testing.T, name registry.ClusterName, p *permit) (*regi
 	return r, proxy
 }
 
-// some returns a new ConfigMap.
 func some() *corev1.ConfigMap {
 	one := &corev1.ConfigMap{}
 	one.Namespace, one.GenerateName = "default", "writes-"
@@ -146,18 +141,14 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 	t.Helper()
 	hub, _ := newFront(t, fleettest.Cluster(t, "hub"))
 	toHub, err := clientcmd.RESTConfigFromKubeConfig(hub.kubeconfig("not-used"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
-	w, apps := &writers{fronts: []*front{hub, f}}, make(chan registry.Remote, 100)
+	w := &writers{fronts: []*front{hub, f}}
+	module, apps := handing("writer")
 	w.registry = newRegistry(t, func(o *registry.Options) {
-		o.Gate, o.Hub = p.gate, toHub
-		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-		})}
+		o.Gate, o.Hub, o.Modules = p.gate, toHub, []registry.Module{module}
 		o.Middleware = []registry.Middleware{{Name: "passes", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) {
+			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				w.passed.Add(1)
 				return next.RoundTrip(r)
 			})
@@ -167,9 +158,7 @@ func newWriters(t *testing.T, name registry.ClusterName, p *permit) *writers {
 	spawn(t, w.registry, name, config)
 	app := <-apps
 	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.with = map[string]func(func(client.Client) error) error{
 		"the app's client":            func(f func(client.Client) error) error { return f(app.Client) },
 		"a client of its own":         func(f func(client.Client) error) error { return f(own) },

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector receives traces over OTLP.
 type collector struct {
 	url string
 
@@ -90,7 +89,6 @@ func texts(all []*commonpb.KeyValue) map[string]string {
 	return about
 }
 
-// find returns the spans with this name and these attributes.
 func (c *collector) find(name string, about map[string]string) []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +110,6 @@ func (s span) has(about map[string]string) bool {
 	return true
 }
 
-// parentOf returns the name of the parent of a span.
 func (c *collector) parentOf(child span) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

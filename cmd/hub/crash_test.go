@@ -88,7 +88,6 @@ func (k *crashing) isReady(name string) error {
 	return err
 }
 
-// isQuarantined returns the message if a Cluster is quarantined.
 func (k *crashing) isQuarantined(name string) (message string, is bool) {
 	found, err := k.cluster(name)
 	if err != nil {

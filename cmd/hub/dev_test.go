@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 var (
@@ -81,7 +82,6 @@ func newLife(t *testing.T) *life {
 	}
 }
 
-// config writes a configuration file.
 func (l *life) config(name, text string) {
 	l.t.Helper()
 	head := "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
@@ -114,9 +114,8 @@ func (l *life) start() {
 		case "--detach":
 		case "--config":
 			i++
-			file, err := os.ReadFile(filepath.Join(l.dir, arguments[i]))
-			must(l.t, err)
-			_, modules, _ := strings.Cut(string(file), "modules:\n")
+			file := testkit.Read(l.t, l.dir, arguments[i])
+			_, modules, _ := strings.Cut(file, "modules:\n")
 			text += modules
 		default:
 			args = append(args, arguments[i])
@@ -183,8 +182,7 @@ func (l *life) expectRights() {
 	encoded := kubectl(t, l.kubeconfig, "-n=clusterfx-system", "get", "secret", "edge-eu-1", "-o=jsonpath={.data.kubeconfig}")
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	must(t, err)
-	remote := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(remote, decoded, 0o600))
+	remote := testkit.File(t, "kubeconfig", decoded)
 	kubectl(t, remote, "get", "nodes") // as the module inventory does
 	hub := "--as=system:serviceaccount:kube-system:clusterfx-hub"
 	kubectl(t, l.kubeconfig, hub, "-n=clusterfx-system", "get", "secrets")
@@ -246,10 +244,9 @@ func TestDev_Replicas(t *testing.T) {
 		return nil
 	})
 	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=5m", "fxc", "edge-eu-1")
-	log, err := os.ReadFile(filepath.Join(dir, "hub.log"))
-	must(t, err)
+	log := testkit.Read(t, dir, "hub.log")
 	for _, name := range []string{"hub-0", "hub-1", "hub-2"} {
-		if !regexp.MustCompile(`(?m)^` + name + ` \{`).Match(log) {
+		if !regexp.MustCompile(`(?m)^` + name + ` \{`).MatchString(log) {
 			t.Errorf("the log has no line of %s", name)
 		}
 	}
@@ -350,8 +347,7 @@ func expectNothingLeft(t *testing.T, p *program, dir string) {
 	}
 }
 
-// somethingRuns returns an error if a cluster that p has printed can be reached, or (on Linux) if a process works in
-// the folder.
+// somethingRuns returns an error if a cluster that p has printed can be reached, or (on Linux) if a process works in the folder.
 func somethingRuns(p *program, dir string) error {
 	for _, server := range serverPattern.FindAllStringSubmatch(p.stderr.String(), -1) {
 		connection, err := net.Dial("tcp", server[1])

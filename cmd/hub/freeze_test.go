@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// freezing describes how leaders are frozen.
 type freezing struct {
 	pairs, rounds int           // of hubs, and for each pair
 	frozen        time.Duration // at least; a freeze lasts until the other hub works
@@ -70,7 +69,6 @@ type pair struct {
 	freezes   []freeze
 }
 
-// freeze is one freeze of a leader.
 type freeze struct {
 	pid                        int
 	frozen, takenOver, resumed time.Time
@@ -95,7 +93,6 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 	return p
 }
 
-// freezeAll freezes the leader once in each round.
 func (p *pair) freezeAll(how freezing) error {
 	for range how.rounds {
 		leader, err := p.await(func(w written) bool { return time.Since(w.Issued) < time.Second })
@@ -124,7 +121,6 @@ func (p *pair) freezeAll(how freezing) error {
 // pause waits, because these tests depend on real time.
 func pause(d time.Duration) { <-time.After(d) }
 
-// await waits for a write in the remote that fits.
 func (p *pair) await(fits func(written) bool) (written, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for {

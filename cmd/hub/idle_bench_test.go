@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,13 +19,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // idleTime is the time for which a hub is idle before it is measured.
@@ -38,12 +36,11 @@ func BenchmarkIdle(b *testing.B) {
 	binary := build(b)
 	hub := fleettest.Cluster(b, "idle")
 	fleettest.InstallCRDs(b, hub.Config())
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
+	kubeconfig := testkit.File(b, "kubeconfig", hub.Kubeconfig())
 	admin := adminOf(b, hub)
 	for _, clusters := range []int{0, 100} {
 		for i := range clusters {
-			mustB(b, admin.Create(b.Context(), &hubv1.Cluster{
+			must(b, admin.Create(b.Context(), &hubv1.Cluster{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("paused-%03d", i)},
 				Spec: hubv1.ClusterSpec{
 					KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "paused"}, State: hubv1.ClusterPaused,
@@ -77,9 +74,8 @@ func BenchmarkCommands(b *testing.B) {
 	binary := build(b)
 	hub := fleettest.Cluster(b, "listed")
 	fleettest.InstallCRDs(b, hub.Config())
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
-	mustB(b, crowd(b.Context(), adminOf(b, hub), 1000))
+	kubeconfig := testkit.File(b, "kubeconfig", hub.Kubeconfig())
+	must(b, crowd(b.Context(), adminOf(b, hub), 1000))
 	for name, args := range map[string][]string{"help": {"--help"}, "get-modules": {"get", "modules", "--kubeconfig=" + kubeconfig}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -91,20 +87,10 @@ func BenchmarkCommands(b *testing.B) {
 	}
 }
 
-func mustB(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 func adminOf(b *testing.B, hub *fleet.Cluster) client.Client {
 	b.Helper()
-	scheme := runtime.NewScheme()
-	mustB(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	admin, err := client.New(hub.Config(), client.Options{Scheme: scheme})
-	mustB(b, err)
-	mustB(b, admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	admin := fleettest.Client(b, hub.Config(), hubv1.AddToScheme)
+	must(b, admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	for admin.List(b.Context(), &hubv1.ClusterList{}) != nil { // until discovery has the CRD
 		<-time.After(100 * time.Millisecond)
 	}
@@ -123,7 +109,7 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 	}, args...)...)
 	// As in config/hub, so that the garbage collector works as it does there.
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOMEMLIMIT=920MiB"), &log, &log
-	mustB(b, cmd.Start())
+	must(b, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
 	defer cancel()
 	for deadline := time.Now().Add(time.Minute); !ready(ctx, health) || !works(ctx, admin); {
@@ -182,6 +168,6 @@ func megabytes(b *testing.B, status []byte, name string) float64 {
 		b.Fatalf("no %s in %s", name, status)
 	}
 	kilobytes, err := strconv.ParseFloat(string(found[1]), 64)
-	mustB(b, err)
+	must(b, err)
 	return kilobytes * 1024 / 1e6
 }

@@ -54,7 +54,6 @@ func TestRun_KilledAtRandomMoments(t *testing.T) {
 	t.Logf("after each pair of %d kills the Cluster is Ready within %s", 2*pairs, longest.Round(time.Second/10))
 }
 
-// killer kills hubs.
 type killer struct {
 	t         *testing.T
 	hub, edge *fleet.Cluster
@@ -106,7 +105,6 @@ func (k *killer) leaveAlone(i int) time.Duration {
 	return took
 }
 
-// journal returns the entries of the journal.
 func journal(t *testing.T, c client.Client) (entries []string, err error) {
 	t.Helper()
 	for _, name := range cluster.JournalNames() {

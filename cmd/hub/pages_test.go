@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // step is a command of a page with the output that the page shows.
@@ -23,9 +24,8 @@ type step struct{ command, output string }
 // stepsIn returns the five commands in the first block of a section of a page.
 func stepsIn(t *testing.T, page, section string) []step {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-	must(t, err)
-	steps := stepsOf(string(text), section)
+	text := testkit.Read(t, "..", "..", "docs", page)
+	steps := stepsOf(text, section)
 	if len(steps) != 5 {
 		t.Fatalf("the page has %d commands, want 5", len(steps))
 	}
@@ -48,18 +48,14 @@ func stepsOf(page, section string) []step {
 	return steps
 }
 
-// demoArguments returns the arguments that make demo gives the hub.
 func demoArguments(t *testing.T) []string {
 	t.Helper()
-	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./cmd/hub (.*) \$\(ARGS\)$`).FindSubmatch(makefile)
+	makefile := testkit.Read(t, "..", "..", "Makefile")
+	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./cmd/hub (.*) \$\(ARGS\)$`).FindStringSubmatch(makefile)
 	if line == nil {
 		t.Fatal("the Makefile has no target demo that runs the hub")
 	}
-	return strings.Fields(string(line[1]))
+	return strings.Fields(line[1])
 }
 
 var (
@@ -79,13 +75,9 @@ func alike(output string) string {
 func expectOutput(t *testing.T, dir string, one step) {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := strings.Replace(one.command, "go run ./cmd/hub", self, 1)
 	eventually(t, func() error {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)

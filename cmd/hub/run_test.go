@@ -4,26 +4,19 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A hub that cannot start logs the reason, with advice, in the format of its log. Wrong variables of traces are not the reason:
@@ -109,9 +102,7 @@ func install(t *testing.T, c *fleet.Cluster) string {
 
 func write(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
-	return path
+	return testkit.File(t, "kubeconfig", c.Kubeconfig())
 }
 
 func registration(name string, remote *fleet.Cluster) *corev1.Secret {
@@ -126,14 +117,7 @@ func registration(name string, remote *fleet.Cluster) *corev1.Secret {
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	httpClient, err := rest.HTTPClientFor(c.Config())
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	must(t, err)
-	return direct
+	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
 }
 
 var must, eventually = testkit.Must, testkit.Eventually

@@ -30,9 +30,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 )
 
-// The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered
-// at first. The contexts of the kubeconfig are hub, edge and spare, and further contexts for users with few
-// permissions, such as hub-viewer.
+// The scripts in testdata/script use the command line against a hub that runs, and two remotes that are not registered at first. The
+// contexts of the kubeconfig are hub, edge and spare, and further contexts for users with few permissions, such as hub-viewer.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	playScripts(t, "script", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
@@ -74,10 +73,8 @@ func playScripts(t *testing.T, folder string, clusters ...*fleet.Cluster) {
 // parallel tests would keep other tests from running.
 type inOrder struct{ *testing.T }
 
-// Parallel does nothing.
 func (inOrder) Parallel() {}
 
-// Run runs a script as a subtest.
 func (t inOrder) Run(name string, script func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { script(inOrder{t}) })
 }
@@ -94,7 +91,6 @@ type playground struct {
 	life       context.Context //nolint:containedctx // the test's, which scripts cannot hand over
 }
 
-// newPlayground returns a playground of a hub's cluster and two remotes.
 func newPlayground(t *testing.T, clusters []*fleet.Cluster) *playground {
 	t.Helper()
 	hub, edge := clusters[0], clusters[1]
@@ -157,7 +153,6 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// setup prepares the environment of a script.
 func (p *playground) setup(env *testscript.Env) error {
 	env.Defer(func() { p.clean(p.life) })
 	env.Setenv("PATH", p.programs+string(os.PathListSeparator)+env.Getenv("PATH"))
@@ -207,7 +202,6 @@ func eventuallyPrints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exitsWith is the command "exits CODE PROGRAM ARGS...".
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
@@ -242,7 +236,6 @@ func printObjectsOf(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o600))
 }
 
-// command returns a command in the environment of a script.
 func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(strings.SplitN(ts.Getenv("PATH"), string(os.PathListSeparator), 2)[0], args[0]), args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
@@ -252,7 +245,6 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	return cmd
 }
 
-// crowd creates so many Clusters.
 func crowd(ctx context.Context, hub client.Client, clusters int) error {
 	creating, ctx := errgroup.WithContext(ctx)
 	creating.SetLimit(16)

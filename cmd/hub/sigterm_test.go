@@ -20,8 +20,7 @@ import (
 // gracePeriod is the default termination grace period of a Pod.
 const gracePeriod = 30 * time.Second
 
-// A hub with many remotes exits with 0 within the grace period after SIGTERM, even if a fifth of the remotes have just
-// become silent.
+// A hub with many remotes exits with 0 within the grace period after SIGTERM, even if a fifth of the remotes have just become silent.
 func TestRun_SIGTERMWithManyRemotes(t *testing.T) {
 	fleettest.Slow(t, "nothing: hundreds of remotes need minutes of a processor")
 	t.Parallel()

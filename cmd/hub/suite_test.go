@@ -68,33 +68,26 @@ func start(t *testing.T, args ...string) *program {
 	return startWith(t, []string{asHub + "=" + asStock}, args...)
 }
 
-// startWith runs a hub in an environment with these variables.
 func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	return startAs(t, func(*exec.Cmd) {}, env, args...)
 }
 
-// startIn runs a hub in a folder.
 func startIn(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	return startAs(t, func(cmd *exec.Cmd) { cmd.Dir = dir }, env, args...)
 }
 
-// startAs runs a hub after a change of its command.
 func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // Its servers are lent to others next.
 	change(p.cmd)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
@@ -106,7 +99,6 @@ func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string)
 	return p
 }
 
-// exit returns the exit code once the process has ended.
 func (p *program) exit() int {
 	p.t.Helper()
 	stuck := time.AfterFunc(patience(), func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
@@ -126,7 +118,6 @@ func (p *program) expectExit(code int) {
 	}
 }
 
-// expect waits until the output of the process contains the text.
 func (p *program) expect(o *output, text string) {
 	p.t.Helper()
 	eventually(p.t, func() error {
@@ -147,9 +138,7 @@ func (p *program) expectNot(o *output, text string) {
 
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.cmd.Process.Signal(s))
 }
 
 // output is the output of a process so far.
@@ -158,21 +147,18 @@ type output struct {
 	text bytes.Buffer
 }
 
-// Write appends.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(data)
 }
 
-// String returns everything.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// kubectl runs the real kubectl and returns its output.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(t, kubeconfig, args...)
@@ -195,9 +181,7 @@ func kubectlFails(t *testing.T, kubeconfig string, args ...string) string {
 func tryKubectl(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	// A cache of discovery must not outlive its API server: ports are used again.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+t.TempDir())

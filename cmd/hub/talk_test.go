@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // talk is one life of a hub with the module talker and a remote that becomes unreachable and returns. Its log, its traces and its
@@ -173,7 +174,6 @@ func (k *talk) checkTraces() {
 	}
 }
 
-// line is a line of the log.
 type line map[string]any
 
 func linesOf(t *testing.T, text string) []line {
@@ -255,8 +255,7 @@ func expectSecretless(t *testing.T, text string, kubeconfig []byte) {
 
 func page(t *testing.T, address, path string) (string, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-	must(t, err)
+	r := testkit.Request(t, http.MethodGet, "http://"+address+path)
 	r.Close = true
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

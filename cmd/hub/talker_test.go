@@ -50,7 +50,6 @@ func talker() registry.Module {
 
 type talking struct{ remote client.Client }
 
-// Reconcile logs the ConfigMap.
 func (r *talking) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var one corev1.ConfigMap
 	if err := r.remote.Get(ctx, request.NamespacedName, &one); err != nil {
@@ -71,7 +70,6 @@ func (r *talking) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// visitAll reads an object in every remote periodically.
 func visitAll(ctx context.Context, remotes *registry.Registry) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -89,7 +87,6 @@ func visitAll(ctx context.Context, remotes *registry.Registry) {
 	}
 }
 
-// startTalker runs a hub with the module talker and these variables.
 func startTalker(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	return startWith(t, append([]string{asHub + "=" + asTalker}, env...), args...)
@@ -109,7 +106,6 @@ var allRights = []rbacv1.PolicyRule{
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 }
 
-// waitForCluster waits until the Cluster exists.
 func waitForCluster(t *testing.T, hub *fleet.Cluster, name string) {
 	t.Helper()
 	c := clientFor(t, hub)

@@ -52,7 +52,6 @@ func writer() registry.Module {
 // writerName is the variable with a part of the name of the object that a hub writes in its remotes.
 const writerName = "CLUSTERFX_TEST_WRITER"
 
-// startWriter runs a hub with the module writer.
 func startWriter(t *testing.T, name string, args ...string) *program {
 	t.Helper()
 	return startWith(t, []string{asHub + "=" + asWriter, writerName + "=" + name}, args...)
@@ -103,7 +102,6 @@ func (w *written) read(data []byte) error {
 	return err
 }
 
-// lastWrite returns the last write to a ConfigMap of a cluster.
 func lastWrite(ctx context.Context, c client.Client, name string) (written, error) {
 	var object corev1.ConfigMap
 	var w written

@@ -34,6 +34,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -165,9 +166,7 @@ func TestCanary(t *testing.T) {
 	}
 	for where, text := range w.all(t, h, slices.Collect(maps.Values(names))) {
 		for about, e := range servers {
-			if near := e.leaks(text); near != "" {
-				t.Errorf("%s contains the token of %s: %s", where, about, near)
-			}
+			testkit.Equal(t, e.leaks(text), "", where, "contains the token of", about)
 		}
 		if at := strings.Index(strings.ToLower(text), "spoken"); at >= 0 {
 			t.Errorf("%s contains words of a remote: %s", where, text[max(0, at-300):min(len(text), at+100)])

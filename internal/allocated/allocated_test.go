@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/internal/allocated"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// entry returns the managedFields of one owner.
 func entry(manager, version, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, FieldsType: "FieldsV1",
@@ -135,9 +135,7 @@ func TestWithout(t *testing.T) {
 
 func decode(t *testing.T, text string, into *map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), into))
 }
 
 // A cache keeps less than 200 bytes, in each form of an object, and of most objects nothing.
@@ -147,9 +145,7 @@ func TestReduce(t *testing.T) {
 		"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:nodePort":{},"f:port":{}}},"f:selector":{},"f:type":{}}}`
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{entry("kubectl", "v1", all)}}}
 	asMap, err := runtime.DefaultUnstructuredConverter.ToUnstructured(service.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, obj := range []metav1.Object{service, &unstructured.Unstructured{Object: asMap}} {
 		allocated.Reduce(kinds["Service"], obj)
 		kept := obj.GetManagedFields()

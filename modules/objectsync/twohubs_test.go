@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 )
 
@@ -92,9 +93,7 @@ func TestTwoHubs(t *testing.T) {
 	}
 	for name, uid := range copied {
 		one := configMap("default", name, nil)
-		if err := remote.Client().Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, remote.Client().Get(t.Context(), client.ObjectKeyFromObject(one), one))
 		if one.UID != uid || !strings.HasPrefix(one.Labels["sync.clusterfx.dev/managed-by"], "hub-settings-") {
 			t.Errorf("%s is another object or has other marks: %v", name, one.ObjectMeta)
 		}

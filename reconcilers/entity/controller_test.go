@@ -78,9 +78,7 @@ func TestController_Secondaries(t *testing.T) {
 	s.put(t, "a.last", value("1"))
 	s.wait(t, "a.last", "1")
 	now := s.wait(t, "a.foreign", "theirs")
-	if now.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("an object of another owner was written: %v", now)
-	}
+	testkit.Equal(t, now.ResourceVersion, foreign.ResourceVersion, "an object of another owner was written", now)
 }
 
 // D5: keys with a slash, and long ones, have secondaries.
@@ -90,7 +88,7 @@ func TestD5_Keys(t *testing.T) {
 	m := entity.Marks{Prefix: entity.DefaultPrefix, Hub: "hub", Kind: "Order"}
 	for _, key := range []string{"a.x", "a/b=c_d.x", fmt.Sprintf("a.%0200d", 1)} {
 		obj := &corev1.ConfigMap{}
-		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Life{Revision: 7}})
+		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Birth{Revision: 7}})
 		for label, value := range obj.Labels {
 			if len(value) > 63 {
 				t.Errorf("label %s has %d bytes", label, len(value))
@@ -139,9 +137,7 @@ func TestController_HostileValues(t *testing.T) {
 		s.put(t, "a.y", value(fmt.Sprint(len(hostile))))
 		s.wait(t, "a.y", fmt.Sprint(len(hostile)))
 	}
-	if now := s.wait(t, "a.x", "1"); now.UID != first.UID {
-		t.Error("the secondary was replaced")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "1").UID, first.UID, "the secondary was replaced")
 	s.put(t, "a.x", value("2"))
 	s.wait(t, "a.x", "2")
 }

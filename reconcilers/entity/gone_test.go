@@ -142,9 +142,7 @@ func TestSecondaries_Cause(t *testing.T) {
 	s.wait(t, "a.x", "1")
 	s.put(t, "a.x", `{}`)
 	s.waitGone(t, "a.x")
-	if cause := s.cause.Load(); cause != "Order a.x" {
-		t.Errorf("the cause of the delete is %q", cause)
-	}
+	testkit.Equal(t, s.cause.Load(), "Order a.x", "the cause of the delete is")
 }
 
 // setBack is a connection whose values have earlier times, after a revision, as of a server whose clock was set back.
@@ -227,9 +225,7 @@ func TestController_ClockSetBack(t *testing.T) {
 		return s.orders.Absent("a.none")
 	})
 	s.put(t, "a.x", value("3"))
-	if after := s.wait(t, "a.x", "3"); after.UID != before.UID {
-		t.Error("the object of a live order was deleted")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "3").UID, before.UID, "the object of a live order was deleted")
 }
 
 // Etcd and NATS are restored together, so the canary is the one that was saved: the marks of objects that were made after the backup show
@@ -349,9 +345,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 		s.wait(t, "a.0", "1")
 	}
 	for key, uid := range uids {
-		if s.wait(t, key, "1").UID != uid {
-			t.Errorf("the object of %s was deleted", key)
-		}
+		testkit.Equal(t, s.wait(t, key, "1").UID, uid, "the object of", key, "was deleted")
 	}
 }
 
@@ -421,9 +415,7 @@ func TestController_RestoredMarker(t *testing.T) {
 		s.put(t, "a.y", value(fmt.Sprint("again ", n)))
 		s.wait(t, "a.y", fmt.Sprint("again ", n))
 	}
-	if after := s.wait(t, "a.x", "2"); after.UID != before.UID {
-		t.Error("the secondary of an entity that the restored bucket lacks was deleted")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "2").UID, before.UID, "the secondary of an entity that the restored bucket lacks was deleted")
 	id := s.orders.Health().Identity
 	id.Accepted = time.Now()
 	testkit.Must(t, s.anchor.Save(t.Context(), id))
@@ -469,9 +461,7 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 			testkit.Eventually(t, func() error {
 				select {
 				case key := <-gone:
-					if key != "a.x" {
-						t.Errorf("%s is gone, want a.x", key)
-					}
+					testkit.Equal(t, key, "a.x", "the key that is gone")
 					return nil
 				default:
 					return errors.New("no key is gone yet")

@@ -95,9 +95,7 @@ func TestD8_Observer(t *testing.T) {
 	x.fails.Store(true)
 	more(&s.reconciles, 2)
 	s.stop()
-	if got := x.cleaned.Load(); got != 1 {
-		t.Errorf("Clean: got %d, want one call while no reconcile runs", got)
-	}
+	testkit.Equal(t, x.cleaned.Load(), 1, "Clean")
 }
 
 // D7: events about an order are recorded on an anchor object, and are published on a subject of NATS.

@@ -72,11 +72,18 @@ func (l *counting) allow(limit int) {
 	l.limit = limit
 }
 
-// String is what was counted.
-func (l *counting) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return fmt.Sprintf("%d created, %d deleted, %d unsure, of %s for %q", l.created, l.deleted, l.unsure, l.resource, l.cause)
+// wait waits for what is counted.
+func (l *counting) wait(t *testing.T, want string) {
+	t.Helper()
+	testkit.Eventually(t, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		got := fmt.Sprintf("%d created, %d deleted, %d unsure, of %s for %q", l.created, l.deleted, l.unsure, l.resource, l.cause)
+		if got != want {
+			return fmt.Errorf("%s, want %s", got, want)
+		}
+		return nil
+	})
 }
 
 // invoicing is a stage whose orders have an invoice each.
@@ -163,18 +170,14 @@ func TestPutEntity(t *testing.T) {
 
 	s.put(t, "a", value("free"))
 	s.waitInvoice(t, "a", "")
-	if got := s.limiter.String(); got != `2 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"` {
-		t.Error(got)
-	}
+	s.limiter.wait(t, `2 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"`)
 	s.put(t, "a", value("3"))
 	s.waitInvoice(t, "a", "3")
 	testkit.Must(t, s.kv.Delete(t.Context(), "a"))
 	testkit.Must(t, s.kv.Delete(t.Context(), "b"))
 	s.waitInvoice(t, "a", "")
 	s.waitInvoice(t, "b", "of another")
-	if got := s.limiter.String(); got != `3 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"` {
-		t.Errorf("a marker is evidence: %s", got)
-	}
+	s.limiter.wait(t, `3 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"`) // A marker is evidence.
 }
 
 // An entity that another client has replaced, with its mark, is repaired, and collected also if that happens while no process runs.
@@ -244,21 +247,15 @@ func TestPutEntity_Collects(t *testing.T) {
 	})
 	s.put(t, "next", value("1")) // All orders were requested before it.
 	s.waitInvoice(t, "next", "1")
-	if n := left(); n != orders-10 {
-		t.Errorf("%d invoices are left, want %d", n, orders-10)
-	}
+	testkit.Equal(t, left(), orders-10, "invoices are left")
 	s.limiter.allow(orders)
 	for i := range orders {
 		s.waitInvoice(t, fmt.Sprintf("o%d", i), "")
 	}
-	if got := s.limiter.String(); got != `41 created, 40 deleted, 0 unsure, of invoices.entities.clusterfx.dev for ""` {
-		t.Error(got)
-	}
+	s.limiter.wait(t, `41 created, 40 deleted, 0 unsure, of invoices.entities.clusterfx.dev for ""`)
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if s.limiter.owned != orders {
-		t.Errorf("%d invoices were declared, want %d", s.limiter.owned, orders)
-	}
+	testkit.Equal(t, s.limiter.owned, orders, "declared as owned")
 }
 
 // Changes of what a reconciler reads request the primaries: entities of another bucket, and objects.

@@ -27,32 +27,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 // definition returns a CustomResourceDefinition of widgets in a group of the test.
 func (b *bench) definition(status bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
-	group := b.upNS + ".example.com"
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group, Labels: map[string]string{"l": "1"}},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
-		},
+	crd := fleettest.CRD(b.tb, schema.GroupVersionKind{Group: b.upNS + ".example.com", Kind: "Widget"}, "")
+	crd.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+	crd.Labels = map[string]string{"l": "1"}
+	template := crd.Spec.Versions[0]
+	if !status {
+		template.Subresources = nil
 	}
-	keep := true
+	crd.Spec.Versions = nil
 	for i, version := range versions {
-		v := apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Served: true, Storage: i == 0,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", XPreserveUnknownFields: &keep,
-			}},
-		}
-		if status {
-			v.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
-		}
-		crd.Spec.Versions = append(crd.Spec.Versions, v)
+		template.Name, template.Storage = version, i == 0
+		crd.Spec.Versions = append(crd.Spec.Versions, template)
 	}
 	return crd
 }
@@ -124,8 +115,8 @@ func TestApplyStatus(t *testing.T) {
 				t.Errorf("the original has lost something: %v", up.Object)
 			}
 			must(t, b.up.Delete(t.Context(), up))
-			waitGone(t, b.down, down)
-			waitGone(t, b.up, up)
+			fleettest.Gone(t, b.down, down)
+			fleettest.Gone(t, b.up, up)
 			if n := statuses.Load(); subresource != (n > 1) { // A subresource that does not exist is tried once.
 				t.Errorf("%d requests to the subresource for two statuses", n)
 			}
@@ -282,9 +273,7 @@ func TestEnsureCRD_AnotherVersionExists(t *testing.T) {
 	}
 	after, err := read(t, b.down, "widgets."+kind.Group)
 	must(t, err)
-	if before.ResourceVersion != after.ResourceVersion {
-		t.Error("the definition is changed")
-	}
+	testkit.Equal(t, before.ResourceVersion, after.ResourceVersion, "resourceVersion of the definition")
 }
 
 // unavailable answers some requests in place of an API server.

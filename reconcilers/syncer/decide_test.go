@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // allFacts returns every combination of facts.
@@ -111,9 +113,7 @@ func TestDecide_NothingIsLeft(t *testing.T) {
 		case f.up == present && !f.selected && f.finalizer && !f.copied() && next != stepRelease:
 			why = "an original that is not selected is released when there is no copy"
 		}
-		if why != "" {
-			t.Errorf("%s, but the step is %d for %+v", why, next, f)
-		}
+		testkit.Equal(t, why, "", "step", next, "for", f)
 	}
 }
 
@@ -147,9 +147,7 @@ func TestDecide_Table(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", row.facts), func(t *testing.T) {
 			t.Parallel()
-			if got := decide(row.facts); got != row.want {
-				t.Errorf("got step %d, want %d", got, row.want)
-			}
+			testkit.Equal(t, decide(row.facts), row.want, "step")
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -59,9 +60,7 @@ func recreated(t *testing.T, content string) {
 	if isKept := after.UID == before.UID; isKept != (content == "1") || after.Data["k"] != content {
 		t.Errorf("the copy is kept: %t, with %v", isKept, after.Data)
 	}
-	if isKept := after.Labels["theirs"] == "1"; isKept != (content == "1") {
-		t.Errorf("the label of others is kept: %t", isKept)
-	}
+	testkit.Equal(t, after.Labels["theirs"] == "1", (content == "1"), "the label of others is kept")
 }
 
 // The copy of an original that is being deleted is deleted and not made again, and the finalizer of the pair stays until the
@@ -128,8 +127,8 @@ func TestD6_DeletedCopies(t *testing.T) {
 			before := b.wait(t, "a", map[string]string{"k": "1"})
 			must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 			if policy == syncer.Propagate {
-				waitGone(t, b.up, up)
-				waitGone(t, b.down, b.copyOf("a"))
+				fleettest.Gone(t, b.up, up)
+				fleettest.Gone(t, b.down, b.copyOf("a"))
 				return
 			}
 			if after := b.wait(t, "a", map[string]string{"k": "1"}); after.UID == before.UID {
@@ -157,7 +156,7 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, "off", "yes")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	b.label(t, b.up, up, "off", "no")
 	b.wait(t, "a", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
@@ -195,7 +194,7 @@ func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
 		}()
 		must(t, b.down.Delete(t.Context(), b.copyOf(name)))
 		<-edited
-		waitGone(t, b.up, b.original(name, nil))
-		waitGone(t, b.down, b.copyOf(name))
+		fleettest.Gone(t, b.up, b.original(name, nil))
+		fleettest.Gone(t, b.down, b.copyOf(name))
 	}
 }

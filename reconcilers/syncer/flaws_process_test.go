@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -82,9 +83,7 @@ func TestD14_TheEndOfTheManagerEndsEverything(t *testing.T) {
 	must(t, b.up.Create(t.Context(), b.original("a", nil)))
 	<-under
 	b.stop()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reconcile ends with %v", err)
-	}
+	testkit.ErrorIs(t, <-ended, context.Canceled, "the reconcile ends with")
 }
 
 // Several objects are reconciled at once, and one object by one worker at a time.
@@ -227,7 +226,5 @@ func TestD18_TranslatorsHaveNoState(t *testing.T) {
 	if !slices.EqualFunc(before, after, maps.Equal) {
 		t.Error(cmp.Diff(before, after))
 	}
-	if diff := cmp.Diff(down, translator.Metadata(up, client.ObjectKeyFromObject(down))); diff != "" {
-		t.Errorf("a second call has another result: %s", diff)
-	}
+	testkit.Equal(t, translator.Metadata(up, client.ObjectKeyFromObject(down)), down, "a second call has another result")
 }

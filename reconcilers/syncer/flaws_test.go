@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -68,7 +69,7 @@ func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 			b.expectUnchanged(t, foreign)
 
 			must(t, b.up.Delete(t.Context(), original))
-			waitGone(t, b.up, original)
+			fleettest.Gone(t, b.up, original)
 			b.barrier(t, "deleted")
 			b.expectUnchanged(t, foreign)
 
@@ -79,12 +80,10 @@ func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 			b.barrier(t, "terminating")
 			b.expectUnchanged(t, foreign)
 			must(t, b.up.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-			waitGone(t, b.up, held)
+			fleettest.Gone(t, b.up, held)
 			b.barrier(t, "gone")
 			b.expectUnchanged(t, foreign)
-			if n := up.asked.Load(); n != 0 {
-				t.Errorf("SyncUp is called %d times for an object that UpstreamName refuses", n)
-			}
+			testkit.Equal(t, up.asked.Load(), 0, "calls of SyncUp for an object that UpstreamName refuses")
 		})
 	}
 }
@@ -188,7 +187,7 @@ func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 	b.expectUnchanged(t, before)
 
 	must(t, b.up.Delete(t.Context(), marker)) // That one is really gone.
-	waitGone(t, b.down, b.copyOf("marker"))
+	fleettest.Gone(t, b.down, b.copyOf("marker"))
 	b.expectUnchanged(t, before)
 }
 
@@ -196,9 +195,7 @@ func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 // Promise: an error is not absence.
 func TestD3_ErrorsAreNotAbsence(t *testing.T) {
 	t.Parallel()
-	proxy, err := fault.New(fleettest.Cluster(t, "up").Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, fleettest.Cluster(t, "up").Server())
 	b := newBench(t, func(o *syncer.PairOptions) {
 		o.OneToOne = false
 		config := fleettest.Cluster(t, "up").Config()
@@ -228,7 +225,7 @@ func TestD3_ErrorsAreNotAbsence(t *testing.T) {
 	b.label(t, b.down, found, "touched", "2")
 	b.expectUnchanged(t, found)
 	must(t, proxy.Set(fault.Pass()))
-	waitGone(t, b.down, found) // The API server confirms that the object is not selected.
+	fleettest.Gone(t, b.down, found) // The API server confirms that the object is not selected.
 }
 
 // An object that replaces the copy between the read and the delete is not deleted.
@@ -252,6 +249,6 @@ func TestD3_AReplacedCopyIsNotDeleted(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	b.expectUnchanged(t, foreign)
 }

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -86,7 +88,7 @@ func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	})
 	must(t, b.down.Patch(t.Context(), source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	must(t, b.down.Delete(t.Context(), source))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(b.copyOf("source")), b.copyOf("source")); !apierrors.IsNotFound(err) {
 		t.Errorf("the imported object has a copy: %v", err)
 	}
@@ -111,12 +113,10 @@ func TestImporter_Adopts(t *testing.T) {
 	must(t, b.up.Create(t.Context(), b.original("other", map[string]string{"k": "1"})))
 	b.expectEvent(t, "other", syncer.ReasonNameConflict, other.Name)
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"3"}}`))))
-	if after := b.wait(t, "equal", map[string]string{"k": "3"}); after.UID != equal.UID {
-		t.Error("the object is replaced instead of adopted")
-	}
+	testkit.Equal(t, b.wait(t, "equal", map[string]string{"k": "3"}).UID, equal.UID, "the object is replaced instead of adopted")
 	b.expectUnchanged(t, other)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, equal)
+	fleettest.Gone(t, b.down, equal)
 }
 
 // Two originals that have only one name in common get one copy; the second one is told, and gets the name when it is free. An
@@ -130,7 +130,7 @@ func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 		syncer.Options[*corev1.ConfigMap]{Select: func(up *corev1.ConfigMap) bool { return up.Labels["test"] == b.upNS }}))
 	b.run(t)
 	one, two := b.original("a", map[string]string{"k": "1"}), b.original("a", map[string]string{"k": "2"})
-	two.Namespace = namespace(t, b.up)
+	two.Namespace = fleettest.Namespace(t, b.up, "syncer")
 	one.Labels, two.Labels = map[string]string{"test": b.upNS}, map[string]string{"test": b.upNS}
 	must(t, b.up.Create(t.Context(), two))
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "a"}}
@@ -151,7 +151,7 @@ func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 	must(t, has("2")())
 	must(t, b.up.Delete(t.Context(), two))
 	eventually(t, has("1"))
-	waitGone(t, b.up, two)
+	fleettest.Gone(t, b.up, two)
 }
 
 // fakes makes an upstream object for each name that is requested.

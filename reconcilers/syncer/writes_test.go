@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -69,7 +70,7 @@ func TestSession_CreateUpdatePatch(t *testing.T) {
 				t.Errorf("the copy has the labels %v", after.Labels)
 			}
 			must(t, b.up.Delete(t.Context(), up))
-			waitGone(t, b.down, found)
+			fleettest.Gone(t, b.down, found)
 		})
 	}
 }
@@ -119,7 +120,7 @@ func TestDeleteHost_HasPreconditions(t *testing.T) {
 		t.Errorf("an object that has been replaced: %v", err)
 	}
 	must(t, syncer.DeleteHost(t.Context(), b.pair, replacement.DeepCopy()))
-	waitGone(t, b.down, replacement)
+	fleettest.Gone(t, b.down, replacement)
 	must(t, syncer.DeleteHost(t.Context(), b.pair, changed))
 }
 
@@ -137,8 +138,7 @@ func TestContended_WritesAreBounded(t *testing.T) {
 	b.wait(t, "marks", nil)
 
 	// The other client reacts to each change at once.
-	fighting, err := client.NewWithWatch(fleettest.Cluster(t, "down").Config(), client.Options{})
-	must(t, err)
+	fighting := fleettest.Client(t, fleettest.Cluster(t, "down").Config())
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	changes, err := fighting.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(b.downNS))
@@ -204,9 +204,7 @@ func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 	if n := sum(t, metrics, writesTotal, rejections) - before; n < 1 || n > 5 {
 		t.Errorf("%v writes of a copy that is rejected, of %v writes in all", n, sum(t, metrics, writesTotal))
 	}
-	if n := len(b.events(t, "a", syncer.ReasonRejected)); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(b.events(t, "a", syncer.ReasonRejected)), 1, "events")
 	// It is not stuck: when the obstacle has gone, the copy follows.
 	must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 	b.wait(t, "a", map[string]string{"k": "2"})
@@ -224,7 +222,7 @@ func TestApply_ObjectsOf1MiB(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", data)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 }
 
 // Observe writes nothing on either side but events.
@@ -255,20 +253,14 @@ func TestObserve_WritesNothing(t *testing.T) {
 	b.stop()
 	var after corev1.ConfigMapList
 	must(t, b.down.List(t.Context(), &after, client.InNamespace(b.downNS)))
-	if len(after.Items) != len(before.Items) {
-		t.Errorf("%d objects, were %d", len(after.Items), len(before.Items))
-	}
+	testkit.Equal(t, len(after.Items), len(before.Items), "objects")
 	for i := range before.Items {
 		b.expectUnchanged(t, &before.Items[i])
 	}
-	if n := sum(t, metrics, writesTotal); n != 0 {
-		t.Errorf("%v writes", n)
-	}
+	testkit.Equal(t, sum(t, metrics, writesTotal), 0, "writes")
 	up := b.original("new", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
-	if len(up.Finalizers) != 0 {
-		t.Errorf("the original has the finalizers %v", up.Finalizers)
-	}
+	testkit.Equal(t, len(up.Finalizers), 0, "finalizers of the original", up.Finalizers)
 }
 
 // Fields that are excluded belong to the downstream cluster.
@@ -304,9 +296,7 @@ func TestApply_NothingToDoWritesNothing(t *testing.T) {
 	b.run(t)
 	b.barrier(t, "restarted")
 	b.expectUnchanged(t, found)
-	if n := len(eventsOf(t, b)); n != 0 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(eventsOf(t, b)), 0, "events")
 	b.label(t, b.down, found, "theirs", "1")
 	b.barrier(t, "labelled")
 	b.expectUnchanged(t, found)
@@ -330,7 +320,7 @@ func TestSelect_ControlledBy(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, b.pair.Identity().Keys().ControlledBy, "somebody")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	eventually(t, func() error {
 		if err := b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up); err != nil {
 			return err
@@ -376,7 +366,5 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 	same := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"k":"changed"}}`, down.Name, down.Namespace)
 	must(t, b.down.Patch(t.Context(), down, client.RawPatch(types.ApplyPatchType, []byte(same)), client.FieldOwner("somebody"), client.ForceOwnership))
 	b.barrier(t, "after") // Everything that is to be written for the original has been written.
-	if n := writes.Load(); n != 4 {
-		t.Errorf("%d writes of the copy for 4 states of the original", n)
-	}
+	testkit.Equal(t, writes.Load(), 4, "writes of the copy for 4 states of the original")
 }

@@ -58,9 +58,8 @@ func labeled(name, to string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{cluster: to, "of": "copies"}}
 }
 
-// In a whole hub, with the permissions that hub rbac prints, objects of the hub come and go in the remote that they name,
-// also after a restart of the hub. Nothing of the namespace of the credentials is seen, and no goroutine is left when a remote
-// has gone.
+// In a whole hub, with the permissions that hub rbac prints, objects of the hub come and go in the remote that they name, also after a
+// restart of the hub. Nothing of the namespace of the credentials is seen, and no goroutine is left when a remote has gone.
 func TestHub(t *testing.T) {
 	t.Parallel()
 	secrets := make(chan *hubobjects.Objects, 1)

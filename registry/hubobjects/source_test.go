@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -36,9 +37,7 @@ func (downHub) RoundTrip(*http.Request) (*http.Response, error) {
 func newTestSource(t *testing.T) (s *Source, sources *int, end context.CancelCauseFunc) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	pool := hubwatch.NewPool(t.Context(), hubwatch.Options{
@@ -67,9 +66,7 @@ func TestSource_WatchTwice(t *testing.T) {
 	watch := func(of Selection, keys ...string) *Objects {
 		t.Helper()
 		one, err := s.Watch(of, keys...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return one
 	}
 	first := watch(of, "a", "b")
@@ -89,9 +86,7 @@ func TestSource_WatchAll(t *testing.T) {
 	s, sources, _ := newTestSource(t)
 	of := Selection{Object: &corev1.ConfigMap{}, Route: All()}
 	first, err := s.Watch(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if second, err := s.Watch(of); err != nil || second != first || *sources != 1 {
 		t.Errorf("%d sources for one selection, %v", *sources, err)
 	}
@@ -116,9 +111,7 @@ func TestObjects_EndWithTheApp(t *testing.T) {
 	t.Parallel()
 	s, _, end := newTestSource(t)
 	objects, err := s.Watch(Selection{Object: &corev1.ConfigMap{}, Route: ByName()}, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	reads := make(chan error, 2)
 	go func() { reads <- objects.Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.ConfigMap{}) }()
 	go func() { reads <- objects.List(t.Context(), &corev1.ConfigMapList{}) }()
@@ -151,9 +144,7 @@ func TestCheck(t *testing.T) {
 func TestCheck_SelectorOfNothing(t *testing.T) {
 	t.Parallel()
 	none, err := metav1.LabelSelectorAsSelector(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, selector := range []labels.Selector{none, labels.Nothing()} {
 		if asksForLabel(selector) {
 			t.Errorf("%T asks for a label", selector)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -26,13 +27,9 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 	t.Parallel()
 	failure := said()
 	asJSON, err := json.Marshal(failure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var asProtobuf bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&failure, &asProtobuf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&failure, &asProtobuf))
 	for name, c := range map[string]struct{ form, body string }{
 		"failure":            {runtime.ContentTypeJSON, string(asJSON)},
 		"protobuf":           {runtime.ContentTypeProtobuf, asProtobuf.String()},
@@ -76,14 +73,9 @@ func TestDiscreet_NamedProxy(t *testing.T) {
 			body := io.NopCloser(strings.NewReader(`{"kind":"SPOKEN words"}`))
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
 		}))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, "https://example.com"+path)
 		response, err := client.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.ReadAll(response.Body); !errors.Is(err, kubeconfig.ErrNotKubernetes) {
 			t.Errorf("%s: got error %v, want ErrNotKubernetes", path, err)
 		}
@@ -100,15 +92,11 @@ func TestDiscreet_Accepted(t *testing.T) {
 	hidden := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
 	const discovery = "application/json; as=APIGroupDiscoveryList; g=apidiscovery.k8s.io; v=v2"
 	failure, err := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Status: metav1.StatusFailure})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var largeProtobuf bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&corev1.ConfigMap{
+	must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&corev1.ConfigMap{
 		Data: map[string]string{"x": strings.Repeat("x", 1<<20)},
-	}, &largeProtobuf); err != nil {
-		t.Fatal(err)
-	}
+	}, &largeProtobuf))
 	large := `{"kind":"Foo-Bar","apiVersion":"a.b.c/v1-2","data":"` + strings.Repeat("x", 1<<20) + `"}`
 	for _, c := range []struct{ path, form, want, body string }{
 		{"/api/v1/pods", "application/json; charset=utf-8", "", `{"kind":"PodList","apiVersion":"v1"}`},
@@ -133,14 +121,9 @@ func TestDiscreet_Accepted(t *testing.T) {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.form}}, Body: io.NopCloser(strings.NewReader(c.body))}, nil
 		}), hidden)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+c.path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, "https://example.com"+c.path)
 		response, err := client.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(response.Body)
 		if c.want == "" {
 			c.want = c.form

@@ -123,9 +123,7 @@ func TestClassify_realServers(t *testing.T) {
 				Endpoint:   kubeconfig.Endpoint{Server: server.URL, CAData: c.ca, TLSServerName: c.name},
 				Credential: credential(t, "abc", issued{}),
 			}, loopback())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(transport.Close)
 			_, err = ask(t, transport, server.URL)
 			if message := wantClass(t, err, c.reason); !strings.Contains(message, c.says) {
@@ -161,9 +159,7 @@ func TestClassify_realServers(t *testing.T) {
 func banner(t *testing.T, text string) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -186,9 +182,7 @@ func banner(t *testing.T, text string) string {
 func silentAndGone(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = listener.Close()
 	return "https://" + listener.Addr().String()
 }

@@ -57,9 +57,7 @@ func TestTransport_Close(t *testing.T) {
 		server := serve(t, watcher, nil)
 		transport := dial(t, server.URL, credential(t, "", shared(t).client))
 		body := watch(t, transport, server.URL)
-		if err := transport.Swap(credential(t, "", shared(t).second)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, transport.Swap(credential(t, "", shared(t).second)))
 		transport.Close()
 		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
 		if n := transport.Draining(); n != 0 {

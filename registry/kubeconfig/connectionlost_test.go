@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A request that fails because a ping had no response says the same as one that had no response in time: the network is silent.
@@ -19,9 +20,7 @@ func TestClassify_ConnectionLost(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	proxy, err := fault.New(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(proxy.Close)
 	trusts, ok := server.Client().Transport.(*http.Transport)
 	if !ok {
@@ -31,21 +30,14 @@ func TestClassify_ConnectionLost(t *testing.T) {
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 100 * time.Millisecond, PingTimeout: 100 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	get := func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+proxy.Addr(), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, "https://"+proxy.Addr())
 		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err == nil {
 			err = response.Body.Close()
 		}
 		return err
 	}
-	if err := get(); err != nil {
-		t.Fatal(err)
-	}
-	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, get())
+	must(t, proxy.Set(fault.Blackhole()))
 	wantClass(t, get(), "TimedOut")
 }

@@ -46,9 +46,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 	t.Run("a name that leads to loopback", func(t *testing.T) {
 		t.Parallel()
 		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		_, err = ask(t, transport, named)
 		wantDenied(t, err)
@@ -58,9 +56,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		p := loopback()
 		p.DenyCIDRs = prefixes("127.0.0.1/32", "::1/128")
 		transport, err := kubeconfig.NewTransport(c, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		if _, err = ask(t, transport, named); !errors.As(err, new(*kubeconfig.Error)) {
 			t.Errorf("got error %v, want an *Error", err)
@@ -71,9 +67,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		c := c
 		c.Endpoint.ProxyURL = "http://localhost:1"
 		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{AllowProxyURL: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer transport.Close()
 		_, err = ask(t, transport, named)
 		wantDenied(t, err)
@@ -103,9 +97,7 @@ func TestTransport_goesThroughTheProxy(t *testing.T) {
 		Endpoint:   kubeconfig.Endpoint{Server: server.URL, CAData: shared(t).ca.cert, ProxyURL: proxy.URL},
 		Credential: credential(t, canaryToken, issued{}),
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(transport.Close)
 	wantAnswer(t, transport, server.URL, `nobody "Bearer `+canaryToken+`" HTTP/2.0`)
 	r := asked.Load()
@@ -147,9 +139,7 @@ func TestTransport_refusesAnHTTPSProxyOfTheEnvironment(t *testing.T) {
 	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{
 		Endpoint: kubeconfig.Endpoint{Server: server}, Credential: credential(t, "abc", issued{}),
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer transport.Close()
 	_, err = ask(t, transport, server)
 	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") || leaked(err.Error(), canaryPassword) != "" {

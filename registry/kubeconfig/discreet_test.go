@@ -24,12 +24,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+type roundTrip = testkit.RoundTrip
 
 // refused returns the error that client-go makes from a response to the creation of a ConfigMap.
 func refused(t *testing.T, code int, form string, body []byte) error {
@@ -44,9 +43,7 @@ func refused(t *testing.T, code int, form string, body []byte) error {
 		Host: "https://example.com", APIPath: "/api", Transport: kubeconfig.Discreet(answer, hidden), QPS: -1,
 		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: scheme.Codecs},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = client.Post().Namespace("default").Resource("configmaps").Name("x").MaxRetries(0).Do(t.Context()).Get()
 	return err
 }
@@ -73,13 +70,9 @@ func TestDiscreet_Status(t *testing.T) {
 	t.Parallel()
 	status := said()
 	asJSON, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var asProtobuf bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&status, &asProtobuf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&status, &asProtobuf))
 	for form, body := range map[string][]byte{
 		runtime.ContentTypeJSON: asJSON, "application/json; charset=utf-8": asJSON, runtime.ContentTypeProtobuf: asProtobuf.Bytes(),
 	} {
@@ -119,9 +112,7 @@ func TestDiscreet_Tokens(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 403,
 			Reason: metav1.StatusReason(said), Details: &metav1.StatusDetails{Kind: said},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		refusal := refused(t, 403, runtime.ContentTypeJSON, body)
 		var found apierrors.APIStatus
 		if !errors.As(refusal, &found) {
@@ -174,11 +165,8 @@ func TestDiscreet_Errors(t *testing.T) {
 		{io.EOF, true},
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.RoundTrip(request)
+		request := testkit.Request(t, http.MethodGet, "https://example.com")
+		_, err := client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
 			t.Errorf("%v: got %v", c.err, err)
 		}
@@ -196,14 +184,9 @@ func TestDiscreet_EndOfConnection(t *testing.T) {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(errors.New(text)))}, nil
 		}))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, "https://example.com")
 		response, err := client.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		if _, err = response.Body.Read(make([]byte, 1)); !utilnet.IsProbableEOF(err) || strings.Contains(err.Error(), "SPOKEN") {
 			t.Errorf("%s: got %v", text, err)

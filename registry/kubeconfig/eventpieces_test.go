@@ -14,6 +14,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -46,14 +47,9 @@ func TestDiscreet_EventsInPieces(t *testing.T) {
 				Body: io.NopCloser(&inPieces{body, size}),
 			}, nil
 		})
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com/api/v1/configmaps?watch=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, "https://example.com/api/v1/configmaps?watch=1")
 		response, err := kubeconfig.Discreet(answer).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		var all strings.Builder
 		for {

@@ -40,13 +40,9 @@ func watched(t *testing.T, form, body string) []apiwatch.Event {
 		Host: "https://example.com", APIPath: "/api", Transport: kubeconfig.Discreet(answer, hidden), QPS: -1,
 		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w, err := client.Get().Resource("configmaps").VersionedParams(&metav1.ListOptions{Watch: true}, scheme.ParameterCodec).Watch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Stop()
 	var all []apiwatch.Event
 	for event := range w.ResultChan() {
@@ -55,25 +51,18 @@ func watched(t *testing.T, form, body string) []apiwatch.Event {
 	return all
 }
 
-// eventIn returns an event in the encoding of a media type.
 func eventIn(t *testing.T, form string, kind apiwatch.EventType, object runtime.Object) string {
 	t.Helper()
 	var raw bytes.Buffer
 	if form == runtime.ContentTypeJSON {
 		body, err := json.Marshal(map[string]any{"type": kind, "object": object})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(body) // The object comes first in it.
 	}
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &raw); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &raw))
 	event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw.Bytes()}}
 	body, err := event.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + string(body)
 }
 
@@ -114,14 +103,10 @@ func encodedEvent(t *testing.T, kind, content, end string) string {
 	t.Helper()
 	object := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind, APIVersion: "v1"}, Raw: []byte(content)}
 	raw, err := object.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	event := metav1.WatchEvent{Type: string(apiwatch.Added), Object: runtime.RawExtension{Raw: []byte("k8s\x00" + string(raw) + end)}}
 	body, err := event.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + string(body)
 }
 

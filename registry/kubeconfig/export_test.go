@@ -4,7 +4,6 @@ package kubeconfig
 
 import "net/http"
 
-// HTTP returns the http.Transport that requests use now.
 func (t *Transport) HTTP() *http.Transport { return t.active.Load().generation.http }
 
 // Draining returns the number of generations that have been replaced and are not closed yet.
@@ -14,7 +13,6 @@ func (t *Transport) Draining() int {
 	return len(t.draining)
 }
 
-// Open returns the number of dials and connections.
 func (t *Transport) Open() int {
 	g := t.active.Load().generation
 	g.mu.Lock()

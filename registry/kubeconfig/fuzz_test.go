@@ -162,9 +162,7 @@ func checkAgainstClientcmd(t *testing.T, raw []byte, got kubeconfig.Connection) 
 func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	t.Helper()
 	u, err := url.Parse(want.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if host := "https://" + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"); host != got.Endpoint.Server {
 		t.Fatalf("got server %q, want %q as in clientcmd", got.Endpoint.Server, host)
 	}
@@ -181,7 +179,6 @@ func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	}
 }
 
-// authorities returns the certificates that client-go takes from a bundle.
 func authorities(bundle []byte) []byte {
 	var all []byte
 	for {
@@ -195,7 +192,6 @@ func authorities(bundle []byte) []byte {
 	}
 }
 
-// credentialOf returns the Credential of a configuration that clientcmd has resolved.
 func credentialOf(t *testing.T, c *rest.Config) kubeconfig.Credential {
 	t.Helper()
 	user := fmt.Sprintf("{token: %q}", c.BearerToken)
@@ -207,8 +203,6 @@ current-context: a
 clusters: [{name: a, cluster: {server: 'https://a'}}]
 users: [{name: a, user: %s}]
 contexts: [{name: a, context: {cluster: a, user: a}}]`, user)), kubeconfig.Options{Now: now}, kubeconfig.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got.Credential
 }

@@ -19,9 +19,7 @@ func argo(t *testing.T, tls map[string]any, rest map[string]any) []byte {
 	t.Helper()
 	rest["tlsClientConfig"] = tls
 	text, err := json.Marshal(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -126,9 +124,7 @@ func TestParse_acceptsEveryForm(t *testing.T) {
 			t.Parallel()
 			c.options.Now = now
 			got, err := kubeconfig.Parse(c.data, c.options, c.policy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if c.endpoint.Server == "" {
 				c.endpoint = kubeconfig.Endpoint{Server: server, CAData: p.ca.cert}
 			}
@@ -194,9 +190,7 @@ func TestCredential_Expires(t *testing.T) {
 func parse(tb testing.TB, text string) kubeconfig.Connection {
 	tb.Helper()
 	got, err := kubeconfig.Parse(asKubeconfig(text), kubeconfig.Options{Now: now}, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return got
 }
 

@@ -3,8 +3,6 @@
 package kubeconfig_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -12,10 +10,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// hides returns a function that redacts the canary.
 func hides(tb testing.TB) func(string) string {
 	tb.Helper()
 	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
@@ -75,10 +73,7 @@ func FuzzQuote(f *testing.F) {
 // Redact replaces every kind of credential, and keeps a word that is too short to be a credential.
 func TestRedact(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(canaryToken+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.File(t, "token", canaryToken+"\n")
 	client := shared(t).client
 	line := strings.Split(string(client.key), "\n")[1]
 	for about, c := range map[string]struct {

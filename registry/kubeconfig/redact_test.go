@@ -33,9 +33,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 			t.Parallel()
 			connection := parse(t, text)
 			transport, err := kubeconfig.NewTransport(connection, kubeconfig.Policy{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer transport.Close()
 			secrets := []string{canaryToken, b64([]byte(canaryToken)), keyText(p.client.key), inNumbers(canaryToken), inNumbers(keyText(p.client.key))}
 			c := connection.Credential

@@ -65,8 +65,7 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// A Redactor keeps text that many different credentials share, which is public, and replaces all other text of each
-// credential.
+// A Redactor keeps text that many different credentials share, which is public, and replaces all other text of each credential.
 func TestRedactor_Shared(t *testing.T) {
 	t.Parallel()
 	var r kubeconfig.Redactor

@@ -27,7 +27,6 @@ type rejection struct {
 	field   string
 }
 
-// reject returns a rejection of a kubeconfig.
 func reject(text string, reason kubeconfig.Reason, field string) rejection {
 	return rejection{data: asKubeconfig(text), reason: reason, field: field}
 }
@@ -36,7 +35,6 @@ func invalid(text, field string) rejection {
 	return reject(text, kubeconfig.ReasonInvalidKubeconfig, field)
 }
 
-// rejections returns every case of invalid input.
 func rejections(tb testing.TB) []map[string]rejection {
 	tb.Helper()
 	return []map[string]rejection{
@@ -187,17 +185,12 @@ func userRejections(tb testing.TB) map[string]rejection {
 	}
 }
 
-// x25519 returns a private key that cannot sign.
 func x25519(tb testing.TB) []byte {
 	tb.Helper()
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return inPEM("PRIVATE KEY", der)
 }
 
@@ -254,7 +247,6 @@ func (c rejection) check(t *testing.T) {
 	}
 }
 
-// checkText checks the guarantees of every message.
 func checkText(t *testing.T, text string) {
 	t.Helper()
 	if text == "" || len(text) > 512 {

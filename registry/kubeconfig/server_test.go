@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -38,9 +39,7 @@ func serve(t *testing.T, handler http.HandlerFunc, configure func(*httptest.Serv
 func pair(t *testing.T, c issued) tls.Certificate {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(c.cert, c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return certificate
 }
 
@@ -53,14 +52,11 @@ func credential(t *testing.T, token string, c issued) kubeconfig.Credential {
 	return parse(t, withCertificate(t, c)).Credential
 }
 
-// dial returns a Transport for the server.
 func dial(t *testing.T, url string, c kubeconfig.Credential) *kubeconfig.Transport {
 	t.Helper()
 	endpoint := kubeconfig.Endpoint{Server: url, CAData: shared(t).ca.cert}
 	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: endpoint, Credential: c}, loopback())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(transport.Close)
 	return transport
 }
@@ -98,9 +94,7 @@ func askWithin(ctx context.Context, transport http.RoundTripper, url string) (st
 func wantAnswer(t *testing.T, transport http.RoundTripper, url, want string) {
 	t.Helper()
 	got, err := ask(t, transport, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != want {
 		t.Fatalf("got response %s, want %s", got, want)
 	}
@@ -121,14 +115,9 @@ func watcher(w http.ResponseWriter, r *http.Request) {
 // watch starts a watch and returns its body after the first line.
 func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/watch", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testkit.Request(t, http.MethodGet, url+"/watch")
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	if _, err := io.ReadFull(response.Body, make([]byte, len("begun\n"))); err != nil {
 		t.Fatal(err)
@@ -151,7 +140,6 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// until polls a condition until it holds.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -22,6 +22,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
@@ -68,7 +70,7 @@ var sharedPKI = sync.OnceValue(func() *pki {
 // issue makes a certificate, which is self-signed if it has no parent.
 func issue(name string, parent *x509.Certificate, by crypto.Signer, end time.Time) (issued, *x509.Certificate, crypto.Signer) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
+	panicOn(err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: name},
@@ -81,15 +83,15 @@ func issue(name string, parent *x509.Certificate, by crypto.Signer, end time.Tim
 		parent, by = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	must(err)
+	panicOn(err)
 	certificate, err := x509.ParseCertificate(der)
-	must(err)
+	panicOn(err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	must(err)
+	panicOn(err)
 	return issued{cert: inPEM("CERTIFICATE", der), key: inPEM("PRIVATE KEY", pkcs8)}, certificate, key
 }
 
-func must(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -138,13 +140,11 @@ func withUser(tb testing.TB, fields ...string) string {
 	return edit(tb, "token: "+canaryToken, strings.Join(fields, "\n    "))
 }
 
-// withCluster returns the base kubeconfig with more fields in its cluster.
 func withCluster(tb testing.TB, fields ...string) string {
 	tb.Helper()
 	return edit(tb, "server: https://api.example.com:6443", "server: https://api.example.com:6443\n    "+strings.Join(fields, "\n    "))
 }
 
-// withServer returns the base kubeconfig with another server.
 func withServer(tb testing.TB, server string) string {
 	tb.Helper()
 	return edit(tb, "https://api.example.com:6443", server)
@@ -160,7 +160,6 @@ func asKubeconfig(text string) map[string][]byte {
 	return map[string][]byte{"kubeconfig": []byte(text)}
 }
 
-// loopback is the Policy of tests that dial.
 func loopback() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 }
@@ -181,8 +180,9 @@ func leaked(text string, secrets ...string) string {
 	return ""
 }
 
-// keyText returns the secret part of a key in PEM.
 func keyText(key []byte) string {
 	block, _ := pem.Decode(key)
 	return base64.StdEncoding.EncodeToString(block.Bytes)[40:]
 }
+
+var must = testkit.Must

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// counting counts the connections that a server accepts.
 func counting(n *atomic.Int32) func(*httptest.Server) {
 	return func(s *httptest.Server) {
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -32,9 +31,7 @@ func counting(n *atomic.Int32) func(*httptest.Server) {
 
 func swap(t *testing.T, transport *kubeconfig.Transport, c kubeconfig.Credential) {
 	t.Helper()
-	if err := transport.Swap(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, transport.Swap(c))
 }
 
 func TestTransport_Swap_token(t *testing.T) {

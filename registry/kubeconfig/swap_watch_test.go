@@ -47,9 +47,7 @@ func TestTransport_Swap_makesNoReflectorList(t *testing.T) {
 	transport := dial(t, server.URL, credential(t, "", p.client))
 	transport.Drain = 1100 * time.Millisecond // client-go relists after watches of less than a second
 	clients, err := kubernetes.NewForConfig(kubeconfig.RESTConfig(kubeconfig.Endpoint{Server: server.URL}, transport))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	source := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", corev1.NamespaceAll, fields.Everything())
 	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -37,15 +38,10 @@ func TestTransport_authenticates(t *testing.T) {
 		t.Parallel()
 		for _, c := range []kubeconfig.Credential{credential(t, "abc", issued{}), credential(t, "", shared(t).client)} {
 			transport := dial(t, server.URL, c)
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			request := testkit.Request(t, http.MethodGet, server.URL)
 			request.Header.Set("Authorization", "Bearer mine")
 			response, err := transport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			body, _ := io.ReadAll(response.Body)
 			_ = response.Body.Close()
 			if strings.Contains(string(body), "mine") {
@@ -58,20 +54,14 @@ func TestTransport_authenticates(t *testing.T) {
 	})
 	t.Run("a request without headers", func(t *testing.T) {
 		t.Parallel()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(server.URL, "https", "HTTPS", 1), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Request(t, http.MethodGet, strings.Replace(server.URL, "https", "HTTPS", 1))
 		request.Header = nil
 		response, err := dial(t, server.URL, credential(t, "abc", issued{})).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = response.Body.Close()
 	})
 }
 
-// closing records whether it was closed.
 type closing struct {
 	io.Reader
 	closed atomic.Bool
@@ -97,9 +87,7 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 	} {
 		body := &closing{Reader: strings.NewReader(canaryPassword)}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := transport.RoundTrip(request)
 		if err == nil {
 			_ = response.Body.Close()
@@ -110,13 +98,9 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 		}
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusTemporaryRedirect || hits.Load() != 0 {
 		t.Errorf("got status %d and %d requests elsewhere, want 307 and 0", response.StatusCode, hits.Load())
@@ -157,9 +141,7 @@ func TestTransport_settings(t *testing.T) {
 	other, err := kubeconfig.NewTransport(kubeconfig.Connection{
 		Endpoint: kubeconfig.Endpoint{Server: "https://127.0.0.1"}, Credential: credential(t, "abc", issued{}),
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	if other.HTTP().Proxy == nil {
 		t.Error("the transport ignores the proxy of the environment, which the operator allows")
@@ -234,9 +216,7 @@ func TestTransport_bounds(t *testing.T) {
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return "https://" + listener.Addr().String()
 }

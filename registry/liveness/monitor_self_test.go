@@ -16,8 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine
-// continues.
+// A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine continues.
 func TestMonitor_WatchesItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,9 +33,7 @@ func TestMonitor_WatchesItself(t *testing.T) {
 			return missed
 		}
 		<-time.After(55 * time.Second)
-		if err := m.Err(); err != nil {
-			t.Errorf("after less than three missed heartbeats: got error %v", err)
-		}
+		expectWell(t, m, "after less than three missed heartbeats")
 		<-time.After(30 * time.Second)
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller liveness") {
 			t.Errorf("stuck monitor: got error %v, want controller liveness", err)
@@ -50,9 +47,7 @@ func TestMonitor_WatchesItself(t *testing.T) {
 		}
 		close(release)
 		<-time.After(time.Second)
-		if err := m.Err(); err != nil {
-			t.Errorf("after the goroutine continues: got error %v", err)
-		}
+		expectWell(t, m, "after the goroutine continues")
 		if got := ofItself(); got != (Missed{}) {
 			t.Errorf("after the goroutine continues: got missed heartbeats %v", got)
 		}
@@ -70,9 +65,7 @@ func TestMonitor_ItselfStarved(t *testing.T) {
 		m.run(true)
 		m.pulse.beat(time.Now())
 		<-time.After(time.Hour)
-		if err := m.Err(); err != nil {
-			t.Errorf("after a freeze of the process: got error %v", err)
-		}
+		expectWell(t, m, "after a freeze of the process")
 		for range 310 {
 			m.pulse.beat(time.Now())
 			<-time.After(beatEvery)
@@ -83,9 +76,8 @@ func TestMonitor_ItselfStarved(t *testing.T) {
 	})
 }
 
-// A controller whose queue does not return from Add, and a notified function that does not return, block neither the
-// monitor, nor the heartbeats of another subject, nor the end. A subject that has not received the first heartbeat is
-// not sent a second one.
+// A controller whose queue does not return from Add, and a notified function that does not return, block neither the monitor, nor the
+// heartbeats of another subject, nor the end. A subject that has not received the first heartbeat is not sent a second one.
 func TestMonitor_BlockedFunctions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,9 +96,7 @@ func TestMonitor_BlockedFunctions(t *testing.T) {
 		m.Watch(Subject{Module: "quota"}, func(h *Heart) { beaten.Add(1); h.Beat() })
 		m.Notify(func(Subject) { told.Add(1); <-release })
 		<-time.After(5 * time.Minute)
-		if err := m.Err(); err != nil {
-			t.Errorf("hub part blocks the monitor: %v", err)
-		}
+		expectWell(t, m, "hub part blocks the monitor")
 		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != stuck || !missed[0].Stuck {
 			t.Errorf("got missed heartbeats %v", missed)
 		}

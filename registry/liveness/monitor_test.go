@@ -22,17 +22,13 @@ func TestMonitor_ThreeMisses(t *testing.T) {
 		log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 		m, heart, _ := watched(t, log, Subject{Cluster: "edge-1"})
 		<-time.After(29 * time.Second)
-		if err := m.Err(); err != nil {
-			t.Errorf("after less than three missed heartbeats: got error %v", err)
-		}
+		expectWell(t, m, "after less than three missed heartbeats")
 		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
 			t.Errorf("after three missed heartbeats: got error %v, want cluster edge-1", err)
 		}
 		heart.Beat()
-		if err := m.Err(); err != nil {
-			t.Errorf("after the next beat: got error %v", err)
-		}
+		expectWell(t, m, "after the next beat")
 		<-time.After(time.Second)
 		synctest.Wait()
 		if len(lines) != 2 || !strings.Contains(lines[0], "Heartbeats missed") || !strings.Contains(lines[1], "Heartbeat recovered") {
@@ -50,9 +46,7 @@ func TestMonitor_Answers(t *testing.T) {
 		heart := m.Watch(Subject{Controller: "a"}, func(h *Heart) { asked.Add(1); h.Beat() })
 		for range 300 {
 			<-time.After(time.Second)
-			if err := m.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Err())
 		}
 		if n := asked.Load(); n < 28 || n > 30 {
 			t.Errorf("got %d heartbeats in five minutes, want 28 to 30", n)
@@ -80,9 +74,7 @@ func TestMonitor_Starved(t *testing.T) {
 			<-time.After(beatEvery)
 			m.pulse.beat(time.Now())
 		}
-		if err := m.Err(); err != nil {
-			t.Errorf("after 110 s with 20 s of run time: got error %v", err)
-		}
+		expectWell(t, m, "after 110 s with 20 s of run time")
 		// With enough time for the process, a stuck subject is found.
 		for range 400 {
 			<-time.After(beatEvery)
@@ -127,9 +119,7 @@ func TestMonitor_Modules(t *testing.T) {
 		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != s || !missed[0].Stuck || missed[0].Beats < 3 {
 			t.Errorf("got missed heartbeats %v", missed)
 		}
-		if err := m.Err(); err != nil {
-			t.Errorf("hub part is vital: got error %v", err)
-		}
+		expectWell(t, m, "hub part is vital")
 	})
 }
 
@@ -169,7 +159,6 @@ func TestMonitor_None(t *testing.T) {
 	}
 }
 
-// running returns a monitor that runs until the test ends.
 func running(t *testing.T, o Options) *Monitor {
 	t.Helper()
 	m := New(o)
@@ -196,4 +185,11 @@ func watched(t *testing.T, log logr.Logger, s Subject) (m *Monitor, heart *Heart
 		}
 	})
 	return m, heart, answer
+}
+
+func expectWell(t *testing.T, m *Monitor, when string) {
+	t.Helper()
+	if err := m.Err(); err != nil {
+		t.Errorf("%s: got error %v", when, err)
+	}
 }

@@ -63,8 +63,7 @@ func TestPulse_FrozenFor(t *testing.T) {
 	})
 }
 
-// Many slightly late beats count as much as one beat that is late by their sum; the usual delays of a busy process do
-// not count.
+// Many slightly late beats count as much as one beat that is late by their sum; the usual delays of a busy process do not count.
 func TestPulse_StarvedInPieces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,99 +19,78 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is
-// not stuck.
+// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is not stuck.
 func TestQueue_Deadlock(t *testing.T) {
-	t.Parallel()
-	for kind, plain := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				m, release := running(t, Options{}), make(chan struct{})
-				queue := begin(t, m, plain, func(context.Context, ctrl.Request) (ctrl.Result, error) {
-					<-release
-					return ctrl.Result{}, nil
-				})
-				queue.Add(request("a"))
-				<-time.After(time.Minute)
-				if err := m.Err(); err != nil {
-					t.Errorf("one of two workers is deadlocked: got error %v", err)
-				}
-				queue.Add(request("b"))
-				<-time.After(time.Minute)
-				if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller "+t.Name()) {
-					t.Errorf("both workers are deadlocked: got error %v", err)
-				}
-				close(release)
-				synctest.Wait()
-				if err := m.Err(); err != nil {
-					t.Errorf("both workers have returned: got error %v", err)
-				}
-			})
+	withBoth(t, func(t *testing.T, plain bool) {
+		m, release := running(t, Options{}), make(chan struct{})
+		queue := begin(t, m, plain, func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			<-release
+			return ctrl.Result{}, nil
 		})
-	}
+		queue.Add(request("a"))
+		<-time.After(time.Minute)
+		expectWell(t, m, "one of two workers is deadlocked")
+		queue.Add(request("b"))
+		<-time.After(time.Minute)
+		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller "+t.Name()) {
+			t.Errorf("both workers are deadlocked: got error %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		expectWell(t, m, "both workers have returned")
+	})
 }
 
 // A controller whose workers return is not stuck, regardless of the length of its queue and the time of its work: not
 // even if all calls last until their timeout and fail.
 func TestQueue_Busy(t *testing.T) {
-	t.Parallel()
-	for kind, plain := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				m := running(t, Options{})
-				queue := begin(t, m, plain, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-					<-ctx.Done()
-					return ctrl.Result{}, errors.New("it takes too long")
-				})
-				for i := range 1000 {
-					queue.Add(request(strconv.Itoa(i)))
-				}
-				for range 600 {
-					<-time.After(time.Second)
-					if missed := m.Err(); missed != nil {
-						t.Fatal(missed)
-					}
-				}
-			})
+	withBoth(t, func(t *testing.T, plain bool) {
+		m := running(t, Options{})
+		queue := begin(t, m, plain, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+			<-ctx.Done()
+			return ctrl.Result{}, errors.New("it takes too long")
 		})
-	}
+		for i := range 1000 {
+			queue.Add(request(strconv.Itoa(i)))
+		}
+		for range 600 {
+			<-time.After(time.Second)
+			if missed := m.Err(); missed != nil {
+				t.Fatal(missed)
+			}
+		}
+	})
 }
 
 // No reconciler receives a heartbeat, and an idle controller responds to all of them.
 func TestQueue_Idle(t *testing.T) {
-	t.Parallel()
-	for kind, plain := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				m := running(t, Options{})
-				var mu sync.Mutex
-				var seen []ctrl.Request
-				queue := begin(t, m, plain, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					seen = append(seen, r)
-					return ctrl.Result{}, nil
-				})
-				queue.Add(request("a"))
-				for range 300 {
-					<-time.After(time.Second)
-					if missed := m.Missed(); missed != nil {
-						t.Fatal(missed)
-					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if len(seen) != 1 || seen[0] != request("a") {
-					t.Errorf("reconciler received %v, want one request", seen)
-				}
-			})
+	withBoth(t, func(t *testing.T, plain bool) {
+		m := running(t, Options{})
+		var mu sync.Mutex
+		var seen []ctrl.Request
+		queue := begin(t, m, plain, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, r)
+			return ctrl.Result{}, nil
 		})
-	}
+		queue.Add(request("a"))
+		for range 300 {
+			<-time.After(time.Second)
+			if missed := m.Missed(); missed != nil {
+				t.Fatal(missed)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(seen) != 1 || seen[0] != request("a") {
+			t.Errorf("reconciler received %v, want one request", seen)
+		}
+	})
 }
 
 // A controller is watched while it has workers: not while it waits for its sources, and not after its end.
@@ -174,7 +151,17 @@ func TestAttach_Refuses(t *testing.T) {
 	}
 }
 
-func kinds() map[string]bool { return map[string]bool{"priority queue": false, "plain queue": true} }
+// withBoth runs a test with each kind of queue.
+func withBoth(t *testing.T, f func(t *testing.T, plain bool)) {
+	t.Helper()
+	t.Parallel()
+	for kind, plain := range map[string]bool{"priority queue": false, "plain queue": true} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { f(t, plain) })
+		})
+	}
+}
 
 // begin runs a controller with two workers until the test ends, and returns its queue.
 func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.TypedRateLimitingInterface[ctrl.Request] {
@@ -184,21 +171,11 @@ func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.Typ
 		queues <- queue
 		return nil
 	})))
-	ctx, cancel := contextOf(t)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
+	testkit.Background(t, c.Start)
 	return <-queues
 }
 
-// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and
-// attached later.
+// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and attached later.
 func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) controller.Controller {
 	t.Helper()
 	yes, prioritized := true, !plain

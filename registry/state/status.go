@@ -66,8 +66,8 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
-// ReasonNoProgress: each worker of a hub part's controller has been in one reconcile for three heartbeats or longer
-// (see package liveness). The reconcile is deadlocked, or takes that long.
+// ReasonNoProgress means that each worker of a hub part's controller has been in one reconcile for three heartbeats or
+// longer (see package liveness). The reconcile is deadlocked, or takes that long.
 const ReasonNoProgress = "NoProgress"
 
 // Reasons of a module that waits for its remote, beside ReasonRightsMissing and ReasonWaiting.

@@ -36,20 +36,14 @@ func TestBuilder_OwnsRemote(t *testing.T) {
 
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.GenerateName = "default", "owned-"
-	if err := watch.SetOwner(owner, secret, h.GetScheme()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watch.SetOwner(owner, secret, h.GetScheme()))
 	before := r.count(request)
-	direct := clientFor(t, one)
-	if err := direct.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	direct := clientFor(t, one.Config())
+	must(t, direct.Create(t.Context(), secret))
 	r.expect(t, request, before)
 	before = r.count(request)
 	delete(secret.Annotations, watch.OwnerAnnotation) // The former owner must be reconciled.
-	if err := direct.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, direct.Update(t.Context(), secret))
 	r.expect(t, request, before)
 	if r.count(watch.Request{Cluster: "one", NamespacedName: client.ObjectKeyFromObject(secret)}) > 0 {
 		t.Error("got a request for the remote's object, want requests for its owner only")
@@ -59,16 +53,12 @@ func TestBuilder_OwnsRemote(t *testing.T) {
 func TestSetOwner(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	owner, other, object := &corev1.ConfigMap{}, &corev1.ConfigMap{}, &corev1.Secret{}
 	owner.Namespace, owner.Name = "ns", "owner"
 	other.Namespace, other.Name = "ns", "other"
 	for range 2 {
-		if err := watch.SetOwner(owner, object, scheme); err != nil {
-			t.Fatal(err)
-		}
+		must(t, watch.SetOwner(owner, object, scheme))
 	}
 	if got := object.Annotations[watch.OwnerAnnotation]; got != "ConfigMap/ns/owner" {
 		t.Errorf("got annotation %q, want ConfigMap/ns/owner", got)
@@ -106,7 +96,7 @@ func TestRemotes_Churn(t *testing.T) {
 	var r record
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	h.register(t, "stays", one)
-	direct := clientFor(t, one)
+	direct := clientFor(t, one.Config())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -140,9 +130,7 @@ func TestRemotes_Churn(t *testing.T) {
 		gone := &corev1.ConfigMap{}
 		gone.Namespace, gone.Name = key.Namespace, key.Name
 		before := r.count(in("stays", key))
-		if err := direct.Delete(t.Context(), gone); err != nil {
-			t.Fatal(err)
-		}
+		must(t, direct.Delete(t.Context(), gone))
 		r.expect(t, in("stays", key), before)
 	}
 	t.Logf("%d objects were written and deleted during %d cycles", written, cycles)

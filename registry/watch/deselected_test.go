@@ -69,9 +69,7 @@ func TestRemotes_Deselected(t *testing.T) {
 
 	config := configFor(t, one.Kubeconfig())
 	config.Labels = map[string]string{"watch": "no"}
-	if err := h.remotes.Ensure("changes", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.remotes.Ensure("changes", config))
 	r.expect(t, watch.Request{Cluster: "changes", Lost: true}, 0)
 	for range 10 {
 		key := create(t, one, newConfigMap(t))

@@ -36,9 +36,7 @@ func TestRemotes_Elsewhere(t *testing.T) {
 	h := newHubBehind(t, gate, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t), TellLost: true}, &corev1.ConfigMap{}))
 	stop := func(name state.ClusterName) {
 		t.Helper()
-		if err := h.remotes.Stop(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.remotes.Stop(t.Context(), name))
 	}
 	lost := func(name state.ClusterName) watch.Request { return watch.Request{Cluster: name, Lost: true} }
 	for _, name := range []state.ClusterName{"moves", "leaves", "last"} {

@@ -33,7 +33,6 @@ const (
 	work  = 200 * time.Microsecond // duration of each reconcile
 )
 
-// newQueue makes the queue of a controller.
 type newQueue = func(string, workqueue.TypedRateLimiter[watch.Request]) workqueue.TypedRateLimitingInterface[watch.Request]
 
 // queues are the fair queue, and the default queue of controllers.
@@ -99,7 +98,6 @@ func serve(b *testing.B, newQueue newQueue, samples, busy int) []time.Duration {
 	return took
 }
 
-// crowded returns a queue with requests of the busy remote.
 func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[watch.Request] {
 	q := newQueue("test", workqueue.NewTypedItemExponentialFailureRateLimiter[watch.Request](time.Millisecond, time.Second))
 	for i := range busy {
@@ -108,9 +106,8 @@ func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[w
 	return q
 }
 
-// ahead returns the maximum number of requests of the crowd that are handed out before a request of the quiet remote,
-// including the request in progress. The number depends on the queue only; the latencies also depend on the load of the
-// machine.
+// ahead returns the maximum number of requests of the crowd that are handed out before a request of the quiet remote, including the
+// request in progress. The number depends on the queue only; the latencies also depend on the load of the machine.
 func ahead(newQueue newQueue, samples int) (most int) {
 	q := crowded(newQueue, crowd)
 	defer q.ShutDown()
@@ -145,7 +142,6 @@ func report(b *testing.B, alone, behind []time.Duration) {
 	b.ReportMetric(0, "ns/op") // has no meaning
 }
 
-// quantile returns a percentile in milliseconds.
 func quantile(of []time.Duration, percent int) float64 {
 	slices.Sort(of)
 	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
@@ -219,8 +215,7 @@ func newFairness(b *testing.B, newQueue newQueue) *fairness {
 	return f
 }
 
-// multiply makes one request for an object of the quiet remote, and a crowd of requests for an object of the busy
-// remote.
+// multiply makes one request for an object of the quiet remote, and a crowd of requests for an object of the busy remote.
 func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.Object) []watch.Request {
 	switch {
 	case o.GetGenerateName() != string(name)+f.run:
@@ -235,7 +230,6 @@ func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.
 	return all
 }
 
-// Reconcile simulates work.
 func (f *fairness) Reconcile(_ context.Context, request watch.Request) (ctrl.Result, error) {
 	toil()
 	if request.Cluster == "quiet" {
@@ -257,17 +251,15 @@ func (f *fairness) isOver() bool { return f.left.Load() <= 0 }
 func (f *fairness) flood(b *testing.B) {
 	b.Helper()
 	f.left.Store(crowd)
-	f.write(b, clientFor(b, f.busy), "busy")
+	f.write(b, clientFor(b, f.busy.Config()), "busy")
 	<-f.flooded
 }
 
-// settle waits until the worker has handled the crowd.
 func (f *fairness) settle() { <-f.settled }
 
-// writes measures consecutive events of the quiet remote.
 func (f *fairness) writes(b *testing.B, samples int) []time.Duration {
 	b.Helper()
-	direct := clientFor(b, f.quiet)
+	direct := clientFor(b, f.quiet.Config())
 	var took []time.Duration
 	for range samples {
 		began := time.Now()

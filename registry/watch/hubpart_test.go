@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
@@ -52,9 +53,7 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	modules = append(modules, registry.NewModule("reconciler", registry.ModuleOptions{Hub: watching(faulty["reconciler"],
 		reconcile.TypedFunc[watch.Request](func(context.Context, watch.Request) (ctrl.Result, error) { panic("boom") }))}).Option())
 	remotes := runHub(t, modules...)
-	if err := remotes.Ensure("one", configFor(t, fleettest.Cluster(t, "one").Kubeconfig())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, remotes.Ensure("one", configFor(t, fleettest.Cluster(t, "one").Kubeconfig())))
 	eventually(t, func() error {
 		for _, one := range remotes.HubParts() {
 			if _, fails := faulty[one.Module]; fails && (one.Restarts == 0 || !strings.Contains(one.Message, "boom")) {
@@ -74,34 +73,19 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	}
 }
 
-// runHub runs a hub with these modules until the test ends.
 func runHub(t *testing.T, modules ...fx.Option) (remotes *registry.Registry) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(fleettest.Cluster(t, "hub").Config(), ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	app := fx.New(fx.NopLogger, registry.FX, fx.Options(modules...), fx.Populate(&remotes),
 		fx.Supply(logr.Discard(), registry.Options{Policy: policy(), AllowDuplicates: true}),
 		fx.Provide(func() ctrl.Manager { return mgr }),
 	)
-	if err := app.Err(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
-	})
+	must(t, app.Err())
+	testkit.Background(t, mgr.Start)
 	return remotes
 }

@@ -58,7 +58,6 @@ func TestRemotes_KindAppears(t *testing.T) {
 	}
 }
 
-// newKind returns a kind that no cluster serves.
 func newKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: strings.ToLower(rand.Text()) + ".example.com", Version: "v1", Kind: "Comet"}
 }
@@ -69,7 +68,6 @@ func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return one
 }
 
-// install makes a cluster serve a kind whose schema allows everything.
 func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 	t.Helper()
 	crd := objectOf(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -83,9 +81,7 @@ func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 			"schema": map[string]any{"openAPIV3Schema": anything},
 		}},
 	}
-	if err := clientFor(t, c).Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), crd))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.
@@ -94,7 +90,7 @@ func launch(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) types.
 	one := objectOf(kind)
 	one.SetGenerateName("test-")
 	eventually(t, func() error {
-		if err := clientFor(t, c).Create(t.Context(), one); err != nil {
+		if err := clientFor(t, c.Config()).Create(t.Context(), one); err != nil {
 			return fmt.Errorf("create: %w", err)
 		}
 		return nil

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // ownerIn returns the owner that SetOwner has set.
@@ -23,9 +25,7 @@ func TestOwnerIn(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: everywhere,
 	} {
 		object := &corev1.Secret{}
-		if err := SetOwner(owner, object, clientgoscheme.Scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, SetOwner(owner, object, clientgoscheme.Scheme))
 		if key, ok := ownerIn(object, kind); !ok || key != client.ObjectKeyFromObject(owner) {
 			t.Errorf("owner of %v: got %v (%t)", object.Annotations, key, ok)
 		}

@@ -206,8 +206,7 @@ func TestQueue_ShutDown(t *testing.T) {
 	})
 }
 
-// For every order of additions and reconciles, each request is handed out after its last addition, and not twice at the
-// same time.
+// For every order of additions and reconciles, each request is handed out after its last addition, and not twice at the same time.
 func TestQueue_LosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -33,9 +33,7 @@ func TestBuilder_WatchesRemotes(t *testing.T) {
 		t.Helper()
 		config := configFor(t, one.Kubeconfig())
 		change(&config)
-		if err := h.remotes.Ensure("a", config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.remotes.Ensure("a", config))
 	}
 	ensure(func(c *state.Desired) { c.Labels = map[string]string{"tier": "edge"} })
 	some.expect(t, of, 0)

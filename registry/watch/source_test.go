@@ -82,18 +82,14 @@ func newConfigMap(t *testing.T) *corev1.ConfigMap {
 
 func create(t *testing.T, c *fleet.Cluster, one *corev1.ConfigMap) types.NamespacedName {
 	t.Helper()
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatalf("create: %v", err)
-	}
+	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 func remove(t *testing.T, c *fleet.Cluster, key types.NamespacedName) {
 	t.Helper()
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := clientFor(t, c).Delete(t.Context(), gone); err != nil {
-		t.Fatalf("delete: %v", err)
-	}
+	must(t, clientFor(t, c.Config()).Delete(t.Context(), gone))
 }
 
 func in(name state.ClusterName, key types.NamespacedName) watch.Request {
@@ -135,17 +131,14 @@ func TestRemotes(t *testing.T) {
 	}
 }
 
-// Remotes that do not respond from the beginning prevent neither the start of the controller nor the watches of other
-// remotes.
+// Remotes that do not respond from the beginning prevent neither the start of the controller nor the watches of other remotes.
 func TestRemotes_SilentOnes(t *testing.T) {
 	t.Parallel()
 	const remotes, silent = 6, 2
 	one := fleettest.Cluster(t, "one")
 	key := create(t, one, newConfigMap(t))
 	proxy, behind := behindProxy(t, one)
-	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Blackhole()))
 	var r record
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	began := time.Now()
@@ -155,9 +148,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 		if i < silent {
 			config = behind
 		}
-		if err := h.remotes.Ensure(name, config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.remotes.Ensure(name, config))
 	}
 	for i := range remotes - silent {
 		r.expect(t, in(state.ClusterName(fmt.Sprint("remote-", silent+i)), key), 0)
@@ -169,14 +160,10 @@ func TestRemotes_SilentOnes(t *testing.T) {
 func behindProxy(t *testing.T, c *fleet.Cluster) (*fault.Proxy, state.Desired) {
 	t.Helper()
 	p, err := fault.New(c.Server())
-	if err != nil {
-		t.Fatalf("start a proxy: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	behind, err := p.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := configFor(t, behind)
 	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	return p, config
@@ -190,22 +177,16 @@ func TestRemotes_ComesBack(t *testing.T) {
 	proxy, config := behindProxy(t, one)
 	r := record{}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t), TellLost: true}, &corev1.ConfigMap{}))
-	if err := h.remotes.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.remotes.Ensure("one", config))
 	r.expect(t, in("one", stays), 0)
 	r.expect(t, in("one", goes), 0)
 	before := map[types.NamespacedName]int{stays: r.count(in("one", stays)), goes: r.count(in("one", goes))}
 
-	if err := proxy.Set(fault.Refuse()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Refuse()))
 	h.expectState(t, "one", state.StateUnreachable)
 	remove(t, one, goes)
 	comes := create(t, one, newConfigMap(t))
-	if err := proxy.Set(fault.Pass()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Pass()))
 	r.expect(t, in("one", stays), before[stays])
 	r.expect(t, in("one", goes), before[goes])
 	r.expect(t, in("one", comes), 0)
@@ -239,23 +220,17 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 		return nil
 	}}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
-	if err := h.remotes.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.remotes.Ensure("one", config))
 	r.expect(t, in("one", key), 0)
 	failing.Store(true)
 	before := r.count(in("one", key))
 	remove(t, one, key)
 	r.expect(t, in("one", key), before+1) // its deletion, which is retried
-	if err := proxy.Set(fault.Refuse()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Refuse()))
 	h.expectState(t, "one", state.StateUnreachable)
 	away := r.count(in("one", key))
 	failing.Store(false)
-	if err := proxy.Set(fault.Pass()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Pass()))
 	r.expect(t, in("one", key), away)
 }
 
@@ -280,14 +255,10 @@ func TestRemotes_Lost(t *testing.T) {
 	r.expect(t, in("leaves", key), 1)
 	r.expect(t, in("changes", key), 1)
 
-	if err := h.remotes.Stop(t.Context(), "leaves"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.remotes.Stop(t.Context(), "leaves"))
 	config := configFor(t, one.Kubeconfig())
 	config.Labels = map[string]string{"watch": "no"}
-	if err := h.remotes.Ensure("changes", config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.remotes.Ensure("changes", config))
 	r.expect(t, watch.Request{Cluster: "leaves", Lost: true}, 0)
 	r.expect(t, watch.Request{Cluster: "changes", Lost: true}, 0)
 	h.register(t, "changes", one)
@@ -301,8 +272,7 @@ func TestRemotes_Lost(t *testing.T) {
 	}
 }
 
-// An index exists when the reconciler gets its first request for a remote, also if several controllers add the same
-// index.
+// An index exists when the reconciler gets its first request for a remote, also if several controllers add the same index.
 func TestRemotes_Indexes(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

@@ -3,25 +3,22 @@
 package watch_test
 
 import (
-	"context"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -53,44 +50,24 @@ func newHubBehind(t testing.TB, gate func(state.ClusterName) (int64, error), set
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	must(t, err)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: skipNames(),
 	})
-	if err != nil {
-		t.Fatalf("NewManager: %v", err)
-	}
+	must(t, err)
 	remotes, err := registry.New(registry.Options{
 		Hub: config, HubMapper: mgr.GetRESTMapper(), Scheme: scheme, Policy: policy(), AllowDuplicates: true, AllowHub: true,
 		Gate: gate,
 	})
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	must(t, err)
 	h := &hub{Manager: mgr, remotes: remotes}
-	if err := mgr.Add(remotes); err != nil {
-		t.Fatalf("Add: %v", err)
-	}
-	if err := setUp(h); err != nil {
-		t.Fatalf("set up the hub: %v", err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
-		httpClient.CloseIdleConnections()
-	})
+	must(t, mgr.Add(remotes))
+	must(t, setUp(h))
+	t.Cleanup(httpClient.CloseIdleConnections)
+	testkit.Background(t, mgr.Start)
 	return h
 }
 
@@ -101,38 +78,18 @@ func policy() kubeconfig.Policy {
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	must(t, err)
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // register makes a cluster a remote, without waiting for it.
 func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 	t.Helper()
-	if err := h.remotes.Ensure(name, configFor(t, c.Kubeconfig())); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	must(t, h.remotes.Ensure(name, configFor(t, c.Kubeconfig())))
 }
 
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
-	return direct
-}
+var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
-var eventually = testkit.Eventually
-
-// skipNames allows tests to reuse the name of a controller.
 func skipNames() config.Controller {
 	yes := true
 	return config.Controller{SkipNameValidation: &yes}

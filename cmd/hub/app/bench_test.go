@@ -38,22 +38,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-func mustB(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 func schemeOf(b *testing.B) *runtime.Scheme {
 	b.Helper()
 	scheme := runtime.NewScheme()
-	mustB(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	must(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	return scheme
 }
 
@@ -100,7 +94,6 @@ func benchStart(b *testing.B, n int) {
 	b.ReportMetric(again.cpu, "restart-hub-api-cpu-s")
 }
 
-// benchSite is a hub's cluster with Clusters.
 type benchSite struct {
 	b           *testing.B
 	hub         *fleet.Cluster
@@ -112,7 +105,6 @@ type benchSite struct {
 	requests map[string]int // of the hub to its API server
 }
 
-// cost is what a start has cost.
 type cost struct {
 	took time.Duration
 	cpu  float64 // seconds of the hub's API server
@@ -128,16 +120,16 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 	s := &benchSite{b: b, kubeconfigs: map[string][]byte{}, requests: map[string]int{}}
 	var err error
 	s.hub, err = f.Create(b.Context(), "hub")
-	mustB(b, err)
+	must(b, err)
 	scheme := schemeOf(b)
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
-	mustB(b, err)
+	must(b, err)
 	fleettest.InstallCRDs(b, s.hub.Config())
-	mustB(b, s.admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	must(b, s.admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	var servers []*fleet.Cluster
 	for i := range benchServers {
 		one, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
-		mustB(b, err)
+		must(b, err)
 		fillRemote(b, one)
 		servers = append(servers, one)
 	}
@@ -146,18 +138,17 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 	for i, address := range addresses {
 		name := fmt.Sprintf("remote-%04d", i)
 		s.kubeconfigs[name], err = fleet.At(servers[i%benchServers].Kubeconfig(), address)
-		mustB(b, err)
+		must(b, err)
 		text := s.kubeconfigs[name]
 		group.Go(func() error { return s.register(name, text) })
 	}
-	mustB(b, group.Wait())
+	must(b, group.Wait())
 	return s
 }
 
 func fillRemote(b *testing.B, c *fleet.Cluster) {
 	b.Helper()
-	direct, err := client.New(c.Config(), client.Options{})
-	mustB(b, err)
+	direct := fleettest.Client(b, c.Config())
 	group := errgroup.Group{}
 	group.SetLimit(10)
 	for i := range benchObjects {
@@ -168,10 +159,9 @@ func fillRemote(b *testing.B, c *fleet.Cluster) {
 			})
 		})
 	}
-	mustB(b, group.Wait())
+	must(b, group.Wait())
 }
 
-// register creates a Secret and a Cluster.
 func (s *benchSite) register(name string, text []byte) error {
 	err := s.admin.Create(s.b.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
@@ -185,9 +175,8 @@ func (s *benchSite) register(name string, text []byte) error {
 	})
 }
 
-// count counts requests.
 func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
-	return benchTransport(func(r *http.Request) (*http.Response, error) {
+	return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		info := requestinfo.Of(r.URL.Path)
 		kind := r.Method + " " + info.Resource
 		if info.Subresource != "" {
@@ -210,11 +199,6 @@ func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-type benchTransport func(*http.Request) (*http.Response, error)
-
-func (f benchTransport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// print prints the requests since the last call.
 func (s *benchSite) print(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +229,6 @@ func (s *benchSite) options() app.Options {
 	return o
 }
 
-// runHub runs a hub until a condition holds.
 func (s *benchSite) runHub(done func() error) cost {
 	s.b.Helper()
 	s.registry.Store(nil)
@@ -257,11 +240,10 @@ func (s *benchSite) runHub(done func() error) cost {
 	s.await(done)
 	c := cost{took: time.Since(began), cpu: s.hubCPU() - before}
 	cancel()
-	mustB(s.b, <-ended)
+	must(s.b, <-ended)
 	return c
 }
 
-// await waits until a condition holds.
 func (s *benchSite) await(done func() error) {
 	s.b.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; {
@@ -315,42 +297,40 @@ func (s *benchSite) allReady(r *registry.Registry) error {
 	return nil
 }
 
-// engage gives the remotes to a registry alone.
 func (s *benchSite) engage() cost {
 	s.b.Helper()
 	o := s.options().Registry
 	o.Hub, o.Scheme, o.Modules = s.hub.Config(), schemeOf(s.b), []registry.Module{s.watcher()}
 	httpClient, err := rest.HTTPClientFor(o.Hub)
-	mustB(s.b, err)
+	must(s.b, err)
 	o.HubMapper, err = apiutil.NewDynamicRESTMapper(o.Hub, httpClient)
-	mustB(s.b, err)
+	must(s.b, err)
 	r, err := registry.New(o)
-	mustB(s.b, err)
+	must(s.b, err)
 	began := time.Now()
 	for name, text := range s.kubeconfigs {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": text}, kubeconfig.Options{}, o.Policy)
-		mustB(s.b, err)
-		mustB(s.b, r.Ensure(registry.ClusterName(name), state.Desired{
+		must(s.b, err)
+		must(s.b, r.Ensure(registry.ClusterName(name), state.Desired{
 			Endpoint: c.Endpoint, Credential: c.Credential, Namespaces: []string{"default"},
 		}))
 	}
 	s.await(func() error { return s.allReady(r) })
 	took := time.Since(began)
-	mustB(s.b, r.Shutdown(s.b.Context()))
+	must(s.b, r.Shutdown(s.b.Context()))
 	return cost{took: took}
 }
 
-// hubCPU returns the processor time of the hub's API server.
 func (s *benchSite) hubCPU() float64 {
 	s.b.Helper()
 	set, err := kubernetes.NewForConfig(s.hub.Config())
-	mustB(s.b, err)
+	must(s.b, err)
 	text, err := set.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(s.b.Context())
-	mustB(s.b, err)
+	must(s.b, err)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if value, ok := strings.CutPrefix(line, "process_cpu_seconds_total "); ok {
 			seconds, err := strconv.ParseFloat(value, 64)
-			mustB(s.b, err)
+			must(s.b, err)
 			return seconds
 		}
 	}

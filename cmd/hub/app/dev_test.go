@@ -14,9 +14,7 @@ func TestNoDev(t *testing.T) {
 	for tags, want := range map[string]bool{"nodev": false, "": true} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags="+tags, "..")
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, pkg := range []string{"sigs.k8s.io/kind/pkg/cluster", "github.com/clusterfx/clusterfx/e2e/fleet", "github.com/nats-io/nats-server/v2/server"} {
 			if got := strings.Contains(string(out), pkg+"\n"); got != want {
 				t.Errorf("with tags %q, the hub imports %s: %v", tags, pkg, got)

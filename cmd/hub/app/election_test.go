@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -146,11 +147,7 @@ func TestRun_LostLease(t *testing.T) {
 
 	expectNoFailure := requestAll(t, "http://"+o.HealthAddress+"/healthz", "http://"+o.MetricsAddress+"/metrics")
 	h.steal("somebody-else")
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Fatal("the app of the remote does not end")
-	}
+	testkit.Closed(t, "the app of the remote ends", ended)
 	old := <-terms
 	name := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-too-late", Namespace: metav1.NamespaceDefault}}
 	if err := old.Client.Create(t.Context(), name); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
@@ -245,7 +242,6 @@ func TestRun_LostLease_SomethingLeft(t *testing.T) {
 	}
 }
 
-// steal writes another holder into the lease.
 func (h *hub) steal(holder string) {
 	h.t.Helper()
 	eventually(h.t, func() error { // The holder also writes, and may be faster.

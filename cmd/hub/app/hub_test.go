@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +36,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -255,8 +255,7 @@ func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
 	}
 }
 
-// The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have
-// stopped.
+// The start hooks of a module run before the runnables of the manager start, and the stop hooks run after they have stopped.
 func TestRun_HooksAroundTheManager(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -275,20 +274,13 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 			return nil
 		}))
 	}))))
-	select {
-	case <-running:
-	case <-time.After(patience):
-		t.Fatal("the manager does not start")
-	}
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Closed(t, "the manager starts", running)
+	must(t, p.stop())
 	if got := strings.Join(order, ", "); got != "hook started, manager started, manager stopped, hook stopped" {
 		t.Errorf("got %s", got)
 	}
 }
 
-// fetch returns the status code and the body of a page.
 func fetch(t *testing.T, url string) (status int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// command runs a command of the stock hub against the hub's cluster. It returns an error if a text is not in the
-// output.
+// command runs a command of the stock hub against the hub's cluster. It returns an error if a text is not in the output.
 func (h *hub) command(args []string, wanted ...string) error {
 	h.t.Helper()
 	_, out, problems := h.execute(modules.All(), args...) // The exit status says that a hub part does not run.
@@ -33,9 +32,8 @@ func (h *hub) command(args []string, wanted ...string) error {
 	return nil
 }
 
-// A hub part that lacks a permission is reported by /readyz?verbose, check and get modules, with its name and the
-// permission; the hub is ready, and the other hub parts run. A hub part that fails before it adds its health check adds
-// the check when it is restarted.
+// A hub part that lacks a permission is reported by /readyz?verbose, check and get modules, with its name and the permission; the hub
+// is ready, and the other hub parts run. A hub part that fails before it adds its health check adds the check when it is restarted.
 func TestRun_HubPartsAreShown(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -22,8 +22,7 @@ import (
 // appsNamespace is the namespace whose ServiceAccounts a hub with the default flags impersonates.
 const appsNamespace = hubv1.DefaultNamespace + "-apps"
 
-// expectNobodyElse fails the test unless the user with the printed roles can impersonate the ServiceAccounts of apps,
-// and only these.
+// expectNobodyElse fails the test unless the user with the printed roles can impersonate the ServiceAccounts of apps, and only these.
 func (h *hub) expectNobodyElse(config *rest.Config) {
 	h.t.Helper()
 	as := func(user rest.ImpersonationConfig) error {
@@ -66,8 +65,7 @@ func TestImpersonateApps(t *testing.T) {
 	h.must(err)
 	grant(t, h.Client, "impersonating", h.roles("--in=hub", "--impersonate-apps"))
 	h.expectNobodyElse(user.Config())
-	c, err := client.New(user.Config(), client.Options{Scheme: h.Scheme()})
-	h.must(err)
+	c := fleettest.Client(t, user.Config())
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: appsNamespace, Name: "any"}}
 	for what, err := range map[string]error{
 		"a token":          c.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{}),

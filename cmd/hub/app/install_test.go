@@ -19,8 +19,7 @@ func (h *hub) install(args ...string) (code int, stdout, stderr string) {
 	return h.execute(modules.All(), append([]string{"install"}, args...)...)
 }
 
-// install requires a confirmation, prints the objects in a dry run, installs, upgrades, and reports a hub that does not
-// run.
+// install requires a confirmation, prints the objects in a dry run, installs, upgrades, and reports a hub that does not run.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	h := newHubIn(t, pool.Remote)

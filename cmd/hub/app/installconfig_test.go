@@ -62,7 +62,6 @@ func (i *installation) refused(args []string, want ...string) {
 	}
 }
 
-// deployment returns the hub's Deployment.
 func (i *installation) deployment() *appsv1.Deployment {
 	i.t.Helper()
 	d := &appsv1.Deployment{}
@@ -70,7 +69,6 @@ func (i *installation) deployment() *appsv1.Deployment {
 	return d
 }
 
-// config returns the ConfigMap with the configuration file.
 func (i *installation) config() *corev1.ConfigMap {
 	i.t.Helper()
 	c := &corev1.ConfigMap{}
@@ -78,7 +76,6 @@ func (i *installation) config() *corev1.ConfigMap {
 	return c
 }
 
-// versions returns the resource versions of the objects with the configuration.
 func (i *installation) versions() []string {
 	i.t.Helper()
 	return []string{i.deployment().ResourceVersion, i.config().ResourceVersion}

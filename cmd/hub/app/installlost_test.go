@@ -19,7 +19,6 @@ import (
 
 const emptyConfig = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// addArguments adds arguments to the hub's Deployment by hand.
 func (i *installation) addArguments(arguments ...string) {
 	i.t.Helper()
 	d := i.deployment()
@@ -58,8 +57,7 @@ func TestInstall_LostArguments(t *testing.T) {
 	}
 }
 
-// The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not
-// at all.
+// The advice on a lost argument depends on how install keeps it: in the file, with --config, with its own flag, or not at all.
 func TestInstall_LostArgumentsAdvice(t *testing.T) {
 	t.Parallel()
 	i := &installation{newHubIn(t, pool.Remote), "advice"}

@@ -80,13 +80,9 @@ func (h *hub) awaitRenewals(key client.ObjectKey) {
 func expectFewerSlots(t *testing.T, all prometheus.Gatherer, proxy *fault.Proxy) {
 	t.Helper()
 	expectSlots(t, all, 64, 64)
-	if err := proxy.Set(fault.Blackhole()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Blackhole()))
 	expectSlots(t, all, 1, 16)
-	if err := proxy.Set(fault.Pass()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Set(fault.Pass()))
 	expectSlots(t, all, 64, 64)
 }
 

@@ -83,9 +83,7 @@ func TestMain_SecondSignal(t *testing.T) {
 func stalledPipe(t *testing.T) (read, write *os.File) {
 	t.Helper()
 	var ends [2]int
-	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Pipe2(ends[:], syscall.O_CLOEXEC))
 	read, write = os.NewFile(uintptr(ends[0]), "read"), os.NewFile(uintptr(ends[1]), "write")
 	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
 	_ = syscall.SetNonblock(ends[1], true)

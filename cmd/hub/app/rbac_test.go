@@ -35,7 +35,6 @@ func (h *hub) roles(args ...string) (rendered []string) {
 	return h.rolesOf(modules.All(), args...)
 }
 
-// rolesOf returns those of a hub with other modules.
 func (h *hub) rolesOf(modules []registry.Module, args ...string) (rendered []string) {
 	h.t.Helper()
 	code, out, problems := h.execute(modules, append([]string{"rbac"}, args...)...)
@@ -50,8 +49,7 @@ func (h *hub) rolesOf(modules []registry.Module, args ...string) (rendered []str
 	return rendered
 }
 
-// grant creates the printed roles, and binds each to a user; the roles of apps are bound to the group of their
-// ServiceAccounts.
+// grant creates the printed roles, and binds each to a user; the roles of apps are bound to the group of their ServiceAccounts.
 func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	t.Helper()
 	create := func(object client.Object) {
@@ -63,9 +61,7 @@ func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	apps := ""
 	for _, text := range rendered {
 		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &kind))
 		if kind.Kind == "Namespace" {
 			ns := &corev1.Namespace{}
 			decode(t, text, ns)
@@ -100,9 +96,8 @@ func decode(t *testing.T, text string, into client.Object) {
 	}
 }
 
-// A hub whose users have exactly the roles that it prints does all of its work: it is elected, registers a remote, runs
-// its modules, creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster.
-// The Cluster is Authorized.
+// A hub whose users have exactly the roles that it prints does all of its work: it is elected, registers a remote, runs its modules,
+// creates its journal, records events about Clusters and Secrets, and completes the removal of a Cluster. The Cluster is Authorized.
 func TestRBAC_IsEnough(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -186,7 +181,6 @@ func (h *hub) expectEvent(namespace string, about client.Object, reason string) 
 	})
 }
 
-// expectGone waits until the API server has removed the object.
 func (h *hub) expectGone(object client.Object) {
 	h.t.Helper()
 	eventually(h.t, func() error {

@@ -30,8 +30,7 @@ import (
 // sharer is the user of all replicas of a hub that share the Clusters, as the ServiceAccount of Pods is.
 const sharer = "exactly-shared"
 
-// shardedHub is a hub's cluster, and a user with exactly the permissions of a hub whose replicas share the
-// Clusters.
+// shardedHub is a hub's cluster, and a user with exactly the permissions of a hub whose replicas share the Clusters.
 type shardedHub struct {
 	hub
 	credential *fleet.Credential
@@ -135,9 +134,7 @@ func (h *shardedHub) expectNothingOf(name string) {
 func TestRBAC_ShardedIsEnough(t *testing.T) {
 	t.Parallel()
 	cluster, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fleettest.InstallCRDs(t, cluster.Config())
 	h := newShardedHub(t, cluster)
 	remote := fleettest.Cluster(t, "remote")

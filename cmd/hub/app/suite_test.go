@@ -9,13 +9,10 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
@@ -23,9 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +29,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -67,7 +62,6 @@ func newHub(t *testing.T) *hub {
 	return newHubIn(t, pool.Hub)
 }
 
-// newHubIn returns a clean cluster.
 func newHubIn(t *testing.T, r pool.Role) *hub {
 	t.Helper()
 	c := fleettest.Borrow(t, r)
@@ -87,21 +81,14 @@ func (h *hub) execute(modules []registry.Module, args ...string) (code int, stdo
 	return code, out.String(), problems.String()
 }
 
-// kubeconfigOf returns the path of a kubeconfig.
 func kubeconfigOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testkit.File(t, "kubeconfig", c.Kubeconfig())
 }
 
 func (h *hub) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 }
 
 // options returns the options of a hub in this cluster with remotes on this machine.
@@ -111,7 +98,6 @@ func (h *hub) options(modules ...registry.Module) app.Options {
 	return o
 }
 
-// process is a running hub.
 type process struct {
 	done chan struct{}
 	err  error // read it only after done
@@ -135,7 +121,6 @@ func (h *hub) run(o app.Options) *process {
 	return p
 }
 
-// stop stops all hubs of the test.
 func (h *hub) stop() {
 	for _, p := range h.processes {
 		_ = p.stop()
@@ -152,7 +137,6 @@ func (p *process) wait() error {
 	}
 }
 
-// register creates a labelled Secret.
 func (h *hub) register(name string, kubeconfig []byte) {
 	h.t.Helper()
 	h.must(h.Create(h.t.Context(), &corev1.Secret{
@@ -164,7 +148,6 @@ func (h *hub) register(name string, kubeconfig []byte) {
 	}))
 }
 
-// expectReady waits until the Cluster's Ready condition has this status.
 func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
 	eventually(h.t, func() error {
@@ -180,22 +163,9 @@ func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
 	})
 }
 
-var eventually = testkit.Eventually
+var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	httpClient, err := rest.HTTPClientFor(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return direct
+	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
 }

@@ -84,9 +84,7 @@ func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 		return err
 	})
 	s.wait(t, "a.x", "")
-	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("an empty bucket in place of another one proves that a key is absent: %v", err)
-	}
+	testkit.ErrorIs(t, s.bucket.Absent("a.x"), bucket.ErrChanged, "an empty bucket in place of another one proves that a key is absent")
 	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("4")); return err })
 	s.wait(t, "a.x", "4")
 }

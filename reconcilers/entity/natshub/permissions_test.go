@@ -69,7 +69,7 @@ func TestPermissions(t *testing.T) {
 		return err
 	})
 	e, _ := things.Get("a")
-	testkit.Must(t, things.Check(t.Context(), bucket.Life{Revision: e.Revision, Time: e.Created}))
+	testkit.Must(t, things.Check(t.Context(), bucket.Birth{Revision: e.Revision, Time: e.Created}))
 	if err := writing.Conn().Publish("$KV.things-status.a", nil); err == nil {
 		err = writing.Conn().Flush()
 		if testkit.Must(t, err); writing.Conn().LastError() == nil || !errors.Is(writing.Conn().LastError(), nats.ErrPermissionViolation) {

@@ -20,7 +20,6 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -141,9 +140,7 @@ func TestConnection_Reports(t *testing.T) {
 	restore()
 	server.Restart()
 	found.wait(t, natshub.ReasonBucketChanged, "hub entity accept things")
-	if err := b.Absent("a"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("a key is absent from a bucket that is not accepted: %v", err)
-	}
+	testkit.ErrorIs(t, b.Absent("a"), bucket.ErrChanged, "a key is absent from a bucket that is not accepted")
 	testkit.Eventually(t, func() error { // The server may have to settle.
 		_, err := natshub.Accept(t.Context(), js, anchor, "hub")
 		return err
@@ -238,11 +235,8 @@ func TestConnection_WritesRefused(t *testing.T) {
 // namespaceFor returns a client of a cluster, and a new namespace in it.
 func namespaceFor(t *testing.T) (client.Client, string) {
 	t.Helper()
-	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	testkit.Must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	testkit.Must(t, remote.Create(t.Context(), ns))
-	return remote, ns.Name
+	remote := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	return remote, fleettest.Namespace(t, remote, "natshub")
 }
 
 // A credential that the server refuses is used again without end, and one in a Secret is replaced when the Secret changes. Neither gets

@@ -26,6 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Values are made before the graph. The manager has the others.
 type Values struct {
 	Manager   ctrl.Manager
 	Cache     cache.Cache

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// recorder appends hooks that record their runs.
 type recorder struct{ ran []string }
 
 func (r *recorder) hook(name string, startErr error) fx.Hook {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
@@ -36,7 +37,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	e.values.Cache = contain.NewCache(cacheWithAFilter(t), nil, nil)
 	lend := func() weak.Pointer[contain.App] {
 		app := &contain.App{}
-		if _, err := e.LendTo(contain.NewGuard(app, "dns", logr.Discard())); err != nil {
+		if _, err := e.LendTo(contain.NewContainer(app, "dns", logr.Discard())); err != nil {
 			t.Fatal(err)
 		}
 		return weak.Make(app)
@@ -55,18 +56,12 @@ func TestEpoch_LendTo(t *testing.T) {
 func cacheWithAFilter(t *testing.T) *boundcache.Cache {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := corev1.AddToScheme(s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, corev1.AddToScheme(s))
 	c, err := boundcache.New(&rest.Config{}, cache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, boundcache.Options{
 		Context: t.Context(), Scheme: s,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one := boundcache.Filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
-	if err := c.AddFilters("dns", []boundcache.Filter{one}, func(f func()) { f() }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.AddFilters("dns", []boundcache.Filter{one}, func(f func()) { f() }))
 	return c
 }

@@ -40,9 +40,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 					t.Error("objects that are not stored end the app")
 				}
 				for i := range most + 1 {
-					if err := informer.GetStore().Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, informer.GetStore().Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}}))
 				}
 				again(b)
 				synctest.Wait()

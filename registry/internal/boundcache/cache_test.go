@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A request for an informer succeeds while the lists of the informer fail. It ends only the Block of a type that the
@@ -38,3 +40,5 @@ func TestCache_InformerOfABlockedType(t *testing.T) {
 	c.noteNoMatch("Tunnel", nil)
 	expect("after another failure", map[string]BlockCause{"Pod": Denied, "Tunnel": Denied})
 }
+
+var must = testkit.Must

@@ -62,9 +62,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 10
 		s := runtime.NewScheme()
-		if err := corev1.AddToScheme(s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, corev1.AddToScheme(s))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel() // ends the timer of the budget
 		o, failed := someOptions(ctx, s, meter.NewLimiter(nil, 1<<20)), false
@@ -102,12 +100,10 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	})
 }
 
-// newInformer returns an informer of all objects of a type.
 func newInformer(b *budget, obj runtime.Object) *Informer {
 	return b.newInformerOf("")(&toolscache.ListWatch{}, obj, 0, toolscache.Indexers{}).(*Informer)
 }
 
-// someOptions returns options of a cache with the usual limits.
 func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Options {
 	return Options{
 		Context: ctx, Scheme: s, Meter: m,
@@ -119,8 +115,7 @@ func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Optio
 	}
 }
 
-// The informer of a list may stop while a page of the list is counted. The error then names the
-// limit, and neither a kind nor a module.
+// The informer of a list may stop while a page of the list is counted. The error then names the limit, and neither a kind nor a module.
 func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})

@@ -52,15 +52,12 @@ func TestAppCache_ReadsAreCheap(t *testing.T) {
 	}
 }
 
-// readingModule is the module that reads.
 const readingModule = "dns"
 
 // cacheOfReads returns a cache that notes readers, and an object to read.
 func cacheOfReads(tb testing.TB) (*Cache, runtime.Object) {
 	tb.Helper()
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, clientgoscheme.AddToScheme(s))
 	return &Cache{options: Options{Scheme: s}, budget: &budget{watchers: map[string][]string{}}}, &appsv1.Deployment{}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -51,11 +52,10 @@ func TestStock_Silence(t *testing.T) {
 	}
 }
 
-// watchFor reads a watch of the informer to its end.
 func watchFor(t *testing.T, s *Informer, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
-	base := sender(func(r *http.Request) (*http.Response, error) {
+	base := testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		for i, text := range minutes {
 			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
 		}
@@ -68,14 +68,10 @@ func watchFor(t *testing.T, s *Informer, minutes []string) {
 	})
 	ctx := transport.WithObserver(t.Context(), s)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://remote/api/v1/events?watch=true&allowWatchBookmarks=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	began := time.Now()
 	response, err := (&transport.Chain{Base: base, Meter: meter.NewLimiter(meter.NewSchemas(nil), 256<<20), Fence: t.Context(), Timeout: time.Second}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.watching()
 	_, err = io.Copy(io.Discard, response.Body)
 	if want := time.Duration(len(minutes))*time.Minute + transport.MaxSilence; err != nil || time.Since(began) != want {
@@ -94,14 +90,7 @@ func blockedNow(s *Informer) (time.Time, cause) {
 func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	b := newBudget(someOptions(ctx, scheme, nil))
 	return newInformer(b, &corev1.Event{})
 }
-
-// sender makes a function a transport.
-type sender func(*http.Request) (*http.Response, error)
-
-func (f sender) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -33,9 +33,7 @@ func TestInformer_EndsWhileItWaits(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				scheme := runtime.NewScheme()
-				if err := clientgoscheme.AddToScheme(scheme); err != nil {
-					t.Fatal(err)
-				}
+				must(t, clientgoscheme.AddToScheme(scheme))
 				attempts := 0
 				lw := &toolscache.ListWatch{
 					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
@@ -47,9 +45,7 @@ func TestInformer_EndsWhileItWaits(t *testing.T) {
 				one := newBudget(someOptions(ctx, scheme, nil)).newInformerOf("")(lw, &corev1.Event{}, 0, toolscache.Indexers{})
 				// The default handler sleeps by a time that all tests share: another one's clock may be years ahead.
 				ignore := func(context.Context, *toolscache.Reflector, error) {}
-				if err := one.SetWatchErrorHandlerWithContext(ignore); err != nil {
-					t.Fatal(err)
-				}
+				must(t, one.SetWatchErrorHandlerWithContext(ignore))
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)

@@ -44,12 +44,10 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
 		app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context()}
-		m := &registerer{Registerer: all, guard: NewGuard(app, "", logr.Discard())}
+		m := &registerer{Registerer: all, guard: NewContainer(app, "", logr.Discard())}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
-			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {
-				t.Fatalf("Register: %v", err)
-			}
+			must(t, m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)))
 		}
 		function("fine", func() float64 { return 42 })
 		function("panics", func() float64 { panic("boom") })
@@ -69,15 +67,13 @@ func TestCollector_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		m := &registerer{Registerer: all, guard: NewGuard(nil, "", logr.Discard())}
+		m := &registerer{Registerer: all, guard: NewContainer(nil, "", logr.Discard())}
 		letGo := make(chan struct{})
 
 		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {
 			t.Error("collector that does not describe itself is registered")
 		}
-		if err := m.Register(hanging{newGauge("slow"), nil, letGo}); err != nil {
-			t.Fatalf("Register: %v", err)
-		}
+		must(t, m.Register(hanging{newGauge("slow"), nil, letGo}))
 		const scrapes = 2 * collectorCalls
 		began := time.Now()
 		for range scrapes {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -23,8 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // calls has the times of the calls for each request.
@@ -39,33 +42,44 @@ func (c *calls) note(name string) {
 	c.at[name] = append(c.at[name], time.Now())
 }
 
-// A reconcile whose deletes are held is repeated after half a minute with jitter, for as long as they are held: without a
+// A reconcile whose deletes are held, or whose writes the gate refuses, is repeated with jitter for as long as that lasts: without a
 // backoff that grows, and without an error in the log. An error beside it is an error.
-func TestSupervise_HeldDeletes(t *testing.T) {
+func TestSupervise_HeldAndRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const objects, bad = 50, "bad"
-		seen := &calls{at: map[string][]time.Time{}}
-		held := fmt.Errorf("resource x: %w", &url.Error{Op: "Delete", URL: "/", Err: &deletes.HeldError{
-			Reason: deletes.LimitExceeded, ID: "m-configmaps-0000", Err: errors.New("deletes are held"),
-		}})
-		inner := reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
-			seen.note(r.Name)
-			if r.Name == bad {
-				return ctrl.Result{}, errors.Join(held, errors.New("something else"))
-			}
-			return ctrl.Result{RequeueAfter: time.Hour}, errors.Join(held, fmt.Errorf("and %w", held))
+	_, refused := transport.RefuseWrite(&http.Request{}, errors.New("the gate is closed"))
+	held := &deletes.HeldError{Reason: deletes.LimitExceeded, ID: "m-configmaps-0000", Err: errors.New("deletes are held")}
+	for name, c := range map[string]struct {
+		err      error
+		from, to time.Duration
+	}{
+		"held":    {held, heldRetry, heldRetry * 5 / 4},
+		"refused": {refused, refusedRetry, refusedRetry * 3 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const objects, bad = 50, "bad"
+				seen := &calls{at: map[string][]time.Time{}}
+				waits := fmt.Errorf("resource x: %w", &url.Error{Op: "Delete", URL: "/", Err: c.err})
+				inner := reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+					seen.note(r.Name)
+					if r.Name == bad {
+						return ctrl.Result{}, errors.Join(waits, errors.New("something else"))
+					}
+					return ctrl.Result{RequeueAfter: time.Hour}, errors.Join(waits, fmt.Errorf("and %w", waits))
+				})
+				names := []string{bad}
+				for i := range objects {
+					names = append(names, fmt.Sprint(i))
+				}
+				errorLines := superviseFor(t, time.Hour, inner, names...)
+				expectRetries(t, seen, objects, c.from, c.to)
+				if want := len(seen.at[bad]); errorLines != want || want > 30 {
+					t.Errorf("%d errors are logged, want %d, one for each call for the bad request", errorLines, want)
+				}
+			})
 		})
-		names := []string{bad}
-		for i := range objects {
-			names = append(names, fmt.Sprint(i))
-		}
-		errorLines := superviseFor(t, time.Hour, inner, names...)
-		expectRetries(t, seen, objects, heldRetry, heldRetry*5/4)
-		if want := len(seen.at[bad]); errorLines != want || want > 30 {
-			t.Errorf("%d errors are logged, want %d, one for each call for the bad request", errorLines, want)
-		}
-	})
+	}
 }
 
 // superviseFor runs a controller whose reconciler is supervised for a time, with a request for each name at the beginning. It
@@ -82,25 +96,19 @@ func superviseFor(t *testing.T, atMost time.Duration, inner reconcile.Reconciler
 	}, funcr.Options{})
 	app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
 	c, err := controller.NewUnmanaged("supervised", controller.Options{
-		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
+		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewContainer(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
 		SkipNameValidation: ptr.To(true),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	must(t, err)
+	must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		for _, name := range names {
 			queue.Add(requestFor(name))
 		}
 		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	ctx, cancel := context.WithTimeout(t.Context(), atMost)
 	defer cancel()
-	if err := c.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start(ctx))
 	synctest.Wait()
 	return errorLines
 }
@@ -131,3 +139,5 @@ func expectRetries(t *testing.T, seen *calls, objects int, from, to time.Duratio
 		t.Errorf("there are %d different pauses, want jitter", len(gaps))
 	}
 }
+
+var must = testkit.Must

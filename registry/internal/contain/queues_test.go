@@ -23,7 +23,6 @@ import (
 // controllers is a manager that accepts controllers, and does not start them.
 type controllers struct{ ctrl.Manager }
 
-// Add accepts a runnable.
 func (controllers) Add(manager.Runnable) error { return nil }
 
 // GetControllerOptions returns the options of the managers of apps that matter here.
@@ -38,14 +37,13 @@ func managerWith(q *Queues) *Manager {
 		Gate:            &Gate{},
 		ControllerAdded: func(string, manager.Runnable, bool) *Controller { return &Controller{} },
 	}
-	return &Manager{Manager: controllers{}, guard: NewGuard(app, "m", logr.Discard())}
+	return &Manager{Manager: controllers{}, guard: NewContainer(app, "m", logr.Discard())}
 }
 
 func nothing[request comparable]() reconcile.TypedReconciler[request] {
 	return reconcile.TypedFunc[request](func(context.Context, request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 }
 
-// build returns a controller with these options.
 func build[request comparable](m *Manager, o controller.TypedOptions[request]) (manager.Runnable, error) {
 	if o.Reconciler == nil {
 		o.Reconciler = nothing[request]()
@@ -53,7 +51,6 @@ func build[request comparable](m *Manager, o controller.TypedOptions[request]) (
 	return controller.NewTyped("c", m, o)
 }
 
-// queueTypeOf returns the type of the queue that a controller makes.
 func queueTypeOf(t *testing.T, c manager.Runnable) string {
 	t.Helper()
 	field := fieldOf(c, "NewQueue")
@@ -124,9 +121,7 @@ func TestQueues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := one.build(managerWith(NewQueues()))
-			if err != nil {
-				t.Fatalf("build: %v", err)
-			}
+			must(t, err)
 			if got := queueTypeOf(t, c); got != one.want {
 				t.Errorf("queue: got %s, want %s", got, one.want)
 			}
@@ -138,9 +133,7 @@ func TestQueues(t *testing.T) {
 func TestQueues_None(t *testing.T) {
 	t.Parallel()
 	c, err := build(managerWith(nil), controller.Options{})
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
+	must(t, err)
 	if got := queueTypeOf(t, c); got != standard+request {
 		t.Errorf("queue: got %s, want %s", got, standard+request)
 	}

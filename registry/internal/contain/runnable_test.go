@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// newControllerRunnable returns a controller of a module with one source.
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
 	t.Helper()
 	yes := true
@@ -27,12 +26,8 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 		}),
 		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatalf("NewUnmanaged: %v", err)
-	}
-	if err := c.Watch(s); err != nil {
-		t.Fatalf("Watch: %v", err)
-	}
+	must(t, err)
+	must(t, c.Watch(s))
 	app := &App{
 		Context: ctx, Gate: NewGate(ctx),
 		Failed:           func(_ string, err error) error { return err },
@@ -41,7 +36,7 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 	}
 	app.Gate.Open()
 	return &controllerRunnable{
-		runnable: runnable{Runnable: c, guard: NewGuard(app, "pods", logr.Discard())},
+		runnable: runnable{Runnable: c, guard: NewContainer(app, "pods", logr.Discard())},
 		warmer:   c.(warmup), known: &Controller{},
 	}
 }
@@ -85,7 +80,7 @@ func TestRunnable_EndsItsGoroutine(t *testing.T) {
 	failed := map[string]error{}
 	app := &App{Context: t.Context(), Gate: NewGate(t.Context()), Fail: func(module string, err error) { failed[module] = err }}
 	app.Gate.Open()
-	one := &runnable{guard: NewGuard(app, "broken", logr.Discard()), Runnable: manager.RunnableFunc(func(context.Context) error {
+	one := &runnable{guard: NewContainer(app, "broken", logr.Discard()), Runnable: manager.RunnableFunc(func(context.Context) error {
 		runtime.Goexit()
 		return nil
 	})}

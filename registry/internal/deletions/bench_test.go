@@ -26,6 +26,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +35,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// newGuard returns a Guard whose limits are these.
 func newGuard(limits deletes.Limits) *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   deletions.MemoryStore{},
@@ -47,10 +48,6 @@ func newGuard(limits deletes.Limits) *deletions.Guard {
 		Changed: func(state.ClusterName) {}, Now: time.Now,
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // pair is two clients of the same API server. The requests of one of them pass a Guard that holds nothing.
 type pair struct {
@@ -76,7 +73,7 @@ func newPair(b *testing.B, config *rest.Config) pair {
 	guard := newGuard(deletes.Limits{PerTarget: 1 << 30, PerFleet: 1 << 30})
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return guard.RoundTrip(deletions.Target{Name: "edge"}, r, next.RoundTrip)
 		})
 	})
@@ -119,8 +116,7 @@ func object(i int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bench-%d", i)}}
 }
 
-// BenchmarkGuard_APIServer shows what the Guard costs at a real API server. Its goal is at most 3 percent, with
-// -benchtime=10000x.
+// BenchmarkGuard_APIServer shows what the Guard costs at a real API server. Its goal is at most 3 percent, with -benchtime=10000x.
 func BenchmarkGuard_APIServer(b *testing.B) {
 	config := fleettest.Cluster(b, "bench").Config()
 	b.Run("delete", func(b *testing.B) {
@@ -163,3 +159,5 @@ func BenchmarkGuard_Bare(b *testing.B) {
 		})
 	})
 }
+
+var must = testkit.Must

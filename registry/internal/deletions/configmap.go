@@ -35,8 +35,8 @@ type ConfigMapStore struct {
 
 const timeout = 5 * time.Second
 
-func entryOf(h ledger.Hold) *holds.Entry {
-	return &holds.Entry{
+func entryOf(h ledger.Hold) *holds.Saved {
+	return &holds.Saved{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
 		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
 		Cause:   h.Cause,
@@ -63,7 +63,7 @@ func short(h ledger.Hold) []string {
 	return fit
 }
 
-func holdOf(id string, e *holds.Entry) ledger.Hold {
+func holdOf(id string, e *holds.Saved) ledger.Hold {
 	return ledger.Hold{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
 		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
@@ -71,6 +71,7 @@ func holdOf(id string, e *holds.Entry) ledger.Hold {
 	}
 }
 
+// StoreContent is what a Store has.
 type StoreContent struct {
 	// Holds are sorted by id.
 	Holds []ledger.Hold

@@ -106,6 +106,7 @@ func New(o Options) *Guard {
 	return g
 }
 
+// Send is the part of a transport below the Guard.
 type Send func(*http.Request) (*http.Response, error)
 
 // Target is where requests are sent. Name, Labels, Blind and Term are zero for the hub.

@@ -31,9 +31,7 @@ func TestObjectIn(t *testing.T) {
 	}
 	encode := func(o runtime.Object) string {
 		var to bytes.Buffer
-		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &to); err != nil {
-			t.Fatal(err)
-		}
+		must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &to))
 		return to.String()
 	}
 	const long = `{"metadata":{"uid":"u-1"},"data":"`

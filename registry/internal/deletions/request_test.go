@@ -21,18 +21,14 @@ func TestOptionsOf(t *testing.T) {
 		`{"kind":"DeleteOptions","dryrun":["All"]}`: false,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://192.0.2.1/api/v1/pods/x", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		options, err := optionsOf(r, deletesOne)
 		if err != nil || isDryRun(options.DryRun) != want {
 			t.Errorf("%q: got %+v, %v", body, options, err)
 		}
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://192.0.2.1/api/v1/pods/x", strings.NewReader("{"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := optionsOf(r, deletesOne); !errors.Is(err, errOptions) {
 		t.Errorf("options that are no JSON: %v", err)
 	}

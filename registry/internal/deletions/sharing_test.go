@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -20,6 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const edge state.ClusterName = "edge"
@@ -42,16 +42,10 @@ type sharedHub struct {
 
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
-	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shared-"}}
-	if err := direct.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	direct := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	namespace := fleettest.Namespace(t, direct, "shared")
 	return &sharedHub{
-		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace.Name, Name: "holds"}},
+		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
 		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
 	}
@@ -84,16 +78,22 @@ func (h *sharedHub) pass(d time.Duration) {
 	h.now = h.now.Add(d)
 }
 
+// newPair returns a hub with two processes, of which the first one has a target.
+func newPair(t *testing.T) (h *sharedHub, a, b *process) {
+	t.Helper()
+	h = newSharedHub(t)
+	a, b = h.start("a"), h.start("b")
+	h.move(edge, "a")
+	return h, a, b
+}
+
 func (h *sharedHub) content() *StoreContent {
 	h.t.Helper()
 	found, err := h.store.Load(h.t.Context())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return found
 }
 
-// expectStored checks the ids in the ConfigMap.
 func (h *sharedHub) expectStored(when string, ids ...string) {
 	h.t.Helper()
 	found := []string{}
@@ -105,7 +105,6 @@ func (h *sharedHub) expectStored(when string, ids ...string) {
 	}
 }
 
-// process is one of the processes.
 type process struct {
 	*Guard
 	hub     *sharedHub
@@ -144,9 +143,7 @@ func (h *sharedHub) start(name string) *process {
 		}
 	}
 	p.Guard = New(o)
-	if err := p.readFirst(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, p.readFirst(h.t.Context()))
 	return p
 }
 
@@ -163,10 +160,7 @@ func (p *process) term(target state.ClusterName) (int64, error) {
 func (p *process) delete(target state.ClusterName, i int) error {
 	p.hub.t.Helper()
 	path := fmt.Sprintf("https://192.0.2.1/api/v1/namespaces/n/configmaps/o-%d", i)
-	r, err := http.NewRequestWithContext(p.hub.t.Context(), http.MethodDelete, path, http.NoBody)
-	if err != nil {
-		p.hub.t.Fatal(err)
-	}
+	r := testkit.Request(p.hub.t, http.MethodDelete, path)
 	to := Target{Name: target}
 	if target != "" {
 		to.Term = func() (int64, error) { return p.term(target) }
@@ -207,7 +201,6 @@ func (p *process) expectHeld(when string, target state.ClusterName, i int) strin
 	return held.ID
 }
 
-// upkeep keeps the holds once.
 func (p *process) upkeep() {
 	p.hub.t.Helper()
 	if err := p.keepUp(p.hub.t.Context()); err != nil {
@@ -250,9 +243,7 @@ func TestSharing_HoldOfASilentTarget(t *testing.T) {
 // it, and neither does a third one that starts. What an operator has allowed is used up only once, wherever the target moves.
 func TestSharing_HoldMoves(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
 	if got := b.expectHeld("before the first delete", edge, 3); got != id {
@@ -273,9 +264,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	if len(a.ids()) > 0 || len(c.ids()) > 0 || fmt.Sprint(b.ids()) != fmt.Sprint([]string{id}) {
 		t.Errorf("the holds are %v, %v and %v, want %s in b alone", a.ids(), b.ids(), c.ids(), id)
 	}
-	if err := b.Allow(t.Context(), edge, id+"=2"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=2"))
 	for i := range 2 {
 		if err := b.delete(edge, 10+i); err != nil {
 			t.Fatalf("an allowed delete: %v", err)
@@ -294,23 +283,15 @@ func TestSharing_HoldMoves(t *testing.T) {
 // meanwhile is not in force.
 func TestSharing_ThereAndBack(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
 	b.expectHeld("in the second process", edge, 2)
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.delete(edge, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
+	must(t, b.delete(edge, 2))
 	h.move(edge, "a")
 	a.expectHeld("back, with an allowance that is used up", edge, 3)
-	if err := a.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Allow(t.Context(), edge, id+"=1"))
 	a.expectHeld("the same allowance again", edge, 3)
 	h.move(edge, "b")
 	b.upkeep()
@@ -330,9 +311,7 @@ func TestSharing_ThereAndBack(t *testing.T) {
 // term, the hold is in force.
 func TestSharing_Closed(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.set(edge, "")
 	for i := range 10 {
@@ -368,9 +347,7 @@ func TestSharing_ShownWithoutDeletes(t *testing.T) {
 	if s := b.Shown(edge); !s.Known || len(s.Holds) != 1 || s.Holds[0].ID != id || b.changes[edge] == 0 {
 		t.Errorf("the state is %+v, want the hold %s", s, id)
 	}
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
 	if err := b.delete(edge, 5); err != nil {
 		t.Errorf("an allowed delete: %v", err)
 	}
@@ -387,23 +364,17 @@ func TestSharing_ShownWithoutDeletes(t *testing.T) {
 // What a process that had the target writes late is repaired by the process that has it.
 func TestSharing_LateWrites(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	old := h.content().Holds[0]
 	h.move(edge, "b")
 	b.expectHeld("moved", edge, 2)
-	if err := b.Allow(t.Context(), edge, id+"=1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Allow(t.Context(), edge, id+"=1"))
 	for what, write := range map[string]func() error{
 		"overwritten": func() error { return h.store.Save(t.Context(), old) },
 		"removed":     func() error { return h.store.Remove(t.Context(), id) },
 	} {
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, write())
 		b.upkeep()
 		if found := h.content().Holds; len(found) != 1 || found[0].Granted != 1 {
 			t.Errorf("%s: the Store has %+v, want the hold with its allowance", what, found)
@@ -414,9 +385,7 @@ func TestSharing_LateWrites(t *testing.T) {
 // The removal of a target ends a hold that the process has not read yet. A process that has nothing to do with it restores nothing.
 func TestSharing_Forget(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	h.move("other", "a")
 	a.exceed(edge, 2)
 	kept := a.exceed("other", 2)
@@ -444,8 +413,8 @@ func TestSharing_RemovesOnlyItsOwn(t *testing.T) {
 	h.pass(ledger.Window)
 	a.known().Expire(a.options.Now())
 	h.move(edge, "b")
-	if err := a.storeChanges(t.Context(), func(string) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.storeChanges(t.Context(), func(string) bool { return true }))
 	h.expectStored("after the target has moved", id)
 }
+
+var must = testkit.Must

@@ -126,9 +126,7 @@ func TestTakeOver_SameName(t *testing.T) {
 // A hub that returns to leader mode has the holds of all processes, and keeps and ends them.
 func TestTakeOver_LeaderMode(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	a, b := h.start("a"), h.start("b")
-	h.move(edge, "a")
+	h, a, b := newPair(t)
 	h.move("other", "b")
 	ofTarget, other, ofHub := a.exceed(edge, 2), b.exceed("other", 2), b.exceed("", 2)
 	leader := h.start("")

@@ -42,7 +42,6 @@ func gadgetCRD() *unstructured.Unstructured {
 	return crd
 }
 
-// tombstone waits for the tombstone of an object.
 func tombstone(t *testing.T, s *Subscription, name string) Tombstone {
 	t.Helper()
 	var found Tombstone
@@ -74,9 +73,7 @@ func TestSubscription_IsDeleted(t *testing.T) {
 	s := subscribe(t, p, configMaps("confirm"), wants(byTo, "a"))
 	expectNames(t, s, "c-gone", "c-unlabeled")
 	unlabeled.Labels = nil
-	if err := errors.Join(c.Delete(t.Context(), gone), c.Update(t.Context(), unlabeled)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Delete(t.Context(), gone), c.Update(t.Context(), unlabeled)))
 	deleted, lost := tombstone(t, s, "c-gone"), tombstone(t, s, "c-unlabeled")
 	if !deleted.Seen || !lost.Seen {
 		t.Fatalf("seen: %t and %t", deleted.Seen, lost.Seen)
@@ -116,23 +113,17 @@ func TestSubscription_IsDeleted_Definition(t *testing.T) {
 		}
 		return nil
 	})
-	if err := c.Delete(t.Context(), gadget("deleted")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), gadget("deleted")))
 	deleted := tombstone(t, s, "deleted")
 	expectDeleted(t, s, "a deleted object", deleted, true)
 
-	if err := c.Delete(t.Context(), gadgetCRD()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), gadgetCRD()))
 	removed := tombstone(t, s, "removed")
 	if !removed.Seen {
 		t.Fatal("the removal was not reported")
 	}
 	expectDeleted(t, s, "while the definition is being deleted", removed, false)
-	if err := c.Patch(t.Context(), gadget("keeper"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Patch(t.Context(), gadget("keeper"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 	eventually(t, func() error {
 		crd := gadgetCRD()
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); !apierrors.IsNotFound(err) {

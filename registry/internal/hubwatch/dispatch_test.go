@@ -34,9 +34,7 @@ func offline(t testing.TB) *entry {
 		Mapper: meta.MultiRESTMapper{}, Schemas: meter.NewSchemas(schemeOf(t)), Log: logr.Discard(), Timeout: time.Second,
 	})
 	e, err := p.newEntry(configMaps("offline"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		cancel()
 		p.Close()
@@ -265,9 +263,7 @@ func TestSubscription_Ended(t *testing.T) {
 	close(e.synced)
 	s := e.subscribe(wants(byTo, "a"))
 	l := s.Listen()
-	if err := s.Get(t.Context(), key, &corev1.ConfigMap{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Get(t.Context(), key, &corev1.ConfigMap{}))
 	s.Close()
 	if err := s.Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, ErrEnded) {
 		t.Errorf("get: %v", err)

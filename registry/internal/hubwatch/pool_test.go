@@ -107,9 +107,7 @@ func TestPool_RouteChangeAndTombstones(t *testing.T) {
 	}
 	take(atA)
 	obj.Labels["to"] = "b"
-	if err := c.Update(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Update(t.Context(), obj))
 	if got := take(atB); got.Before != nil || got.After == nil {
 		t.Errorf("in the new app the change is %+v", got)
 	}
@@ -122,9 +120,7 @@ func TestPool_RouteChangeAndTombstones(t *testing.T) {
 	if _, ok := b.Deleted(key); ok {
 		t.Error("an object that exists has a tombstone")
 	}
-	if err := c.Delete(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), obj))
 	if got := take(atB); got.Before == nil || got.After != nil {
 		t.Errorf("the delete is %+v", got)
 	}
@@ -285,9 +281,7 @@ func TestPool_Emptied(t *testing.T) {
 	create(t, c, configMap("default", "lost", "emptied", "a"), configMap("default", "gone", "emptied", "a"))
 	s := subscribe(t, p, configMaps("emptied"), wants(byTo, "a"))
 	expectNames(t, s, "gone", "lost")
-	if err := c.Delete(t.Context(), configMap("default", "gone", "emptied", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), configMap("default", "gone", "emptied", "a")))
 	expectNames(t, s, "lost")
 	l.lead(t, hubs[1])
 	expectNames(t, s)

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +28,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 // its contact retries after up to a minute.
 const patience = 3 * time.Minute
 
-var eventually = testkit.Eventually
+var must, eventually = testkit.Must, testkit.Eventually
 
 // line is the connection to a hub's API server: it counts requests, can be cut, and can lead to another hub.
 type line struct {
@@ -69,9 +68,7 @@ func newLine(t testing.TB, to *fleet.Cluster) *line {
 func (l *line) lead(t testing.TB, to *fleet.Cluster) {
 	t.Helper()
 	next, err := rest.TransportFor(to.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.set(func() { l.to, l.next, l.cut = to.Config(), next, false })
 }
 
@@ -84,7 +81,6 @@ func (l *line) set(change func()) {
 	}
 }
 
-// RoundTrip sends a request to the present hub.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, end := context.WithCancel(r.Context())
 	l.mu.Lock()
@@ -125,9 +121,7 @@ func (l *line) count(what string) int {
 func schemeOf(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(s))
 	return s
 }
 
@@ -136,9 +130,7 @@ func clientOf(t testing.TB, c *fleet.Cluster) client.Client {
 	config := c.Config()
 	config.QPS = -1
 	one, err := client.New(config, client.Options{Scheme: schemeOf(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return one
 }
 
@@ -150,13 +142,9 @@ func newPool(t testing.TB, l *line) *Pool {
 	t.Helper()
 	config, log := l.to, logr.Discard()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if one, ok := t.(*testing.T); ok {
 		log = testr.New(one)
 	}
@@ -172,7 +160,6 @@ func newPool(t testing.TB, l *line) *Pool {
 	return p
 }
 
-// configMaps selects ConfigMaps with the label "test" and a value.
 func configMaps(test string) Selection {
 	return Selection{
 		Object: &corev1.ConfigMap{}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespaced: true,
@@ -187,9 +174,7 @@ func wants(route Route, keys ...string) Want {
 func subscribe(t testing.TB, p *Pool, s Selection, w Want) *Subscription {
 	t.Helper()
 	one, err := p.Subscribe(s, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(one.Close)
 	return one
 }
@@ -204,9 +189,7 @@ func configMap(namespace, name, test, to string) *corev1.ConfigMap {
 func create(t testing.TB, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), obj))
 		t.Cleanup(func() { remove(t, c, obj) })
 	}
 }
@@ -227,7 +210,6 @@ func remove(t testing.TB, c client.Client, obj client.Object) {
 	})
 }
 
-// expectNames waits until a subscription has exactly these objects.
 func expectNames(t testing.TB, s *Subscription, want ...string) {
 	t.Helper()
 	eventually(t, func() error {

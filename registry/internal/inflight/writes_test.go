@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// awaits calls Await and returns how long it took.
 func awaits(t *testing.T, w *Writes, name string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -26,7 +25,6 @@ func awaits(t *testing.T, w *Writes, name string) time.Duration {
 	return time.Since(began)
 }
 
-// expectNothingKept fails the test if something is kept for any remote.
 func expectNothingKept(t *testing.T, w *Writes) {
 	t.Helper()
 	for i := range w.shards {

@@ -12,7 +12,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// attempt is the result of a trial of C2 at E1.
 func attempt(change func(*Tried)) Tried {
 	f := Tried{Probed: good("E1")}
 	f.Credential = "C2"

@@ -50,7 +50,6 @@ func bad(endpoint string) Probed {
 	return Probed{Endpoint: endpoint, Credential: "C1", Failed: state.Condition{Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "refused"}}
 }
 
-// ready brings a machine to Ready.
 func ready(t *testing.T, m *Machine, now time.Time) {
 	t.Helper()
 	m.Decide(now)

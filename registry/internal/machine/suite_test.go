@@ -22,7 +22,6 @@ type step struct {
 	to   state.State
 }
 
-// change returns a step's change of the desired state.
 func change(f func(*Want)) func(*Machine, time.Time) {
 	return func(m *Machine, _ time.Time) {
 		w := m.want

@@ -127,9 +127,8 @@ func TestMachine_Warm(t *testing.T) {
 
 var boom = Failure{Module: "x", Reason: state.ReasonStartFailed, Message: "boom"}
 
-// An app that fails before it is warm is started again after the backoff, its failure is in the status meanwhile, and the
-// status of the app that is warm after it has none. Ten minutes later the backoff starts again, also if the app fails right
-// after it was released.
+// An app that fails before it is warm is started again after the backoff, its failure is in the status meanwhile, and the status of the
+// app that is warm after it has none. Ten minutes later the backoff starts again, also if the app fails right after it was released.
 func TestMachine_WarmAfterFailures(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]bool{"warm": false, "released": true} {
@@ -238,7 +237,6 @@ func TestMachine_WarmAfterTheFailureOfAnother(t *testing.T) {
 	expectWarm(t, m, epochZero)
 }
 
-// warmMachine returns the machine of a remote that is warm.
 func warmMachine(t *testing.T) *Machine {
 	t.Helper()
 	m := newMachine()
@@ -253,7 +251,6 @@ func warmMachine(t *testing.T) *Machine {
 	return m
 }
 
-// expectWarm checks the status of a remote that is warm.
 func expectWarm(t *testing.T, m *Machine, now time.Time) {
 	t.Helper()
 	want := state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: messageWarm}

@@ -158,7 +158,6 @@ func (w *world) finishTrial(t *rapid.T, how string) {
 	w.moved[tried.Endpoint+tried.credential] = id != "" && f.ID != "" && id != f.ID
 }
 
-// finishAll finishes all actions that have begun.
 func (w *world) finishAll() {
 	for epoch := range w.yielding {
 		delete(w.yielding, epoch)

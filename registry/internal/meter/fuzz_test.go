@@ -36,8 +36,7 @@ func sumOf(m Meter, sum *int64, text []byte, n int) (charged int64, refused, too
 	return *sum, false, false
 }
 
-// checkPieces checks that the size of the pieces has no effect, and returns the charge and whether the text was
-// refused.
+// checkPieces checks that the size of the pieces has no effect, and returns the charge and whether the text was refused.
 func checkPieces(t *testing.T, text []byte, n int, newMeter func() (Meter, *int64)) (charged int64, refused bool) {
 	t.Helper()
 	m, sum := newMeter()

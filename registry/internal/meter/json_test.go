@@ -43,9 +43,7 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &jsonMeter{bill: noBill}
-			if err := m.Read([]byte(c.text)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Read([]byte(c.text)))
 			into := c.into()
 			took := allocated(func() {
 				var err error
@@ -55,9 +53,7 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 				} else {
 					err = json.Unmarshal([]byte(c.text), into)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			})
 			kept := Sizeof(into)
 			charged := m.sum + ReadingCost*int64(len(c.text))
@@ -70,7 +66,6 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 	}
 }
 
-// number36 returns distinct short names.
 func number36(i int) string {
 	const digits = "abcdefghijklmnopqrstuvwxyz"
 	var b []byte

@@ -64,13 +64,9 @@ func TestJSONMeter_FindsEveryValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := int64(costOfObject + costOfFields)
 		text, err := json.Marshal(map[string]any{"x": anyJSON(t, 5, false, &want)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m := &jsonMeter{bill: noBill}
-		if err := pieces(t, m, text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pieces(t, m, text))
 		if m.sum != want || m.depth != 0 || m.quoted || m.size != int64(len(text)) {
 			t.Fatalf("%s: got meter %+v, want a sum of %d", text, m, want)
 		}
@@ -86,9 +82,7 @@ func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
 		m := &jsonMeter{bill: bill{limit: 3*(costOfObject+costOfElement) + 2*costOfValue + costOfField + 2*costOfObject + costOfFields}, stream: true}
 		for range rapid.IntRange(1, 5).Draw(t, "events") {
 			event := `{"items":[{},{},{}],"text":"` + rapid.StringMatching(`[a-z{}]{0,8}`).Draw(t, "text") + `"}` + "\n"
-			if err := pieces(t, m, []byte(event)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pieces(t, m, []byte(event)))
 		}
 		if err := pieces(t, m, []byte(`{"items":[{},{},{},{}]}`)); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("got error %v, want ErrTooLarge", err)

@@ -20,16 +20,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// encode returns a response as API servers send it.
 func encode(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
 	data, err := runtime.Encode(metaSerializer(), obj)
 	if runtime.IsNotRegisteredError(err) {
 		data, err = runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -39,13 +36,10 @@ func decode(t testing.TB, data []byte) runtime.Object {
 	if runtime.IsNotRegisteredError(err) {
 		obj, err = runtime.Decode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), data)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return obj
 }
 
-// metaSerializer knows the kinds that any API server can respond with.
 func metaSerializer() runtime.Serializer {
 	all := NewSchemas(nil).schemes
 	meta := all[len(all)-1]
@@ -124,9 +118,7 @@ func TestProtobufMeter_KnowsWhatTheDecoderTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meterOf(1<<62, false)
-			if err := m.Read(data); err != nil {
-				t.Fatalf("read: %v", err)
-			}
+			must(t, m.Read(data))
 			var obj runtime.Object
 			took := allocated(func() { obj = decode(t, data) })
 			kept := Sizeof(obj)
@@ -157,7 +149,6 @@ func manyEntries(n int) string {
 	return b.String()
 }
 
-// envelopeOf returns a response with an object in it.
 func envelopeOf(version, kind, object string) []byte {
 	return []byte("k8s\x00" + field(1, field(1, version)+field(2, kind)) + field(2, object))
 }
@@ -166,9 +157,7 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 	t.Parallel()
 	data := encode(t, somePods(20))
 	whole := meterOf(1<<62, false)
-	if err := whole.Read(data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, whole.Read(data))
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(whole.sum, false)
 		if err := pieces(t, m, data); err != nil || m.sum != whole.sum {
@@ -251,9 +240,7 @@ func TestEvent(t *testing.T) {
 	pod := &somePods(1).Items[0]
 	want := &metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encode(t, pod)}}
 	data, err := want.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := event(t, pod)[4:]; !bytes.Equal(got, data) {
 		t.Errorf("got event %q, want %q", got, data)
 	}
@@ -273,9 +260,7 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(single.sum, true)
 		for range rapid.IntRange(1, 5).Draw(t, "events") {
-			if err := pieces(t, m, one); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pieces(t, m, one))
 		}
 		if err := pieces(t, m, large); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("got error %v, want ErrTooLarge", err)

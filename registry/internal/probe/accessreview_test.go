@@ -35,9 +35,7 @@ func TestReviewer_InNamespaces(t *testing.T) {
 		Namespaces: []string{"first", "second"},
 		Rules:      []machine.ModuleRules{needs("list"), needs("create"), needs("delete"), needs("patch")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string][]string{
 		"creates": {"create configmaps in second"}, "deletes": {"delete configmaps in first"},
 		"patchs": {"patch configmaps in first", "patch configmaps in second"},

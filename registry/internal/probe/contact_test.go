@@ -52,7 +52,6 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// first starts a Connection and returns its first outcome.
 func first(t *testing.T, c *Connection) Outcome {
 	t.Helper()
 	outcomes := make(chan Outcome, 100)
@@ -139,9 +138,7 @@ func TestConnection_BesideNothing(t *testing.T) {
 		asked.ask(ctx)
 	}})
 	defer c.Close()
-	if err := server.Listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Listener.Close())
 	if o := first(t, c); o.OK {
 		t.Error("the probe succeeds without a server")
 	}
@@ -154,9 +151,7 @@ func TestConnection_BesideAnotherCredential(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *apiServer, *Connection) *machine.Questions{
 		"another credential": func(t *testing.T, s *apiServer, c *Connection) *machine.Questions {
 			t.Helper()
-			if err := c.Swap(tokenOf(t, s, "second"), "second"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Swap(tokenOf(t, s, "second"), "second"))
 			return c.early.Load().questions
 		},
 		"other questions": func(*testing.T, *apiServer, *Connection) *machine.Questions { return things() },

@@ -60,7 +60,19 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 	return f
 }
 
-// next returns the time until the next probe begins.
+// withFake runs a test after the second probe of a fakeRemote.
+func withFake(t *testing.T, test func(*testing.T, *fakeRemote)) {
+	t.Helper()
+	t.Parallel()
+	server := newAPIServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := startFake(t, server)
+		defer f.Close()
+		f.next()
+		test(t, f)
+	})
+}
+
 func (f *fakeRemote) next() time.Duration {
 	began := time.Now()
 	<-f.began
@@ -76,12 +88,7 @@ func expectWithin(t *testing.T, what string, got, least, most time.Duration) {
 
 // The remote is probed after two periods where nothing is heard, and otherwise after at most nine tenths of 20 s.
 func TestRounds_Pace(t *testing.T) {
-	t.Parallel()
-	server := newAPIServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := startFake(t, server)
-		defer f.Close()
-		f.next()
+	withFake(t, func(t *testing.T, f *fakeRemote) {
 		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
 		expectWithin(t, "bytes are received", f.next(), 15*time.Second, 18*time.Second)
 		<-time.After(7 * time.Second)
@@ -108,12 +115,7 @@ func TestRounds_Pace(t *testing.T) {
 
 // A doubt triggers a probe at once, but not before the period has passed since the last one, however often it is raised.
 func TestRounds_Doubt(t *testing.T) {
-	t.Parallel()
-	server := newAPIServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := startFake(t, server)
-		defer f.Close()
-		f.next()
+	withFake(t, func(t *testing.T, f *fakeRemote) {
 		<-time.After(10 * time.Second)
 		f.Doubt()
 		expectWithin(t, "a doubt", f.next(), 0, 0)
@@ -224,12 +226,7 @@ func TestRounds_Settled(t *testing.T) {
 
 // A failed probe that has taken its time is followed by the next one at once.
 func TestRounds_AfterATimeout(t *testing.T) {
-	t.Parallel()
-	server := newAPIServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := startFake(t, server)
-		defer f.Close()
-		f.next()
+	withFake(t, func(t *testing.T, f *fakeRemote) {
 		synctest.Wait()
 		f.fails.Store(true)
 		f.waits.Store(true)
@@ -243,12 +240,7 @@ func TestRounds_AfterATimeout(t *testing.T) {
 // A probe that failed while the hub was starved is repeated at once and does not count against the remote, once in a row: a hub
 // that is always starved finds out that a remote is gone.
 func TestRounds_Starved(t *testing.T) {
-	t.Parallel()
-	server := newAPIServer(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := startFake(t, server)
-		defer f.Close()
-		f.next()
+	withFake(t, func(t *testing.T, f *fakeRemote) {
 		f.starved.Store(true)
 		for range 2 {
 			synctest.Wait()

@@ -84,21 +84,18 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change changes how the server responds.
 func (s *apiServer) change(f func(*apiServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s)
 }
 
-// count returns how often a path was requested.
 func (s *apiServer) count(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[path]
 }
 
-// waitFor waits until a path was requested n times.
 func (s *apiServer) waitFor(tb testing.TB, path string, n int) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
@@ -124,14 +121,11 @@ func (s *apiServer) connect(tb testing.TB, p Pace) *Connection {
 	return s.connectBeside(tb, p, Beside{})
 }
 
-// connectBeside is connect with requests beside the first contact.
 func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	tb.Helper()
 	parsed := s.parse(tb, "first")
 	transport, err := kubeconfig.NewTransport(parsed, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(transport.Close)
 	return New(tb.Context(), Options{
 		Contacts: startqueue.New(8, time.Minute, func() bool { return false }), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
@@ -140,7 +134,6 @@ func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p, Beside: b})
 }
 
-// parse returns the connection of a client with a token.
 func (s *apiServer) parse(tb testing.TB, token string) kubeconfig.Connection {
 	tb.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -150,9 +143,7 @@ func (s *apiServer) parse(tb testing.TB, token string) kubeconfig.Connection {
 		"users":[{"name":"c","user":{"token":%q}}],
 		"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`,
 		s.URL, base64.StdEncoding.EncodeToString(ca), token)}, kubeconfig.Options{}, loopback())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return parsed
 }
 

@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var must = testkit.Must

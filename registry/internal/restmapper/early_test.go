@@ -41,7 +41,6 @@ func (s *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// server returns the server for a mapper.
 func (s *inMemory) server(early *Early) Remote {
 	return Remote{Host: "https://example.com", Client: &http.Client{Transport: s}, Early: early}
 }
@@ -69,17 +68,13 @@ func TestEarly(t *testing.T) {
 	a, b := &inMemory{Handler: &tagged{kind: "A"}}, &inMemory{Handler: &tagged{kind: "B"}}
 	first := requestEarly(t.Context(), &m, a)
 	ofA, err := m.NewMapper(t.Context(), t.Context(), a.server(first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unchanged := requestEarly(t.Context(), &m, a)
 	if _, err := m.NewMapper(t.Context(), t.Context(), b.server(nil)); err != nil { // is the latest mapping now
 		t.Fatal(err)
 	}
 	again, err := m.NewMapper(t.Context(), t.Context(), a.server(unchanged))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !mapsKind(t, ofA, "A") || !mapsKind(t, again, "A") {
 		t.Error("the early documents are not used")
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A server with the documents of another one is asked, and sends none of them: the ETags are those that a real API server computes.
@@ -29,7 +30,7 @@ func TestDiscover_SendsNothingTwice(t *testing.T) {
 	var unchanged, sent atomic.Int64
 	config := fleettest.Cluster(t, "two").Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil && response.StatusCode == http.StatusNotModified {
 				unchanged.Add(1)
@@ -46,10 +47,6 @@ func TestDiscover_SendsNothingTwice(t *testing.T) {
 		t.Errorf("got %d documents that are unchanged and %d others, want 2 and 0", unchanged.Load(), sent.Load())
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // tagged is a server with one kind, whose ETags are right. It may lie about having a document.
 type tagged struct {
@@ -129,9 +126,7 @@ func TestDiscover_UnchangedWithoutATag(t *testing.T) {
 	var m Mappings
 	config := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }))
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	if _, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client})); err == nil || !strings.Contains(err.Error(), "304") {
 		t.Errorf("got error %v, want one about status 304", err)

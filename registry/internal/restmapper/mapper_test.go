@@ -21,18 +21,13 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// discoverAt discovers the API of one server as an app does.
 func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	found, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client}))
-	if err != nil {
-		t.Fatalf("discover: %v", err)
-	}
+	must(t, err)
 	return found
 }
 

@@ -117,17 +117,13 @@ func TestManager_HasNoOtherGoroutines(t *testing.T) {
 func labeled(t *testing.T) int {
 	t.Helper()
 	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 	sum := 0
 	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
 		if strings.Contains(stack, strconv.Quote(t.Name())) {
 			count, _, _ := strings.Cut(stack, " ")
 			n, err := strconv.Atoi(count)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sum += n
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Caches start first. When they have synced, all other runnables start, a Warmup delays no Start, and the manager is
-// elected.
+// Caches start first. When they have synced, all other runnables start, a Warmup delays no Start, and the manager is elected.
 func TestManager_StartsInOrder(t *testing.T) {
 	t.Parallel()
 	withBoth(t, func(t *testing.T, s *site) {
@@ -89,9 +88,7 @@ func TestManager_StopsControllersThatHoldLocks(t *testing.T) {
 			withBoth(t, func(_ *testing.T, s *site) {
 				c := &locking{elected: one.elected, first: one.first, free: make(chan struct{})}
 				s.add(c)
-				close(s.cache.synced)
-				close(s.cache.release)
-				s.start()
+				s.startSynced()
 				s.expect("cache starts")
 				s.cancel()
 				s.expect("cache is canceled")
@@ -169,9 +166,7 @@ func TestManager_LogsErrorsOfTheStop(t *testing.T) {
 		first, second := s.part("first"), s.part("second")
 		s.add(first)
 		s.add(second)
-		close(s.cache.synced)
-		close(s.cache.release)
-		s.start()
+		s.startSynced()
 		first.fail <- errFailed
 		s.happened()
 		second.fail <- errors.New("another error")
@@ -189,9 +184,7 @@ func TestManager_ReturnsNilAtTheEndOfTheContext(t *testing.T) {
 	withBoth(t, func(t *testing.T, s *site) {
 		p := s.part("leader")
 		s.add(p)
-		close(s.cache.synced)
-		close(s.cache.release)
-		s.start()
+		s.startSynced()
 		s.cancel()
 		s.happened()
 		p.fail <- errFailed
@@ -207,9 +200,7 @@ func TestManager_ReturnsNilAtTheEndOfTheContext(t *testing.T) {
 func TestManager_StartsLateRunnables(t *testing.T) {
 	t.Parallel()
 	withBoth(t, func(_ *testing.T, s *site) {
-		close(s.cache.synced)
-		close(s.cache.release)
-		s.start()
+		s.startSynced()
 		s.expect("cache starts")
 		leader, always, c := s.part("leader"), unelected{s.part("always")}, s.controller("controller")
 		other := &fakeCache{part: s.part("other cache"), synced: make(chan struct{})}
@@ -233,9 +224,7 @@ func TestManager_RefusesAfterTheStop(t *testing.T) {
 	withBoth(t, func(t *testing.T, s *site) {
 		always := unelected{s.part("always")}
 		s.add(always)
-		close(s.cache.synced)
-		close(s.cache.release)
-		s.start()
+		s.startSynced()
 		s.cancel()
 		s.happened()
 		if err := s.Add(unelected{s.part("late")}); err == nil {
@@ -256,9 +245,7 @@ func TestManager_RefusesAfterTheStop(t *testing.T) {
 func TestManager_StartsOnce(t *testing.T) {
 	t.Parallel()
 	withBoth(t, func(t *testing.T, s *site) {
-		close(s.cache.synced)
-		close(s.cache.release)
-		s.start()
+		s.startSynced()
 		if err := s.Start(t.Context()); err == nil {
 			t.Error("second Start: got no error")
 		}

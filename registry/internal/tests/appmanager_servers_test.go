@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // forBoth runs a test with each manager, in real time.
@@ -52,9 +53,7 @@ func TestManager_RunsServers(t *testing.T) {
 	t.Parallel()
 	forBoth(t, func(t *testing.T, s *site) {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.add(&manager.Server{Name: "test", Listener: listener, Server: &http.Server{ //nolint:gosec // It has one client.
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }),
 		}})
@@ -136,10 +135,7 @@ func TestManager_WebhookServerEnds(t *testing.T) {
 // bodyOf returns the body of the response to a GET; empty if there is no response.
 func bodyOf(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testkit.Request(t, http.MethodGet, url)
 	response, err := c.Do(request)
 	if err != nil {
 		return ""

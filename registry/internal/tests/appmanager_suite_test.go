@@ -36,9 +36,7 @@ func newManager(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager {
 		o.Logger = log
 		o.NewCache = func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil }
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return appmanager.New(one, appmanager.Options{Logger: log})
 }
 
@@ -49,9 +47,7 @@ func newReference(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager 
 		Logger: log, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: &forever,
 		NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -111,12 +107,16 @@ func (s *site) start() {
 	synctest.Wait()
 }
 
-// add adds a runnable.
+// startSynced is start with a cache that syncs at once, and ends at once with the manager.
+func (s *site) startSynced() {
+	close(s.cache.synced)
+	close(s.cache.release)
+	s.start()
+}
+
 func (s *site) add(r manager.Runnable) {
 	s.t.Helper()
-	if err := s.Add(r); err != nil {
-		s.t.Fatalf("Add: %v", err)
-	}
+	must(s.t, s.Add(r))
 }
 
 func (s *site) note(event string) {
@@ -136,7 +136,6 @@ func (s *site) happened() []string {
 	return events
 }
 
-// lines returns the logged lines.
 func (s *site) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +151,6 @@ func (s *site) expect(events ...string) {
 	}
 }
 
-// expectRunning fails the test if Start has returned.
 func (s *site) expectRunning() {
 	s.t.Helper()
 	synctest.Wait()
@@ -177,7 +175,6 @@ func (s *site) expectEnd(want error) {
 	}
 }
 
-// isElected reports whether the channel of Elected is closed.
 func (s *site) isElected() bool {
 	synctest.Wait()
 	select {
@@ -274,7 +271,6 @@ func (l *locking) call(ctx context.Context, name string) error {
 	return nil
 }
 
-// fakeCache is the cache of a cluster.
 type fakeCache struct {
 	cache.Cache
 	*part

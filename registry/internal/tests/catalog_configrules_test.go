@@ -47,9 +47,7 @@ func layered(t *testing.T, calls *int, names ...string) catalog.Catalog {
 		Modules:  []catalog.Module{{Name: "layered", RulesOf: of, Config: config, Parts: catalog.Parts{Remote: fx.Options()}}},
 		SharedBy: func(*catalog.Module) ([]catalog.Shared, error) { return nil, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := moduleconfig.Config{Name: "layered", Config: json.RawMessage(`"base"`)}
 	for _, name := range names {
 		c.Overrides = append(c.Overrides, moduleconfig.Override{
@@ -100,9 +98,7 @@ func TestCatalog_ConfigRules(t *testing.T) {
 		t.Errorf("%d calls for four sets of overrides", calls)
 	}
 	rules, err := all[0].AllRules()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]string{"base", "one", "two", "bad"}, resources(rules.Remote)); diff != "" {
 		t.Errorf("all in remotes: -want +got:\n%s", diff)
 	}

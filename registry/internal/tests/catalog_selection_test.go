@@ -123,9 +123,7 @@ func TestSelection_Clusters(t *testing.T) {
 				t.Errorf("wanted: %t, want %t", got, c.wanted)
 			}
 			tool, err := catalog.Configured(c.module, moduleconfig.Config{Name: "one", Clusters: c.clusters})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := tool.Wants(&c.desired); got != c.wanted {
 				t.Errorf("a tool says %t, want %t", got, c.wanted)
 			}
@@ -169,9 +167,7 @@ func TestSelection_Shape(t *testing.T) {
 		}}}},
 		SharedBy: func(*catalog.Module) ([]catalog.Shared, error) { return nil, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	problems := all.Configure([]moduleconfig.Config{{
 		Name: "one",
 		Overrides: []moduleconfig.Override{

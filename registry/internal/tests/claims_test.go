@@ -11,8 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The remote that was registered first holds the cluster, even if it is contacted last; when it leaves, its successor
-// does.
+// The remote that was registered first holds the cluster, even if it is contacted last; when it leaves, its successor does.
 func TestClaims_Take(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
@@ -36,12 +37,8 @@ type guarded struct {
 
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
-	outside, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return guarded{newGuard(), config, outside}
+	hub := fleettest.Cluster(t, "hub")
+	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub.Config())}
 }
 
 func newGuard() *deletions.Guard {
@@ -63,7 +60,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 	t.Helper()
 	config := rest.CopyConfig(g.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return g.RoundTrip(deletions.Target{Name: target}, r, func(r *http.Request) (*http.Response, error) {
 				response, err := next.RoundTrip(r)
 				if err == nil && answer != nil {
@@ -77,30 +74,20 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 	if err == nil { // Creates count from the first delete on.
 		err = client.IgnoreNotFound(c.Delete(t.Context(), configMap(metav1.NamespaceDefault, -1)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
-// namespace creates a Namespace.
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "guarded-"}}
-	if err := g.outside.Create(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	return n.Name
+	return fleettest.Namespace(t, g.outside, "guarded")
 }
 
-// create creates so many objects.
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {
 	t.Helper()
 	for i := range objects {
 		o := build(i)
-		if err := c.Create(t.Context(), o, options...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), o, options...))
 		all = append(all, o)
 	}
 	return all
@@ -171,9 +158,7 @@ func TestGuard_DryRunPaysNothing(t *testing.T) {
 		o := configMap(namespace, 200+i)
 		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		//nolint:staticcheck // The patch sends the object as it is.
-		if err := module.Patch(t.Context(), o, client.Apply, client.DryRunAll, client.FieldOwner("test")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, module.Patch(t.Context(), o, client.Apply, client.DryRunAll, client.FieldOwner("test")))
 	}
 	if n := deleteAll(t.Context(), t, module, old...); n != 20 {
 		t.Errorf("%d objects were deleted after dry runs of creates, want 20", n)

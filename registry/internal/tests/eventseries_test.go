@@ -42,7 +42,6 @@ func (l *listener) series() map[heard]int {
 	return all
 }
 
-// notes returns the sizes of the series by their visible notes.
 func (l *listener) notes() map[string]int {
 	all := map[string]int{}
 	for one, count := range l.series() {

@@ -9,19 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/evidence"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 var must = testkit.Must
@@ -36,10 +33,7 @@ type going struct {
 
 func newGoing(t *testing.T) *going {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
-	c, err := client.New(fleettest.Cluster(t, "going").Config(), client.Options{Scheme: scheme})
-	must(t, err)
+	c := fleettest.Client(t, fleettest.Cluster(t, "going").Config(), apiextensionsv1.AddToScheme)
 	g := &going{Client: c, t: t, kind: schema.GroupVersionKind{Group: "evidence.example.com", Version: "v1", Kind: "Parent"}}
 	g.crd = &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "parents.evidence.example.com"},

@@ -14,15 +14,13 @@ import (
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	want := holds.Entry{
+	want := holds.Saved{
 		Module: "quota", Group: "apps", Resource: "deployments", Cluster: "edge", Fleet: true, Cause: "tenant-a", Replica: "hub-0",
 		Since:   metav1.NewTime(time.Unix(1e9, 0)),
 		Deleted: 20, More: 3, Names: []string{"a/b"}, Granted: 5, Spent: 4, Used: 5,
 	}
 	text, err := want.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := holds.Parse(text)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -41,19 +41,13 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 	t.Parallel()
 	config := fleettest.Cluster(t, "hub").Config()
 	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key := client.ObjectKey{Namespace: "default", Name: "thousand-holds"}
 	s := &deletions.ConfigMapStore{Client: c, Key: key}
 	first := longest(0)
-	if err := s.Save(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Save(t.Context(), first))
 	var all corev1.ConfigMap
-	if err := c.Get(t.Context(), key, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Get(t.Context(), key, &all))
 	for i := range 999 {
 		name := strings.NewReplacer(mark(0), mark(i))
 		all.Data[name.Replace(first.ID)] = name.Replace(all.Data[first.ID])
@@ -75,9 +69,7 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 			t.Errorf("the names of a hold are %q, want those that fit", h.Names)
 		}
 	}
-	if err := s.Remove(t.Context(), last.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Remove(t.Context(), last.ID))
 	if found, err := s.Load(t.Context()); err != nil || len(found.Holds) != 999 {
 		t.Errorf("got %+v, want 999 holds: %v", found, err)
 	}

@@ -43,9 +43,7 @@ func newInformer(s *server, resync time.Duration) *informer.Informer {
 func add(t *testing.T, i *informer.Informer, h cache.ResourceEventHandler) cache.ResourceEventHandlerRegistration {
 	t.Helper()
 	handle, err := i.AddEventHandler(h)
-	if err != nil {
-		t.Fatalf("AddEventHandler: %v", err)
-	}
+	must(t, err)
 	return handle
 }
 
@@ -147,14 +145,12 @@ func TestInformer_TransformsOnce(t *testing.T) {
 				s.put("a")
 				i := newInformer(s, 0)
 				passed := record{}
-				if err := i.SetTransform(func(obj any) (any, error) {
+				must(t, i.SetTransform(func(obj any) (any, error) {
 					passed.add(obj, "%s", describe(obj))
 					one := obj.(*corev1.ConfigMap).DeepCopy()
 					one.Labels = map[string]string{"transformed": "yes"}
 					return one, nil
-				}); err != nil {
-					t.Fatalf("SetTransform: %v", err)
-				}
+				}))
 				run(t, i)
 				synctest.Wait()
 				s.put("a")
@@ -184,14 +180,12 @@ func TestInformer_TransformFails(t *testing.T) {
 		i := newInformer(s, 0)
 		var refuses atomic.Bool
 		refuses.Store(true)
-		if err := i.SetTransform(func(obj any) (any, error) {
+		must(t, i.SetTransform(func(obj any) (any, error) {
 			if refuses.Load() {
 				return nil, errors.New("refused")
 			}
 			return obj, nil
-		}); err != nil {
-			t.Fatalf("SetTransform: %v", err)
-		}
+		}))
 		run(t, i)
 		synctest.Wait()
 		if i.HasSynced() {
@@ -251,9 +245,7 @@ func TestInformer_ReportsFailures(t *testing.T) {
 			}
 			failures.Add(1)
 		}
-		if err := i.SetWatchErrorHandler(report); err != nil {
-			t.Fatalf("SetWatchErrorHandler: %v", err)
-		}
+		must(t, i.SetWatchErrorHandler(report))
 		run(t, i)
 		synctest.Wait()
 		if err := i.SetWatchErrorHandler(report); err == nil {
@@ -275,9 +267,7 @@ func TestInformer_AddIndexersLate(t *testing.T) {
 		run(t, i)
 		synctest.Wait()
 		byName := func(obj any) ([]string, error) { return []string{obj.(*corev1.ConfigMap).Name}, nil }
-		if err := i.AddIndexers(cache.Indexers{"name": byName}); err != nil {
-			t.Fatalf("AddIndexers: %v", err)
-		}
+		must(t, i.AddIndexers(cache.Indexers{"name": byName}))
 		s.put("b")
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {

@@ -24,7 +24,6 @@ import (
 // bomb is the decoder of a watch, which panics at an event, as the decoder of a kind may when a remote sends a strange object.
 type bomb struct{ exploded atomic.Bool }
 
-// Decode panics once.
 func (b *bomb) Decode() (watch.EventType, runtime.Object, error) {
 	if b.exploded.CompareAndSwap(false, true) {
 		panic("a decoder of the test")
@@ -32,7 +31,6 @@ func (b *bomb) Decode() (watch.EventType, runtime.Object, error) {
 	return "", nil, io.EOF
 }
 
-// Close does nothing.
 func (b *bomb) Close() {}
 
 // A panic of a list counts as its failure, and so does a panic of the decoder of a watch. A panic of a handler loses the change, and

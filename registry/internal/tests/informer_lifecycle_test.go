@@ -86,9 +86,7 @@ func TestInformer_RemovedHandlerHearsNothing(t *testing.T) {
 		run(t, i)
 		synctest.Wait()
 		for range 2 { // It may be removed twice.
-			if err := i.RemoveEventHandler(handle); err != nil {
-				t.Fatalf("RemoveEventHandler: %v", err)
-			}
+			must(t, i.RemoveEventHandler(handle))
 		}
 		s.put("a")
 		synctest.Wait()
@@ -117,9 +115,7 @@ func TestInformer_HandlersHaveNoGoroutineAtRest(t *testing.T) {
 	}
 	for {
 		var stacks strings.Builder
-		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
 		if !strings.Contains(stacks.String(), "informer.(*handler)") {
 			return
 		}

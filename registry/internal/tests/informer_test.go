@@ -73,7 +73,6 @@ func (s *server) stream() {
 	}})
 }
 
-// put creates or changes an object.
 func (s *server) put(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,6 @@ func (s *server) put(name string) {
 	}
 }
 
-// remove deletes an object.
 func (s *server) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,15 +133,12 @@ func (r *record) add(obj any, format string, values ...any) {
 	r.lines[key] = append(r.lines[key], fmt.Sprintf(format, values...))
 }
 
-// OnAdd implements cache.ResourceEventHandler.
 func (r *record) OnAdd(obj any, initial bool) { r.add(obj, "add %s %t", describe(obj), initial) }
 
-// OnUpdate implements cache.ResourceEventHandler.
 func (r *record) OnUpdate(before, after any) {
 	r.add(after, "update %s to %s", describe(before), describe(after))
 }
 
-// OnDelete implements cache.ResourceEventHandler.
 func (r *record) OnDelete(obj any) { r.add(obj, "delete %s", describe(obj)) }
 
 func (r *record) all() map[string][]string {
@@ -211,9 +206,7 @@ func play(
 	add := func() {
 		r := &record{}
 		h, err := i.AddEventHandler(r)
-		if err != nil {
-			t.Fatalf("AddEventHandler: %v", err)
-		}
+		must(t, err)
 		records, handles = append(records, r), append(handles, h)
 	}
 	add()
@@ -225,9 +218,7 @@ func play(
 		case 0:
 			add()
 		case 1:
-			if err := i.RemoveEventHandler(handles[random.IntN(len(handles))]); err != nil {
-				t.Fatalf("RemoveEventHandler: %v", err)
-			}
+			must(t, i.RemoveEventHandler(handles[random.IntN(len(handles))]))
 		case 2:
 			s.cut()
 			if random.IntN(2) == 0 {

@@ -95,9 +95,7 @@ func TestLedger_RepeatedDelete(t *testing.T) {
 	one := in("edge", configMaps)
 	one.Limits, one.Name, one.UID = ledger.LimitsFor(configMaps), "one", "u-1"
 	first, _, err := l.Admit(one, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 50 {
 		again, _, err := l.Admit(one, start.Add(ledger.Window))
 		if err != nil {
@@ -293,9 +291,7 @@ func TestTicket_Refund(t *testing.T) {
 	l, r := ledger.New(), in("edge", configMaps)
 	r.Limits = ledger.Limits{PerTarget: 1, PerFleet: 1}
 	ticket, _, err := l.Admit(r, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ticket.Refund(start.Add(time.Second))
 	if ticket, _, err = l.Admit(r, start.Add(2*time.Second)); err != nil {
 		t.Fatalf("after the refund: %v", err)
@@ -310,8 +306,7 @@ func TestTicket_Refund(t *testing.T) {
 	}
 }
 
-// A Hold outlives a restart and ends when the module has asked for nothing for a Window. An allowance for an old Hold has no
-// effect.
+// A Hold outlives a restart and ends when the module has asked for nothing for a Window. An allowance for an old Hold has no effect.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	l, r := ledger.New(), in("edge", configMaps)
@@ -361,9 +356,7 @@ func TestLedger_Allow(t *testing.T) {
 	for i := range 10 {
 		r.Name = fmt.Sprintf("o-%d", i)
 		_, store, err := l.Admit(r, start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if store != nil {
 			stored = *store
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,15 +19,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// roundTrip makes a function an http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // naming returns a middleware that adds its name to a header of the request.
 func naming(name string, order int) middleware.Middleware {
 	return middleware.Middleware{Name: name, Order: order, Transport: func(_ state.ClusterName, next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			r.Header.Add("Names", name)
 			return next.RoundTrip(r)
 		})
@@ -48,13 +44,10 @@ func ok(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// set returns a set of middleware.
 func set(t *testing.T, all ...middleware.Middleware) *middleware.Set {
 	t.Helper()
 	s, err := middleware.New(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -71,11 +64,11 @@ func TestSet_Add(t *testing.T) {
 			t.Errorf("Add succeeds with %v", bad)
 		}
 	}
-	names, err := send(t, s.Wrap("edge", func() *state.Desired { return nil }, roundTrip(ok)))
+	names, err := send(t, s.Wrap("edge", func() *state.Desired { return nil }, testkit.RoundTrip(ok)))
 	if diff := cmp.Diff([]string{"z", "a", "b", "c"}, names); diff != "" || err != nil {
 		t.Errorf("got error %v, names (-want +got): %s", err, diff)
 	}
-	if by := set(t, middleware.Middleware{Name: "limits"}).Wrap("edge", nil, roundTrip(ok)); by != nil {
+	if by := set(t, middleware.Middleware{Name: "limits"}).Wrap("edge", nil, testkit.RoundTrip(ok)); by != nil {
 		t.Errorf("got %v without a middleware that wraps the transport, want nil", by)
 	}
 }
@@ -120,7 +113,7 @@ func TestSet_Wrap_Selects(t *testing.T) {
 		},
 	})
 	desired := &state.Desired{}
-	by := s.Wrap("edge", func() *state.Desired { return desired }, roundTrip(ok))
+	by := s.Wrap("edge", func() *state.Desired { return desired }, testkit.RoundTrip(ok))
 	for i, on := range []string{"", "yes", "", "yes"} {
 		desired = &state.Desired{Labels: map[string]string{"on": on}}
 		for range 3 {
@@ -137,7 +130,6 @@ func TestSet_Wrap_Selects(t *testing.T) {
 	}
 }
 
-// body counts its calls of Close.
 type body struct {
 	io.Reader
 	closed int
@@ -153,7 +145,7 @@ func TestSet_Wrap_Broken(t *testing.T) {
 	left := &body{Reader: strings.NewReader("left")}
 	returns := func(response *http.Response, err error) func(state.ClusterName, http.RoundTripper) http.RoundTripper {
 		return func(state.ClusterName, http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(*http.Request) (*http.Response, error) { return response, err })
+			return testkit.RoundTrip(func(*http.Request) (*http.Response, error) { return response, err })
 		}
 	}
 	for name, c := range map[string]struct {
@@ -167,7 +159,7 @@ func TestSet_Wrap_Broken(t *testing.T) {
 		"an error and more": {middleware.Middleware{Transport: returns(&http.Response{Body: left}, own)}, false},
 	} {
 		c.middleware.Name = "bad"
-		_, err := send(t, set(t, c.middleware).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok)))
+		_, err := send(t, set(t, c.middleware).Wrap("edge", func() *state.Desired { return &state.Desired{} }, testkit.RoundTrip(ok)))
 		var unhealthy kubeconfig.NotHealthyError
 		if err == nil || errors.As(err, &unhealthy) != c.broken || strings.Contains(err.Error(), `middleware "bad" of the hub is broken`) != c.broken {
 			t.Errorf("%s: got error %v", name, err)
@@ -177,7 +169,7 @@ func TestSet_Wrap_Broken(t *testing.T) {
 		}
 	}
 	bare := middleware.Middleware{Name: "bare", Transport: returns(&http.Response{StatusCode: http.StatusTeapot}, nil)}
-	if _, err := send(t, set(t, bare).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok))); err != nil {
+	if _, err := send(t, set(t, bare).Wrap("edge", func() *state.Desired { return &state.Desired{} }, testkit.RoundTrip(ok))); err != nil {
 		t.Errorf("response without a body: got error %v", err) // closed by send
 	}
 	if left.closed != 1 {

@@ -23,9 +23,7 @@ import (
 func values(t *testing.T, from prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatalf("Gather: %v", err)
-	}
+	must(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -100,8 +98,7 @@ func TestMetrics_AsControllerRuntime(t *testing.T) {
 	})
 }
 
-// The ages of the items in work are those of all queues of a name. They are exported while there are some, and are 0
-// after that.
+// The ages of the items in work are those of all queues of a name. They are exported while there are some, and are 0 after that.
 func TestMetrics_Ages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
-// taken is a result of Get.
 type taken struct {
 	key      string
 	priority int

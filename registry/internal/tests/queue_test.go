@@ -342,7 +342,6 @@ type reentrant struct {
 	queue *queue.Queue[string]
 }
 
-// When adds another item.
 func (r *reentrant) When(key string) time.Duration {
 	r.queue.Add("by the limiter")
 	return r.TypedRateLimiter.When(key)

@@ -23,9 +23,7 @@ func TestHub_WhileItIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		must(os.WriteFile(file, []byte("tOk9zQ7xWv4kJ2pL8mN3rT6y"), 0o600))
@@ -48,8 +46,7 @@ func TestHub_WhileItIsRead(t *testing.T) {
 	})
 }
 
-// The credential in the hub's file is redacted, with a delay of at most five seconds, together with the credentials of the
-// caller.
+// The credential in the hub's file is redacted, with a delay of at most five seconds, together with the credentials of the caller.
 func TestHub_Redact(t *testing.T) {
 	t.Parallel()
 	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3"}
@@ -57,9 +54,7 @@ func TestHub_Redact(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(t *testing.T, token string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(token), 0o600))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := logsink.NewHubCredential(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})

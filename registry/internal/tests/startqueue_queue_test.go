@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
-// idle is a hub with little work.
 func idle() bool { return false }
 
 // Slots are granted by rank, in the order of the requests within a rank. Suspects are last, and run alone.
@@ -91,9 +90,7 @@ func TestStarts_Limits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := startqueue.New(1, 5*time.Second, idle)
 		late, err := queue.Acquire(t.Context(), startqueue.RankKnown)
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		must(t, err)
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := queue.Acquire(impatient, startqueue.RankKnown); !errors.Is(err, context.DeadlineExceeded) {
@@ -170,9 +167,7 @@ func TestStarts_OverloadedSuspect(t *testing.T) {
 		queue := startqueue.New(8, time.Hour, func() bool { return true })
 		for range 3 {
 			release, err := queue.Acquire(t.Context(), startqueue.RankSuspect)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if _, err := queue.Acquire(ctx, startqueue.RankKnown); err == nil {
 				t.Error("another operation has a slot beside the suspect")

@@ -49,13 +49,9 @@ func TestMetrics_Forget(t *testing.T) {
 func seriesOf(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	at := prometheus.NewPedanticRegistry()
-	if err := at.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, at.Register(c))
 	families, err := at.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]float64{}
 	for _, family := range families {
 		for _, series := range family.Metric {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,9 +58,7 @@ func TestRequestSpans_Resource(t *testing.T) {
 	} {
 		s, recorder := traced(t)
 		response, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response.Body.Close()
 		about := attributesOf(recorder)["GET "+want[0]]
 		if got := [2]string{about["k8s.resource"], about["k8s.namespace.name"]}; got != want {
@@ -81,7 +80,6 @@ var testOptions = telemetry.TracerOptions{
 
 var errStopped = errors.New("stopped")
 
-// traced returns a tracer whose spans are recorded.
 func traced(t *testing.T) (*telemetry.Tracer, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -107,15 +105,13 @@ func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
 	var sent http.Header
-	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+	base := testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		sent = r.Header
 		return ofStatus(http.StatusNotFound)(r)
 	})
 	response, err := sendVia(t, &transport.Chain{Base: base, Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodPatch,
 		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(recorder.Ended()) != 0 {
 		t.Error("span has ended before the response was read")
 	}
@@ -137,9 +133,7 @@ func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
 	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := attributesOf(recorder)["GET pods"]; got["watch"] != "true" || got["http.response.status_code"] != "200" {
 		t.Errorf("got attributes %v", got)
 	}
@@ -151,7 +145,7 @@ func TestRequestSpans_Failures(t *testing.T) {
 	closeFence(errStopped)
 	for want, c := range map[string]*transport.Chain{
 		telemetry.ReasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
-		"NotHealthy": {Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		"NotHealthy": {Base: testkit.RoundTrip(func(*http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("sesame: %w", transport.ErrConnections)
 		})},
 	} {
@@ -198,13 +192,8 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	}
 }
 
-// roundTripper is a function that implements http.RoundTripper.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // ofStatus sends a response with an empty JSON object.
-func ofStatus(code int) roundTripper {
+func ofStatus(code int) testkit.RoundTrip {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{
 			StatusCode: code, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(strings.NewReader("{}")),
@@ -219,10 +208,7 @@ func sendVia(t *testing.T, c *transport.Chain, method, path string) (*http.Respo
 	if c.Fence == nil {
 		c.Fence = t.Context()
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	if err != nil {
-		t.Fatalf("NewRequest: %v", err)
-	}
+	r := testkit.Request(t, method, "https://remote"+path)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

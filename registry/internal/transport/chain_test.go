@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -48,13 +49,9 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// errFence is the cause with which fences close.
 var errFence = errors.New("the fence is closed")
 
-// roundTrip makes a function a transport.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+type roundTrip = testkit.RoundTrip
 
 func answer(code int, header http.Header, body string) roundTrip {
 	return func(*http.Request) (*http.Response, error) {
@@ -78,10 +75,7 @@ func send(t *testing.T, c *Chain, method, path string) (*http.Response, error) {
 	if c.Meter == nil {
 		c.Meter = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
-	if err != nil {
-		t.Fatalf("NewRequest: %v", err)
-	}
+	r := testkit.Request(t, method, "https://remote"+path)
 	response, err := c.RoundTrip(r)
 	if err == nil {
 		t.Cleanup(func() { response.Body.Close() })

@@ -84,9 +84,7 @@ func TestChain_Buffers(t *testing.T) {
 			Base: ofType(form, "text"), Fence: t.Context(), Timeout: time.Minute, Buffers: &Buffers{},
 		}
 		response, err := send(t, c, "GET", "/api/v1/pods?watch=1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, ok := response.Body.(*boundBody)
 		if !ok {
 			t.Fatalf("got a body of type %T", response.Body)

@@ -110,9 +110,7 @@ func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
 		})
 		began := time.Now()
 		response, err := send(t, &Chain{Base: base, Timeout: 3 * time.Second}, http.MethodGet, "/api/v1/pods?watch=true")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.Copy(io.Discard, response.Body); err == nil || time.Since(began) != 3*time.Second {
 			t.Errorf("read: got %v after %s, want an error after 3s", err, time.Since(began))
 		}
@@ -138,9 +136,7 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 			})
 			began := time.Now()
 			response, err := send(t, &Chain{Base: base, Fence: fence}, http.MethodGet, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n, err := io.Copy(io.Discard, response.Body)
 			if took := time.Since(began); n != 3 || took != want || (err == nil) != (want < time.Hour) {
 				t.Errorf("%s: got %d bytes and %v after %s; want an end after %s", path, n, err, took, want)
@@ -150,7 +146,6 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 	}
 }
 
-// quote is an endless string of JSON.
 type quote struct{ begun bool }
 
 func (q *quote) Read(p []byte) (int, error) {
@@ -172,9 +167,7 @@ func TestChain_BoundsLists(t *testing.T) {
 	const bound = 80 << 20 // as docs/security.md says
 	for keep, want := range map[int64]int64{0: bound, bound: bound, 3 * bound: 3 * bound / 2} {
 		response, err := send(t, &Chain{Base: base, Meter: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, meter.ErrTooLarge) {
 			t.Errorf("an app that keeps %d: read %d bytes with error %v; want %d and ErrTooLarge", keep, n, err, want)
 		}
@@ -186,9 +179,7 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
 	for keep, want := range map[int64]error{0: nil, (50_000 - meter.MaxOverCache) / meter.Growth: meter.ErrTooLarge} {
 		response, err := send(t, &Chain{Base: ofType(runtime.ContentTypeJSON, body), Meter: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, want) {
 			t.Errorf("an app that keeps %d bytes: got %v, want %v", keep, err, want)
 		}
@@ -202,9 +193,7 @@ func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 		c := &Chain{Base: endlessly(http.StatusOK, "text/plain"), Meter: meter.NewLimiter(nil, 0), Timeout: time.Hour}
 		read := func() {
 			response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err = io.CopyN(io.Discard, response.Body, maxBody); err != nil {
 				t.Errorf("read: got %v", err)
 			}
@@ -231,13 +220,9 @@ func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, cut := context.WithCancelCause(t.Context())
 		c := &Chain{Base: endlessly(http.StatusOK, "text/plain"), Meter: meter.NewLimiter(nil, 0), Timeout: time.Hour, Fence: fence}
-		if err := c.Meter.Wait(t.Context(), int64(c.Meter.Pace.Burst())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Meter.Wait(t.Context(), int64(c.Meter.Pace.Burst())))
 		response, err := send(t, c, http.MethodGet, "/api/v1/nodes/x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.AfterFunc(10*time.Millisecond, func() { cut(errFence) })
 		began := time.Now()
 		_, err = io.Copy(io.Discard, response.Body)
@@ -307,9 +292,7 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 		TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Raw: []byte(strings.Repeat("\x12\x00", 40_000)),
 	}
 	data, err := list.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pods := "k8s\x00" + string(data)
 	for name, c := range map[string]struct {
 		code       int
@@ -355,9 +338,7 @@ func TestChain_HearsLists(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var heard atomic.Int64
 			response, err := send(t, &Chain{Base: ofType(runtime.ContentTypeJSON, "{}{}"), Heard: &heard}, http.MethodGet, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			read := func() bool {
 				heard.Store(0)
 				if n, err := response.Body.Read(make([]byte, 2)); n != 2 {

@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+var must = testkit.Must

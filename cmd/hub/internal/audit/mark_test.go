@@ -8,19 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -30,19 +28,13 @@ func TestMain(m *testing.M) {
 
 var must = testkit.Must
 
-// server returns a client of an API server with the CRD.
 func server(t *testing.T) client.Client {
 	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
-	fleettest.InstallCRDs(t, config)
-	scheme := runtime.NewScheme()
-	must(t, hubv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	return c
+	hub := fleettest.Cluster(t, "hub")
+	fleettest.InstallCRDs(t, hub.Config())
+	return fleettest.Client(t, hub.Config(), hubv1.AddToScheme)
 }
 
-// report writes the status of a Cluster as its runner does.
 func report(t *testing.T, c client.Client, cluster *hubv1.Cluster, epoch int32) {
 	t.Helper()
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))

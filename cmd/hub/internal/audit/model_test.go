@@ -54,13 +54,11 @@ type model struct {
 	spoils   string // the name of a Cluster whose writes fail, and of a runner whose Lease cannot be read
 }
 
-// mark is a write of an auditor.
 type mark struct {
 	cluster, by string
 	after       time.Duration
 }
 
-// node is a replica.
 type node struct {
 	*model
 	name    string
@@ -140,7 +138,6 @@ func (m *model) take(shard int, by string) {
 	}
 }
 
-// takeAll gives all shards of a replica to another one.
 func (m *model) takeAll(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +148,6 @@ func (m *model) takeAll(from, to string) {
 	}
 }
 
-// fence ends the incarnation of a replica.
 func (m *model) fence(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +163,6 @@ func (m *model) put(name string, l shards.Lease) {
 	}
 }
 
-// report is the report of all Clusters that a replica holds.
 func (m *model) report(by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +196,6 @@ func (m *model) name(cluster, runner string) {
 	m.clusters[i] = c
 }
 
-// uidOf returns the UID of a Cluster.
 func (m *model) uidOf(name string) types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +203,6 @@ func (m *model) uidOf(name string) types.UID {
 	return m.clusters[i].UID
 }
 
-// pass lets time pass.
 func (m *model) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
@@ -262,7 +255,6 @@ func (n *node) lock() {
 	n.mu.Lock()
 }
 
-// renew renews the Lease until the replica is dead.
 func (n *node) renew() {
 	for n.ctx.Err() == nil {
 		n.lock()
@@ -299,7 +291,6 @@ func (n *node) Observe() (o replica.Observation, ok bool) {
 	return o, true
 }
 
-// LeaseOf implements Replicas.
 func (n *node) LeaseOf(name string) (shards.Lease, time.Time) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -307,7 +298,6 @@ func (n *node) LeaseOf(name string) (shards.Lease, time.Time) {
 	return l, since.Monotonic
 }
 
-// ReadLease implements Replicas.
 func (n *node) ReadLease(_ context.Context, name string) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -329,7 +319,6 @@ func (n *node) list(context.Context) ([]hubv1.Cluster, error) {
 	return all, nil
 }
 
-// write marks a Cluster as an API server does.
 func (n *node) write(_ context.Context, cluster *hubv1.Cluster, message string) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -351,7 +340,6 @@ func (n *node) write(_ context.Context, cluster *hubv1.Cluster, message string) 
 	return nil
 }
 
-// written returns the marks.
 func (m *model) written() []mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,6 @@ import (
 
 const configHead = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured is the configuration of a module.
 type configured struct {
 	Pods int64 `json:"pods"`
 	Name struct {
@@ -43,9 +42,7 @@ func TestConfig_Validate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hub.yaml")
 	validate := func(text, command string) (int, string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		var out bytes.Buffer
 		args := append([]string{"hub"}, strings.Fields(command+path)...)
 		code := Execute(t.Context(), Program{Args: args, Stdout: &out, Stderr: &out, Modules: []registry.Module{module}})
@@ -84,9 +81,7 @@ func TestConfig_EveryProblem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("good.yaml", configHead)
 	write("bad.yaml", `apiVersion: config.clusterfx.dev/v1alpha1

@@ -4,8 +4,6 @@ package command
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -60,17 +59,11 @@ modules:
     config: {resource: pods}
 `
 
-// fileWith returns the path of a file with a text.
 func fileWith(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testkit.File(t, "file", text)
 }
 
-// runCopies runs a command of a hub with the module.
 func runCopies(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -158,13 +151,8 @@ func hubWith(t *testing.T, cluster *fleet.Cluster, config string) (kubeconfig st
 // register grants those for the labels of the Cluster by the installed file or the file of --config.
 func TestConfigured_InHub(t *testing.T) {
 	cluster, remote := fleettest.Cluster(t, "configured-hub"), fleettest.Cluster(t, "configured-remote")
-	c, err := client.New(cluster.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}); err != nil {
-		t.Fatal(err)
-	}
+	c := fleettest.Client(t, cluster.Config())
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}))
 	ofRemote := fileWith(t, string(remote.Kubeconfig()))
 	kubeconfig := fileWith(t, string(cluster.Kubeconfig()))
 	if code, _, problems := runCopies(t, "check", "--kubeconfig="+kubeconfig, "--cluster-kubeconfig="+ofRemote); code == 1 ||
@@ -174,9 +162,7 @@ func TestConfigured_InHub(t *testing.T) {
 	kubeconfig = hubWith(t, cluster, copiesConfig)
 	for range 2 {
 		var role rbacv1.Role
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: roles.ModulesRole}, &role); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: roles.ModulesRole}, &role))
 		if len(role.Rules) != 2 || role.Rules[0].Resources[0] != "secrets" || role.Rules[1].Resources[0] != "pods" {
 			t.Errorf("the role of the installed hub is %v", role.Rules)
 		}
@@ -204,9 +190,7 @@ func TestConfigured_InHub(t *testing.T) {
 		{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asPoor := []string{"register", "one", "--kubeconfig=" + fileWith(t, string(poor.Kubeconfig())), "--cluster-kubeconfig=" + ofRemote, "--dry-run=client"}
 	code, out, problems := runCopies(t, asPoor...)
 	if code != 0 || strings.Contains(out, "secrets") || !strings.Contains(problems, "may select more modules") {

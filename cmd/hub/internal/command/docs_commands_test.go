@@ -95,9 +95,7 @@ func writtenPages(t *testing.T) map[string]string {
 		all[path] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -157,7 +155,6 @@ func ours(words []string) ([]string, bool) {
 	return nil, false
 }
 
-// checkCommand parses a command as the program does.
 func checkCommand(t *testing.T, page string, words []string) {
 	t.Helper()
 	command, rest, err := stock().Find(words)
@@ -188,7 +185,6 @@ func checkMention(t *testing.T, page string, words []string) {
 	}
 }
 
-// visit calls f for a command and all commands below it.
 func visit(c *cobra.Command, f func(*cobra.Command)) {
 	f(c)
 	for _, child := range c.Commands() {

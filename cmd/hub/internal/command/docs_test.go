@@ -15,40 +15,29 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs/cli")
 
-// The pages in docs/cli are generated from the commands. Write them with
-// go test ./cmd/hub/internal/command -run TestDocs -update.
+// The pages in docs/cli are generated from the commands. Write them with go test ./cmd/hub/internal/command -run TestDocs -update.
 func TestDocs_AreFresh(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "..", "docs", "cli")
 	wanted := pages(t)
 	if *update {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(folder))
+		must(t, os.MkdirAll(folder, 0o755))
 		for name, text := range wanted {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 	}
 	there := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		there[filepath.Base(file)] = string(text)
+		text := testkit.Read(t, file)
+		there[filepath.Base(file)] = text
 	}
 	if diff := cmp.Diff(there, wanted); diff != "" {
 		t.Errorf("docs/cli is out of date: go test ./cmd/hub/internal/command -run TestDocs -update\n%s", diff)
@@ -65,9 +54,7 @@ func pages(t *testing.T) map[string]string {
 	visit = func(c *cobra.Command) {
 		c.InitDefaultHelpFlag()
 		var page bytes.Buffer
-		if err := doc.GenMarkdownCustom(c, &page, func(link string) string { return link }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, doc.GenMarkdownCustom(c, &page, func(link string) string { return link }))
 		all[strings.ReplaceAll(c.CommandPath(), " ", "_")+".md"] = page.String()
 		for _, child := range c.Commands() {
 			if child.IsAvailableCommand() && !child.IsAdditionalHelpTopicCommand() {

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nkeys"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -55,9 +54,7 @@ func newEntitySite(t *testing.T) *entitySite {
 func (s *entitySite) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -137,9 +134,7 @@ func TestEntity_Status(t *testing.T) {
 	if err == nil {
 		_, err = kv.PutString(t.Context(), "a", `{"clusters": {"x": {"revision": 1, "ready": true}, "y": {"reason": "Rejected"}}}`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for want, args := range map[string][]string{
 		"a     1          1/2 ":         {"get", "things", url},
 		"reason: Rejected":              {"get", "things", "a", "-o", "yaml", url},
@@ -157,13 +152,8 @@ func TestEntity_Accept(t *testing.T) {
 	s := newEntitySite(t)
 	url := "--nats-url=" + s.server.URL()
 	hub := fleettest.Cluster(t, "entity-hub")
-	c, err := client.New(hub.Config(), client.Options{})
-	if err == nil {
-		err = c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := fleettest.Client(t, hub.Config())
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	at := "--kubeconfig=" + s.write("kubeconfig", string(hub.Kubeconfig()))
 	s.run("bucket", "create", "things", url)
 	expect := func(want string, args ...string) {
@@ -176,9 +166,7 @@ func TestEntity_Accept(t *testing.T) {
 	expect("bucket/things accepted (created ", "accept", "things")
 	expect("Known to the hub: yes\n", "bucket", "status", "things")
 	_, js := nats.Connect(t, s.server.URL())
-	if err := js.DeleteKeyValue(t.Context(), "things"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteKeyValue(t.Context(), "things"))
 	if status, got := s.run("accept", "things", url, at); status != 1 || !strings.Contains(got, "bucket things: the key does not exist") {
 		t.Errorf("a bucket that does not exist: %d, %s", status, got)
 	}
@@ -200,13 +188,9 @@ func TestRBAC_NATS(t *testing.T) {
 	s.server.Kill()
 	s.server.Configure(regexp.MustCompile(`PUBLIC_NKEY_\w+`).ReplaceAllStringFunc(out.String(), func(string) string {
 		pair, err := nkeys.CreateUser()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		public, err := pair.PublicKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return public
 	}))
 	s.server.Restart() // It reads what is printed.

@@ -4,17 +4,14 @@ package command
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -64,14 +61,8 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 // The stock hub replaces a hub with another image only if --image names the image of the stock hub.
 func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cluster.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := testkit.File(t, "kubeconfig", cluster.Kubeconfig())
+	c := fleettest.Client(t, cluster.Config())
 	run := func(stock bool, args ...string) (int, string) {
 		var out bytes.Buffer
 		args = append([]string{"hub", "install", "--kubeconfig=" + kubeconfig, "--yes", "--wait=false"}, args...)

@@ -69,8 +69,7 @@ func mistakes(c *cobra.Command) map[string]error {
 	return all
 }
 
-// The errors of the program suggest a command for an unknown command, name missing arguments, and reject flags that
-// exclude each other.
+// The errors of the program suggest a command for an unknown command, name missing arguments, and reject flags that exclude each other.
 func TestMessages_OfTheProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
 	for line, want := range map[string]string{
@@ -120,9 +119,7 @@ func TestMessages_OfCheck(t *testing.T) {
 	}
 	var out bytes.Buffer
 	f := checkFlags{session: &session{terminal: output.NewTerminal(strings.NewReader(""), &out, &out)}}
-	if err := f.print(report); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.print(report))
 	if got := out.String(); strings.Contains(got, ".;") || strings.Count(got, "; see the server's log\n") != len(report) {
 		t.Errorf("check prints\n%s", got)
 	}
@@ -149,8 +146,7 @@ func TestMessages_WithoutCluster(t *testing.T) {
 	}
 }
 
-// Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not
-// ask.
+// Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not ask.
 func TestMessages_OfQuestions(t *testing.T) {
 	t.Parallel()
 	for _, c := range stock().Commands() {
@@ -167,8 +163,7 @@ func TestMessages_OfQuestions(t *testing.T) {
 // repositoryPath matches a path in the repository that is not part of a URL.
 var repositoryPath = regexp.MustCompile(`(^|[^\w/.-])(docs|config)/[a-z-]+`)
 
-// No string literal and no template names a path in the repository, because users of the published module have no
-// checkout.
+// No string literal and no template names a path in the repository, because users of the published module have no checkout.
 func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS("../../../..")
@@ -189,9 +184,7 @@ func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -202,9 +195,7 @@ func texts(t *testing.T, text []byte, whole bool) []string {
 		return []string{string(text)}
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {

@@ -117,16 +117,12 @@ func TestRBAC_InRemote(t *testing.T) {
 	cluster := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, cluster.Config())
 	c, err := access.New("the hub", cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "of-rbac"}, Spec: hubv1.ClusterSpec{
 		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "s"}, Modules: []string{"asked"},
 	}}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := errors.Join(c.Create(t.Context(), one), os.WriteFile(file, cluster.Kubeconfig(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Create(t.Context(), one), os.WriteFile(file, cluster.Kubeconfig(), 0o600)))
 	for args, want := range map[string][]string{
 		"":                                       {"of-usual"},
 		"--modules=asked":                        {"of-asked"},

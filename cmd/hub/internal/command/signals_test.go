@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// The first signal ends the context. The second signal ends the process, after the functions of BeforeExit have
-// returned.
+// The first signal ends the context. The second signal ends the process, after the functions of BeforeExit have returned.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,9 +10,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
+
+var must = testkit.Must

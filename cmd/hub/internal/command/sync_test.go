@@ -4,7 +4,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -44,14 +42,7 @@ func syncSite(t *testing.T) (kubeconfig, config string) {
 	t.Helper()
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
 	fleettest.InstallCRDs(t, hub.Config())
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(hub.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := fleettest.Client(t, hub.Config(), hubv1.AddToScheme)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}},
 		&corev1.Secret{
@@ -69,16 +60,12 @@ func syncSite(t *testing.T) (kubeconfig, config string) {
 			Namespace: metav1.NamespaceDefault, Name: "shared", Labels: map[string]string{"sync": "everywhere"},
 		}},
 	} {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(t.Context(), obj))
 	}
 	dir := t.TempDir()
 	kubeconfig, config = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "hub.yaml")
 	for path, text := range map[string][]byte{kubeconfig: hub.Kubeconfig(), config: []byte(syncConfig)} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, text, 0o600))
 	}
 	return kubeconfig, config
 }

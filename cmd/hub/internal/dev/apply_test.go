@@ -3,10 +3,11 @@
 package dev
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestReadObjects(t *testing.T) {
@@ -22,10 +23,7 @@ func TestReadObjects(t *testing.T) {
 		"a: b: c\n":                               "read object 1 of ",
 		"- 1\n":                                   "read object 1 of ",
 	} {
-		path := filepath.Join(t.TempDir(), "objects.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testkit.File(t, "objects.yaml", text)
 		objects, err := readObjects(path)
 		if want == "" {
 			if err != nil || len(objects) != 2 {

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Program is the program that dev is a command of.
 type Program struct {
 	Name string
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
@@ -29,6 +30,7 @@ type Program struct {
 // RunHub runs a hub against config until ctx ends. natsURL may be empty.
 type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
 
+// Hub is a hub that was prepared, with its modules and the policy of its flags.
 type Hub struct {
 	Run     RunHub
 	Modules []registry.Module

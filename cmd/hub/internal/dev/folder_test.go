@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestFolder_OneHolder(t *testing.T) {
@@ -20,9 +22,7 @@ func TestFolder_OneHolder(t *testing.T) {
 	if err != nil || process == nil || process.Pid != os.Getpid() {
 		t.Errorf("the holder is %+v, %v", process, err)
 	}
-	if err := f.release(false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.release(false))
 	if held(dir) {
 		t.Error("the folder is held after its release")
 	}
@@ -39,9 +39,7 @@ func TestFolder_Ready(t *testing.T) {
 	if readSignature(dir).ready {
 		t.Error("a folder is ready as soon as it is claimed")
 	}
-	if err := f.sign(true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.sign(true))
 	if !readSignature(dir).ready {
 		t.Error("the folder is not ready after sign(true)")
 	}
@@ -55,13 +53,9 @@ func TestFolder_RemovesItsFilesOnly(t *testing.T) {
 	}
 	f := mustClaim(t, dir) // The leftovers of a dev that was killed.
 	expectFiles(t, dir, lockFile, logFile, "mine.txt")
-	if err := f.release(true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.release(true))
 	expectFiles(t, dir, logFile, "mine.txt")
-	if err := mustClaim(t, dir).release(false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mustClaim(t, dir).release(false))
 	expectFiles(t, dir, "mine.txt")
 }
 
@@ -71,9 +65,7 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 	write(t, filepath.Join(dir, lockFile))
 	write(t, filepath.Join(dir, kubeconfigFile))
 	var out strings.Builder
-	if err := down(t.Context(), dir, &printer{w: &out, style: plain}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, down(t.Context(), dir, &printer{w: &out, style: plain}))
 	if got, want := out.String(), "ok nothing runs in "+dir+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -89,9 +81,7 @@ func TestClaim_Links(t *testing.T) {
 	write(t, theirs)
 	link := func(to, path string) string {
 		t.Helper()
-		if err := os.Symlink(to, path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, path))
 		return path
 	}
 	linked := t.TempDir()
@@ -124,37 +114,27 @@ func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, kubeconfigFile))
-	if err := down(t.Context(), dir, &printer{w: &strings.Builder{}, style: plain}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, down(t.Context(), dir, &printer{w: &strings.Builder{}, style: plain}))
 	expectFiles(t, dir, kubeconfigFile)
 }
 
 func mustClaim(t *testing.T, dir string) *folder {
 	t.Helper()
 	f, err := claim(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
 func write(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte("x"), 0o600))
 }
 
 func expectFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -163,3 +143,5 @@ func expectFiles(t *testing.T, dir string, want ...string) {
 		t.Errorf("the folder holds %v, want %v", got, want)
 	}
 }
+
+var must = testkit.Must

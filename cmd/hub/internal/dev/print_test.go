@@ -33,9 +33,7 @@ func TestPrinter_Styles(t *testing.T) {
 func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = file.Close() }()
 	if got := newPrinter(file).style; got != plain {
 		t.Errorf("the style for a file is %s, want plain", got)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // cut ends a command at a request to either cluster: before the request is sent, or after it was handled and before the
@@ -31,7 +32,7 @@ type cut struct {
 }
 
 func (c *cut) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
+	return testkit.RoundTrip(func(request *http.Request) (*http.Response, error) {
 		c.mu.Lock()
 		c.count++
 		hit := c.count == c.at
@@ -50,10 +51,6 @@ func (c *cut) wrap(next http.RoundTripper) http.RoundTripper {
 		return nil, context.Canceled
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func eachItem(list client.ObjectList, do func(client.Object)) error {
 	return meta.EachListItem(list, func(o runtime.Object) error {
@@ -105,7 +102,6 @@ func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, befo
 	}
 }
 
-// alreadyGone reports whether deregister finds nothing left to remove.
 func alreadyGone(err error) bool {
 	return strings.Contains(err.Error(), "there is no Cluster edge in hub, and nothing that register has made for it")
 }

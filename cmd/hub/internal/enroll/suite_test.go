@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,6 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -48,11 +47,9 @@ type site struct {
 	entry       *clientcmdapi.Cluster      // of the remote
 }
 
-// loopback returns the addresses of the remotes of tests.
 func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 
-// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test
-// ends.
+// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test ends.
 func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
 	s := &site{hub: fleettest.Borrow(t, pool.Hub), remote: fleettest.Borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
@@ -66,15 +63,7 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
 	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
 	o.Registry.Policy.AllowCIDRs = allowed
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- app.Run(ctx, o) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the hub ends with %v", err)
-		}
-	})
+	testkit.Background(t, func(ctx context.Context) error { return app.Run(ctx, o) })
 	return s
 }
 

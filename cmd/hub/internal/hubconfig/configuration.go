@@ -20,7 +20,8 @@ import (
 
 const (
 	version = "config.clusterfx.dev/v1alpha1"
-	Kind    = "HubConfiguration"
+	// Kind is that of a configuration file.
+	Kind = "HubConfiguration"
 )
 
 type configuration struct {

@@ -92,7 +92,6 @@ func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 	}
 }
 
-// guarded returns clients that pass the gate.
 func guarded(t *testing.T, c *fleet.Cluster, candidacy *Candidacy) kubernetes.Interface {
 	t.Helper()
 	config := c.Config()

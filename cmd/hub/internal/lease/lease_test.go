@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +21,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
@@ -41,7 +40,6 @@ type candidate struct {
 	done   chan struct{}
 }
 
-// stand begins a candidacy as a hub with filled caches does.
 func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
 	t.Helper()
 	return standWith(t, c.Config(), identity)
@@ -61,7 +59,6 @@ func standWhile(t *testing.T, config *rest.Config, identity string, alive func()
 	})
 }
 
-// begin begins a candidacy for the lease of the test.
 func begin(t *testing.T, o Options) *candidate {
 	t.Helper()
 	o.Namespace, o.Name = namespace, leaseName(t)
@@ -83,7 +80,6 @@ func (c *candidate) end() {
 	<-c.done
 }
 
-// leaseName returns the name of the test's own lease.
 func leaseName(t *testing.T) string {
 	t.Helper()
 	return strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
@@ -252,8 +248,7 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A renewal counts from the moment at which it is sent: other hubs count from the moment at which the API server has
-// it.
+// A renewal counts from the moment at which it is sent: other hubs count from the moment at which the API server has it.
 func TestCandidacy_SlowRenewal(t *testing.T) {
 	t.Parallel()
 	const by = 500 * time.Millisecond

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr/testr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
@@ -83,7 +82,6 @@ func (h *hall) put(holder string) {
 	must(h.t, err)
 }
 
-// change changes the Lease as an administrator does.
 func (h *hall) change(f func(*coordinationv1.Lease)) {
 	h.t.Helper()
 	eventually(h.t, func() error {
@@ -122,7 +120,6 @@ func (h *hall) sharded() (s *Sharded, end func()) {
 	return s, h.run(s.Run)
 }
 
-// wayBack starts a WayBack with what runs.
 func (h *hall) wayBack(running func() []string) (w *WayBack, end func()) {
 	h.t.Helper()
 	w, err := NewWayBack(h.options, func(context.Context) ([]string, error) { return running(), nil })
@@ -159,7 +156,6 @@ func (h *hall) candidate(identity string) (c *lease.Candidacy, giveBack func()) 
 	}
 }
 
-// await waits until replicas may work.
 func (h *hall) await(s *Sharded) context.Context {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -190,19 +186,14 @@ func (h *hall) expectWaits(s *Sharded, what string) {
 func (h *hall) expectEnd(permitted context.Context) {
 	t := h.t
 	t.Helper()
-	select {
-	case <-permitted.Done():
-	case <-time.After(patience):
-		t.Fatal("replicas may still work")
-	}
+	testkit.Closed(t, "replicas may not work", permitted.Done())
 	if !errors.Is(context.Cause(permitted), ErrNotSharded) {
 		t.Errorf("the cause is %v, want ErrNotSharded", context.Cause(permitted))
 	}
 }
 
 // Replicas wait while a hub in leader mode works, and say for what, and begin when it has given the Lease back. Another hub in leader
-// mode stands by for much longer than its own duration, also after the Lease was deleted, and is elected when all replicas have
-// ended.
+// mode stands by for much longer than its own duration, also after the Lease was deleted, and is elected when all replicas have ended.
 func TestMode_ThereAndBack(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)

@@ -24,7 +24,6 @@ type world struct {
 	deleted  bool // an administrator has deleted the lock, which had no finalizer
 }
 
-// replica is a process in Sharded mode.
 type replica struct {
 	read   lock // by Run
 	on     bool // it has a permit
@@ -32,7 +31,6 @@ type replica struct {
 	works  bool // it has confirmed the mode after that
 }
 
-// hub is a process in leader mode.
 type hub struct {
 	read    lock
 	running bool // what it has found out about replicas, after read
@@ -52,7 +50,6 @@ func (w world) swap(read, next lock) (world, bool) {
 	return w, true
 }
 
-// next returns all worlds that one step leads to.
 func (w world) next(d decider) []world {
 	var all []world
 	for i := range w.replicas {
@@ -165,7 +162,6 @@ func (w world) ofHub(d decider) []world {
 	return all
 }
 
-// isSafe reports whether hubs of one mode work.
 func (w world) isSafe() bool { return !w.hub.works || !w.replicas[0].works && !w.replicas[1].works }
 
 // versionsAtMost limits the number of changes of the lock in a history.

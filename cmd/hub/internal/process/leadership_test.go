@@ -19,10 +19,10 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// candidate is a leadership of a test.
 type candidate struct {
 	*leadership
 	t      *testing.T
@@ -62,7 +62,6 @@ func stand(t *testing.T, c *fleet.Cluster, identity string, within time.Duration
 	return one
 }
 
-// await waits until the candidate leads.
 func (c *candidate) await() (leads context.Context, ended func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -76,14 +75,13 @@ func (c *candidate) await() (leads context.Context, ended func()) {
 // expectLost waits until a leadership of the candidate ends because it is lost.
 func (c *candidate) expectLost(leads context.Context) {
 	c.t.Helper()
-	expectClosed(c.t, "the end of the leadership", leads.Done())
+	testkit.Closed(c.t, "the leadership ends", leads.Done())
 	if !errors.Is(context.Cause(leads), registry.ErrNotLeader) {
 		c.t.Errorf("the leadership ended with %v, want ErrNotLeader", context.Cause(leads))
 	}
 	c.expectShut()
 }
 
-// lose makes the candidate lose its leadership.
 func (c *candidate) lose() {
 	c.t.Helper()
 	leads, ended := c.await()
@@ -100,11 +98,9 @@ func (c *candidate) expectShut() {
 	}
 }
 
-// holderOf returns the holder in the lease of the test.
 func holderOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	hub, err := client.New(c.Config(), client.Options{})
-	must(t, err)
+	hub := fleettest.Client(t, c.Config())
 	var lease coordinationv1.Lease
 	must(t, hub.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: roles.LeaderLease(electionOf(t).ID)}, &lease))
 	if lease.Spec.HolderIdentity == nil {
@@ -199,7 +195,7 @@ func TestLeadership_FinishWaits(t *testing.T) {
 		defer close(finished)
 		one.finish()
 	}()
-	expectClosed(t, "the end of the leadership", leads.Done())
+	testkit.Closed(t, "the leadership ends", leads.Done())
 	since := time.Now()
 	eventually(t, func() error { // for longer than the deadline of renewals
 		if time.Since(since) < 3*time.Second {
@@ -211,7 +207,7 @@ func TestLeadership_FinishWaits(t *testing.T) {
 		t.Errorf("the lease is held by %q while work has not ended, want one", got)
 	}
 	ended()
-	expectClosed(t, "the end of the replica", finished)
+	testkit.Closed(t, "the replica ends", finished)
 	one.expectShut()
 	if got := holderOf(t, server); got != "" {
 		t.Errorf("the lease is held by %q at the end, want no holder", got)

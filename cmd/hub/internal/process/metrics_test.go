@@ -17,8 +17,7 @@ type big struct {
 	ballast []byte
 }
 
-// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to
-// all of the app.
+// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to all of the app.
 func TestTermMetrics_LetsGo(t *testing.T) {
 	t.Parallel()
 	all := prometheus.NewRegistry()
@@ -31,12 +30,8 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 	func() {
 		c := &big{prometheus.NewGauge(prometheus.GaugeOpts{Name: "big", Help: "A test."}), make([]byte, 1<<20)}
 		runtime.AddCleanup(c, func(to chan bool) { to <- true }, gone)
-		if err := app().Register(c); err != nil {
-			t.Fatal(err)
-		}
-		if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})); err != nil {
-			t.Fatal(err)
-		}
+		must(t, app().Register(c))
+		must(t, term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})))
 		if !app().Unregister(c) {
 			t.Error("the collector is not unregistered")
 		}

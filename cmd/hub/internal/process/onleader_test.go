@@ -22,6 +22,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -37,16 +38,12 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	c := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, c.Config())
-	scheme, err := newScheme()
-	must(t, err)
-	hub, err := client.New(c.Config(), client.Options{Scheme: scheme})
-	must(t, err)
+	hub := fleettest.Client(t, c.Config(), hubv1.AddToScheme)
 	s := &site{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
 	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
 	return s
 }
 
-// register creates a Secret that asks for a Cluster.
 func (s *site) register(name string) {
 	s.t.Helper()
 	must(s.t, s.Create(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -54,7 +51,6 @@ func (s *site) register(name string) {
 	}}))
 }
 
-// registered returns whether there is a Cluster.
 func (s *site) registered(name string) bool {
 	s.t.Helper()
 	err := s.Get(s.t.Context(), client.ObjectKey{Name: name}, &hubv1.Cluster{})
@@ -72,7 +68,6 @@ func (s *site) expectRegistered(name string) {
 	})
 }
 
-// options are those of a replica.
 func (s *site) options(leader registry.Leader) Options {
 	s.t.Helper()
 	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()
@@ -94,20 +89,7 @@ func (s *site) run(option fx.Option) (end func()) {
 	must(s.t, err)
 	s.t.Cleanup(func() { _ = remotes.Shutdown(later(s.t)) })
 	must(s.t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }), fx.Supply(remotes), option).Err())
-	ctx, cancel := context.WithCancel(later(s.t))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := mgr.Start(ctx); err != nil {
-			s.t.Errorf("the manager of the hub: %v", err)
-		}
-	}()
-	end = func() {
-		cancel()
-		<-ended
-	}
-	s.t.Cleanup(end)
-	return end
+	return testkit.Background(s.t, mgr.Start)
 }
 
 // Registration works in the hub's own manager without a leader, and in one of its own with one.

@@ -42,9 +42,7 @@ func TestStarting(t *testing.T) {
 			}
 			return remotesOf(state.StateReady, state.StateReady, state.StateFailed, state.StatePaused)
 		})}
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Start(t.Context()))
 		if diff := cmp.Diff([]int{0, 0, 2, 2, 0, 0, 0, 0, 0, 0}, told); diff != "" {
 			t.Error(diff)
 		}

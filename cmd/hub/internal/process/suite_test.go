@@ -8,21 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"go.uber.org/goleak"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime,
-		// newGVKFixupWatcher).
+		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
@@ -31,17 +29,6 @@ const patience = 2 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// expectClosed waits until a channel is closed.
-func expectClosed(t *testing.T, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("not yet: %s", what)
-	}
-}
-
-// later returns a context that ends some time after the test.
 func later(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithoutCancel(t.Context())

@@ -43,9 +43,7 @@ func TestReplica_LeaseOfAnAdministrator(t *testing.T) {
 // Another replica takes its shards later.
 func TestReplica_LeaseOfAnAdministratorWithoutContact(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
-	a, b := w.start("a"), w.start("b")
-	w.expectShared(a, b)
+	w, a, b := startPair(t)
 	w.awaitRenewals("a")
 	began := time.Now()
 	a.set(fault.Blackhole())
@@ -58,8 +56,7 @@ func TestReplica_LeaseOfAnAdministratorWithoutContact(t *testing.T) {
 	w.expectShared(a, b)
 }
 
-// The Lease of a replica is replaced by one that belongs to something else. The replica cannot renew it, and others take its
-// shards.
+// The Lease of a replica is replaced by one that belongs to something else. The replica cannot renew it, and others take its shards.
 func TestReplica_LeaseOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fewShards)

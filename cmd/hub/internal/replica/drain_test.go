@@ -13,14 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// admin returns a client of an administrator.
 func (w *world) admin() client.Client {
 	w.t.Helper()
-	c, err := client.New(w.cluster.Config(), client.Options{})
-	must(w.t, err)
-	return c
+	return fleettest.Client(w.t, w.cluster.Config())
 }
 
 // drain drains a replica, or ends that wish.
@@ -68,7 +66,6 @@ type conflicting struct {
 	*conflict
 }
 
-// RoundTrip sends the request.
 func (c *conflicting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/leases/"+c.lease) || !c.armed.CompareAndSwap(true, false) {
 		return c.next.RoundTrip(r)

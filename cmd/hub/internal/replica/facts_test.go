@@ -22,7 +22,6 @@ func (p *process) starts() int {
 	return p.coldStarts
 }
 
-// count returns how many shards have apps in a state.
 func (p *process) count(state string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +41,6 @@ func (p *process) hold(shard int) chan struct{} {
 	return p.holds[shard]
 }
 
-// wait waits for the end of Run.
 func (p *process) wait() error {
 	p.w.t.Helper()
 	select {
@@ -115,7 +113,6 @@ func (w *world) incarnation(name string) string {
 	return *l.Spec.HolderIdentity
 }
 
-// awaitRenewals waits for three renewals.
 func (w *world) awaitRenewals(name string) {
 	w.t.Helper()
 	for range 3 {

@@ -37,9 +37,7 @@ func TestReplica_LeaveWithoutContact(t *testing.T) {
 // A replica without progress does not renew its Lease: another replica gets its shards, until it makes progress again.
 func TestReplica_NoProgress(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
-	a, b := w.start("a"), w.start("b")
-	w.expectShared(a, b)
+	w, a, b := startPair(t)
 	a.stuck.Store(true)
 	w.expectShared(b)
 	a.stuck.Store(false)
@@ -97,7 +95,6 @@ type stalling struct {
 	watches *atomic.Int64
 }
 
-// RoundTrip sends the request.
 func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(r)
 	if err == nil && r.URL.Query().Get("watch") != "" {
@@ -165,9 +162,7 @@ func TestReplica_DoesNotFit(t *testing.T) {
 // The leader replaces an assignment that was deleted, and an assignment that names no live replica.
 func TestReplica_AssignmentIsRestored(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
-	a, b := w.start("a"), w.start("b")
-	w.expectShared(a, b)
+	w, a, b := startPair(t)
 	w.deleteAssignment()
 	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards })
 	w.writeAssignment(assignment{names: make([]string, fewShards), leader: "unknown"})

@@ -9,7 +9,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// startedFrom returns the origins from which the shards were started last.
 func (p *process) startedFrom() map[shards.Origin]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

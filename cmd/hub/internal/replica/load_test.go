@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// counting counts the requests of a replica.
 type counting struct {
 	name                       string
 	renewals, watches, therest atomic.Int64
@@ -29,7 +28,6 @@ type countingTransport struct {
 	count *counting
 }
 
-// RoundTrip counts and sends the request.
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.URL.Query().Get("watch") != "":
@@ -45,7 +43,6 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the transport below, for client-go.
 func (t *countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// startCounted starts replicas whose requests are counted.
 func (w *world) startCounted(names ...string) ([]*process, []*counting) {
 	var processes []*process
 	var counts []*counting

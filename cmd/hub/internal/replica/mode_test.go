@@ -20,7 +20,6 @@ import (
 // errOtherMode is the error of a mode that is off.
 var errOtherMode = errors.New("the installation is in another mode")
 
-// modeSwitch is a mode of a test.
 type modeSwitch struct {
 	mu        sync.Mutex
 	permitted context.Context //nolint:containedctx // Ends when the mode is switched off.
@@ -83,7 +82,7 @@ func (m *modeSwitch) turnOff() {
 }
 
 // observe returns the names that an Observer finds running, or an error in their place.
-func (w *world) observe(o *Observer) []string {
+func (w *world) observe(o *Lookout) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
 	if err != nil {
@@ -92,7 +91,7 @@ func (w *world) observe(o *Observer) []string {
 	return names
 }
 
-func (w *world) observer() *Observer {
+func (w *world) observer() *Lookout {
 	w.t.Helper()
 	o, err := NewObserver(w.cluster.Config(), w.namespace, inNoHurry())
 	must(w.t, err)

@@ -35,9 +35,7 @@ func TestReplica_ShareAndLeave(t *testing.T) {
 func TestReplica_Killed(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/replica TestReplica_LeaseOfAnAdministratorWithoutContact")
 	t.Parallel()
-	w := newWorld(t, fewShards)
-	a, b := w.start("a"), w.start("b")
-	w.expectShared(a, b)
+	w, a, b := startPair(t)
 	began := time.Now()
 	a.set(fault.LoseAnswers())
 	w.expectShared(b)

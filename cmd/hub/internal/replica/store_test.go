@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// patient has no request time out.
 func patient(o *Options) {
 	o.Timing = shards.Timing{Duration: time.Hour, Deadline: time.Hour / 2, Retry: time.Second}
 }
@@ -133,7 +132,6 @@ type renewalTimes struct {
 	last  *time.Time
 }
 
-// RoundTrip sends the request.
 func (r *renewalTimes) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := time.Now()
 	response, err := r.next.RoundTrip(request)

@@ -66,7 +66,6 @@ func newWorldOn(t *testing.T, cluster *fleet.Cluster, count int) *world {
 	return w
 }
 
-// uidsOf returns a UID in each shard.
 func uidsOf(count int) []types.UID {
 	uids := make([]types.UID, count)
 	for i, found := 0, 0; found < count; i++ {
@@ -76,6 +75,15 @@ func uidsOf(count int) []types.UID {
 		}
 	}
 	return uids
+}
+
+// startPair returns an installation with two replicas that share the shards.
+func startPair(t *testing.T) (w *world, a, b *process) {
+	t.Helper()
+	w = newWorld(t, fewShards)
+	a, b = w.start("a"), w.start("b")
+	w.expectShared(a, b)
+	return w, a, b
 }
 
 // noteOpen records that the gate of a shard was open at a moment between before and after.
@@ -170,7 +178,6 @@ func (w *world) startUnhurried(name string, change ...func(*Options)) *process {
 	}}, change...)...)
 }
 
-// start starts a replica behind a proxy of its own.
 func (w *world) start(name string, change ...func(*Options)) *process {
 	w.t.Helper()
 	p := w.build(name, change...)
@@ -242,7 +249,6 @@ func (w *world) through(proxy *fault.Proxy) *rest.Config {
 	return config
 }
 
-// look looks at all gates until the replica has ended.
 func (p *process) look() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -327,7 +333,6 @@ func (p *process) Warm(ctx context.Context, shard int, _ shards.Origin) error {
 	return nil
 }
 
-// Start starts apps.
 func (p *process) Start(ctx context.Context, shard int, _ int64, from shards.Origin) {
 	if p.keepsStart.Load() {
 		<-ctx.Done()

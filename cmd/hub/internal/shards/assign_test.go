@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// candidates returns candidates with these numbers.
 func candidates(numbers ...int) (all []Candidate) {
 	for _, n := range numbers {
 		all = append(all, Candidate{Name: "hub-" + strconv.Itoa(n)})
@@ -163,7 +162,6 @@ func in(all []Candidate, places ...string) []Candidate {
 	return all
 }
 
-// pinTo returns pins of so many shards to a place.
 func pinTo(place string, shards int) Pins {
 	pins := Pins{}
 	for shard := range shards {

@@ -83,7 +83,6 @@ func most(n uint64) uint64 {
 	return n
 }
 
-// seeds are the seeds of n histories.
 func seeds(n uint64) func(yield func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		for seed := uint64(1); seed <= n; seed++ {

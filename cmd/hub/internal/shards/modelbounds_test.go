@@ -23,17 +23,23 @@ func worst(t *testing.T, h history, n uint64) (result outcome) {
 	return result
 }
 
-// A replica whose reconcilers stand still loses its shards, because it does not renew its Lease.
-func TestModel_ProgressIsNeeded(t *testing.T) {
-	t.Parallel()
-	h := history{faults: []fault{faultHang}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
+// expectServedWith fails the test unless a fault leaves a Cluster without a writer for long without a rule, and not with it.
+func expectServedWith(t *testing.T, r rule, f fault) {
+	t.Helper()
+	h := history{faults: []fault{f}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
 	with := worst(t, h, most(15))
-	h.omit = rules{ruleProgress: true}
+	h.omit = rules{r: true}
 	without := worst(t, h, most(15))
 	if with.unserved > patience || without.unserved <= patience {
 		t.Errorf("a Cluster has no writer for %s with the rule, and for %s without it", with.unserved, without.unserved)
 	}
 	t.Logf("with the rule %s, without it %s", with.unserved, without.unserved)
+}
+
+// A replica whose reconcilers stand still loses its shards, because it does not renew its Lease.
+func TestModel_ProgressIsNeeded(t *testing.T) {
+	t.Parallel()
+	expectServedWith(t, ruleProgress, faultHang)
 }
 
 // No shard moves because the hub's API server was away, although all Leases were unchanged for longer than the duration.
@@ -96,8 +102,7 @@ func TestModel_Crash(t *testing.T) {
 	}
 }
 
-// An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash
-// does.
+// An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash does.
 func TestModel_Administrator(t *testing.T) {
 	t.Parallel()
 	for _, f := range []fault{faultClear, faultUsurp, faultErase} {
@@ -132,12 +137,5 @@ func TestModel_Drain(t *testing.T) {
 // If all live replicas are drained and one of them ends, the others take its shards.
 func TestModel_AllDrainedIsNeeded(t *testing.T) {
 	t.Parallel()
-	h := history{faults: []fault{faultEmpty}, length: 50 * time.Second, between: 20 * time.Second, replicas: 3, calm: true, settle: true}
-	with := worst(t, h, most(15))
-	h.omit = rules{ruleAllDrained: true}
-	without := worst(t, h, most(15))
-	if with.unserved > patience || without.unserved <= patience {
-		t.Errorf("a Cluster has no writer for %s with the rule, and for %s without it", with.unserved, without.unserved)
-	}
-	t.Logf("with the rule %s, without it %s", with.unserved, without.unserved)
+	expectServedWith(t, ruleAllDrained, faultEmpty)
 }

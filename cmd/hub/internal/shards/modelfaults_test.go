@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// fault is a kind of fault.
 type fault string
 
 // The faults. Each has a duration of its own.
@@ -37,7 +36,6 @@ const (
 	faultEmpty   fault = "empty"   // an administrator drains all replicas, and one of them dies
 )
 
-// draw lets one fault happen.
 func (w *world) draw() {
 	f := w.history.faults[w.pick(len(w.history.faults))]
 	w.outcome.faults[f]++

@@ -195,7 +195,6 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 	}
 }
 
-// mayTake reads the Lease of a holder.
 func (p *process) mayTake(m *Machine, from Holder) bool {
 	lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + from.Name), nil })
 	if err != nil {
@@ -327,7 +326,6 @@ func (p *process) lead() {
 	}
 }
 
-// assign writes the assignment if it has changed.
 func (p *process) assign() {
 	p.mu.Lock()
 	now := p.now()

@@ -111,7 +111,6 @@ func (p *process) rng() *rand.Rand {
 	return rand.New(&p.dice)
 }
 
-// random returns a duration up to a patience.
 func (p *process) random(limit time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +162,6 @@ func (p *process) now() Instant {
 	return Instant{Monotonic: p.w.began.Add(monotonic), Wall: p.w.began.Add(elapsed + p.offset)}
 }
 
-// reincarnate begins an incarnation.
 func (p *process) reincarnate() {
 	p.lives++
 	incarnation := fmt.Sprintf("%s.%d.%d", p.name, p.id, p.lives)
@@ -258,7 +256,6 @@ func (p *process) watch(kind string) []change {
 	return changes
 }
 
-// freeze stops all goroutines of the process until thaw.
 func (p *process) freeze(suspends bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,7 +296,6 @@ func (p *process) kill() {
 	}
 }
 
-// hangs reports whether the reconcilers of the process stand still.
 func (p *process) hangs() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -133,7 +133,6 @@ func (s *apiServer) violation() string {
 	return s.broken
 }
 
-// wish is the assignment as an object.
 type wish struct {
 	names   []string
 	version string

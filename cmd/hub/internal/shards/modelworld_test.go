@@ -24,7 +24,6 @@ const (
 	patience = 30 * time.Second
 )
 
-// timing has the durations of leader mode.
 func timing() Timing {
 	return Timing{Duration: 10 * time.Second, Deadline: 7 * time.Second, Retry: 1500 * time.Millisecond}
 }
@@ -40,7 +39,6 @@ type term struct {
 	process     int
 }
 
-// write is a write to a remote.
 type write struct {
 	cluster types.UID
 	term    term
@@ -53,7 +51,6 @@ type late struct {
 	cluster         types.UID
 }
 
-// history describes a run of the model.
 type history struct {
 	seed     uint64
 	omit     rules
@@ -69,7 +66,6 @@ type history struct {
 	hesitate time.Duration // the longest time between the gate and the wire; default 30 ms
 }
 
-// outcome is the result of a run.
 type outcome struct {
 	violation string        // two writers, or an epoch that went back
 	unserved  time.Duration // the longest time without a write to a Cluster after the faults
@@ -82,7 +78,6 @@ type outcome struct {
 	drained   int           // shards of drained replicas at the end
 }
 
-// world is the environment of the replicas.
 type world struct {
 	history
 	server   *apiServer
@@ -104,7 +99,6 @@ type world struct {
 	outcome
 }
 
-// run runs a history.
 func run(t *testing.T, h history) outcome {
 	t.Helper()
 	var result outcome
@@ -189,7 +183,6 @@ func (w *world) all() []*process {
 	return append([]*process(nil), w.processes...)
 }
 
-// alive returns the processes that run.
 func (w *world) alive() (running []*process) {
 	for _, p := range w.all() {
 		if p.isRunning() {
@@ -212,7 +205,6 @@ func (w *world) loss() float64 {
 	return 0
 }
 
-// isCalm reports whether the network is fast and loses nothing.
 func (w *world) isCalm() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +257,6 @@ func (w *world) noteWrite(x write) {
 	w.last[x.cluster] = time.Now()
 }
 
-// checkServed adds the time since the last write to each Cluster.
 func (w *world) checkServed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -280,10 +271,8 @@ func (w *world) checkServed() {
 	}
 }
 
-// noteReopened counts a renewal after the deadline.
 func (w *world) noteReopened() { w.set(func() { w.reopened++ }) }
 
-// countDrained counts the shards whose holder is drained.
 func (w *world) countDrained() (n int) {
 	for i := range shardsOfModel {
 		r, _ := w.server.get(kindRecord + strconv.Itoa(i)).(Record)

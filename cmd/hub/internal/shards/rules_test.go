@@ -3,20 +3,19 @@
 package shards
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // Each rule has a row in the page of the design, and a test that leaves it out.
 func TestRules_AreDocumentedAndProven(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	page := read(t, filepath.Join("..", "..", "..", "..", "docs", "design", "runners.md"))
 	proofs := read(t, "modelrules_test.go") + read(t, "modelbounds_test.go")
 	declaration := regexp.MustCompile(`(?m)^\t(rule\w+)\s+rule = "([a-z-]+)"`)
@@ -39,9 +38,6 @@ func TestRules_AreDocumentedAndProven(t *testing.T) {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	text := testkit.Read(t, file)
+	return text
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -37,7 +36,6 @@ func TestMain(m *testing.M) {
 
 var must = testkit.Must
 
-// remotes are the registry of a test.
 type remotes struct {
 	mu     sync.Mutex
 	states map[registry.ClusterName]state.State
@@ -142,7 +140,6 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// expectRequest waits for a request for the Cluster.
 func (s *stage) expectRequest(t *testing.T) {
 	t.Helper()
 	got, _ := s.queue.Get()

@@ -85,7 +85,6 @@ func TestFleet_WarmInherits(t *testing.T) {
 	s.expectReads(t, 1, cluster.JournalOf("hub-1")+" false")
 }
 
-// unlisted are Clusters that cannot be listed.
 type unlisted struct {
 	Clusters
 	tries chan struct{}
@@ -96,7 +95,6 @@ func (u *unlisted) List(context.Context, client.ObjectList, ...client.ListOption
 	return errors.New("the cache has ended")
 }
 
-// IndexField does nothing.
 func (u *unlisted) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
 	return nil
 }

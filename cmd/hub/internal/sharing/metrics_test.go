@@ -44,9 +44,7 @@ func TestExportedShards(t *testing.T) {
 func TestFleet_Metrics(t *testing.T) {
 	t.Parallel()
 	f, err := New(Options{Config: &rest.Config{}, Namespace: "hub", Replica: "a", Count: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if f.Exported()("uid") {
 		t.Error("it exports a Cluster without a Lease")
 	}

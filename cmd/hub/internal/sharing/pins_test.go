@@ -81,7 +81,6 @@ func TestFleet_Pins(t *testing.T) {
 	until(t, func() string { return cmp.Diff(shards.Pins{}, f.pins()) })
 }
 
-// until waits until there is no difference.
 func until(t *testing.T, difference func() string) {
 	t.Helper()
 	last := ""

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the
-// place.
+// kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the place.
 func kubeconfigOf(place string, current string, names ...string) *clientcmdapi.Config {
 	all := clientcmdapi.NewConfig()
 	for _, name := range names {
@@ -42,24 +41,16 @@ func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	t.Setenv("KUBECONFIG", "")
 	t.Chdir(t.TempDir())
 	text, err := clientcmd.Write(*dev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	running, err := access.PublishDev(access.DevDir, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = running.Close() })
 	// clientcmd has determined the home folder before the test.
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	usual := clientcmd.RecommendedHomeFile
 	clientcmd.RecommendedHomeFile = path
 	t.Cleanup(func() { clientcmd.RecommendedHomeFile = usual })
-	if err := clientcmd.WriteToFile(*home, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*home, path))
 }
 
 // serverOf returns the server that the flags for the hub select, and the kubeconfig of the dev if it is used.
@@ -68,9 +59,7 @@ func serverOf(t *testing.T, args ...string) (string, string, error) {
 	var f access.Flags
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Bind(set)
-	if err := set.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Parse(args))
 	config, err := f.Config()
 	if err != nil {
 		return "", "", err

@@ -21,9 +21,7 @@ func TestFlags_Again(t *testing.T) {
 		var f access.Flags
 		set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		f.Bind(set)
-		if err := set.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Parse(args))
 		if got := f.Again(); got != want {
 			t.Errorf("%v: %q, want %q", args, got, want)
 		}

@@ -16,7 +16,6 @@ import (
 // asChild makes the test binary print what a Pace does, since the environment of the collector is that of a whole process.
 const asChild = "CLUSTERFX_TEST_PACE"
 
-// printPace prints what a Pace does.
 func printPace() {
 	pace := process.NewPace()
 	var all []int

@@ -24,9 +24,7 @@ func newPlace(t *testing.T) place {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	return place{t, filepath.Join(dir, access.DevDir), filepath.Join(cache, "clusterfx", "dev")}
@@ -34,9 +32,7 @@ func newPlace(t *testing.T) place {
 
 func (p place) must(err error) {
 	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 }
 
 // expect fails the test unless Find returns a dev with this kubeconfig, or no dev if it is empty.
@@ -61,7 +57,6 @@ func (p place) record() string {
 	return all[0]
 }
 
-// flocked creates a file that this process has locked.
 func (p place) flocked(path string) {
 	p.Helper()
 	file, err := os.Create(path)
@@ -129,8 +124,7 @@ func TestFind_Record(t *testing.T) {
 	p.expect("everything as it was", "one")
 }
 
-// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is
-// held.
+// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is held.
 func TestHeld(t *testing.T) {
 	p := newPlace(t)
 	held := filepath.Join(t.TempDir(), "held")

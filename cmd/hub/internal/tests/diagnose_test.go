@@ -37,12 +37,10 @@ func newDiagnosed(t *testing.T, role string) *diagnosed {
 	fleettest.InstallCRDs(t, cluster.Config())
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "diagnose-"}}
-	must(t, c.Create(t.Context(), namespace))
-	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace.Name, Lease: "mode"}, t}
+	namespace := fleettest.Namespace(t, c, "diagnose")
+	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace, Lease: "mode"}, t}
 }
 
-// create creates an object of the protocol of replicas.
 func (d *diagnosed) create(o client.Object, name, kind string, annotations map[string]string) {
 	d.t.Helper()
 	o.SetNamespace(d.Namespace)

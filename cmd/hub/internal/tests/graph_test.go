@@ -53,9 +53,7 @@ func options() fx.Option {
 
 func TestOf(t *testing.T) {
 	g, err := graph.Of("test", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, f := range g.Functions {
 		line := f.Module + ": " + f.Name
@@ -93,9 +91,7 @@ func TestOf(t *testing.T) {
 
 func TestText(t *testing.T) {
 	g, err := graph.Of("test", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for language, c := range map[string]struct {
 		in    graph.Language
 		lines []string
@@ -146,9 +142,7 @@ func unnamed() fx.Option {
 // code, and a function without a name is shown with its place.
 func TestText_OneArrow(t *testing.T) {
 	g, err := graph.Of("test", unnamed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dot := g.Text(graph.DOT())
 	for _, want := range []string{
 		`  f0 -> f2 [label="*tests.well\n*tests.well[name=second]\nand 2 more"];`,
@@ -168,9 +162,7 @@ func TestText_OneArrow(t *testing.T) {
 
 func TestNeeding(t *testing.T) {
 	g, err := graph.Of("test", options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := g.Needing(fx.ValidateApp(fx.NopLogger, options()))
 	if len(found) != 1 || found[0].Name != "tests.newPlug()" {
 		t.Errorf("the functions that lack a type are %+v", found)

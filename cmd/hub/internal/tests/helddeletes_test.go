@@ -25,10 +25,8 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const id, other, known = "mirror-configmaps-aaaa", "mirror-secrets-bbbb", "mirror-pods-cccc"
 	hub, err := access.New("the hub", fleettest.Cluster(t, "hub").Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(e holds.Entry) string {
+	must(t, err)
+	text := func(e holds.Saved) string {
 		value, err := e.Text()
 		if err != nil {
 			t.Error(err)
@@ -38,14 +36,12 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	stored := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: cluster.HoldsName},
 		Data: map[string]string{
-			id:    text(holds.Entry{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
-			other: text(holds.Entry{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
-			known: text(holds.Entry{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
+			id:    text(holds.Saved{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
+			other: text(holds.Saved{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
+			known: text(holds.Saved{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
 		},
 	}
-	if err := hub.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Create(t.Context(), stored))
 	held := helddeletes.Hub{Cluster: hub, Namespace: stored.Namespace}
 	var operators sync.WaitGroup
 	for range 3 {
@@ -58,9 +54,7 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 		}
 	}
 	operators.Wait()
-	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
 	const want = id + "=22," + known + "=13," + other + "=6"
 	if got := stored.Annotations[hubv1.AnnotationAllowDeletes]; got != want {
 		t.Errorf("the annotation is %q, want %q", got, want)

@@ -32,7 +32,6 @@ func optionsOf(t *testing.T, args ...string) (process.Options, error) {
 	return f.Complete(io.Discard)
 }
 
-// head is the beginning of a configuration file.
 const head = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
 // The command line takes precedence over the file, and the file over the default.

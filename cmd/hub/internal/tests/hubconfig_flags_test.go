@@ -83,9 +83,7 @@ func TestFlags_Accepted(t *testing.T) {
 func TestFlags_Policy(t *testing.T) {
 	t.Parallel()
 	o, err := optionsOf(t, "--allow-cidr=127.0.0.0/8", "--allow-cidr", "10.0.0.1, fd00::/8", "--deny-cidr=10.9.0.0/16")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/8"),
 	}
@@ -113,9 +111,7 @@ func TestFlags_EveryDefaultIsStated(t *testing.T) {
 func TestFlags_Defaults(t *testing.T) {
 	t.Parallel()
 	o, err := optionsOf(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, right := range map[string]bool{
 		"credentials namespace": o.CredentialsNamespace == "clusterfx-system",
 		"addresses":             o.MetricsAddress == ":8080" && o.HealthAddress == ":8081",

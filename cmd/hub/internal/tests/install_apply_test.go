@@ -20,8 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes
-// nothing.
+// An API server accepts the manifests and the samples with strict validation, and applying the manifests again changes nothing.
 func TestApply_Strict(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)
@@ -48,14 +47,11 @@ func TestApply_Strict(t *testing.T) {
 	}
 }
 
-// versions returns the generations of all objects of the installation.
 func versions(t *testing.T, c client.Client) map[string]int64 {
 	t.Helper()
 	found := map[string]int64{}
 	for _, object := range objects(t, install.Options{}) {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		found[id(object)] = object.GetGeneration()
 	}
 	return found
@@ -68,27 +64,19 @@ func TestApply_Refused(t *testing.T) {
 	c, _ := installed(t)
 	all := objects(t, install.Options{})
 	service := find(t, all, "Service/clusterfx-system/clusterfx-hub-metrics")
-	if err := unstructured.SetNestedField(service.Object, "x", "spec", "clusterAP"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(service.Object, "x", "spec", "clusterAP"))
 	err := install.Apply(t.Context(), c, all, install.ApplyOptions{DryRun: true})
 	if err == nil || !strings.Contains(err.Error(), "apply Service clusterfx-hub-metrics") || !strings.Contains(err.Error(), "clusterAP") {
 		t.Errorf("an unknown field: %v", err)
 	}
 	conflict := find(t, objects(t, install.Options{Namespace: "conflict"}), "Namespace//conflict")
-	if err := install.Apply(t.Context(), c, []*unstructured.Unstructured{conflict}, install.ApplyOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Apply(t.Context(), c, []*unstructured.Unstructured{conflict}, install.ApplyOptions{}))
 	taken := conflict.DeepCopy()
 	taken.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
 	patch, err := taken.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = c.Patch(t.Context(), taken, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner("somebody"), client.ForceOwnership)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again := func(o install.ApplyOptions) error {
 		return install.Apply(t.Context(), c, []*unstructured.Unstructured{conflict}, o)
 	}

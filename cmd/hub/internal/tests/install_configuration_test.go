@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
@@ -23,9 +24,8 @@ const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfigur
 // configured returns the objects that the kustomization of docs/operating.md builds with a configuration file.
 func configured(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/operating.md")
-	must(t, err)
-	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindSubmatch(page)
+	page := testkit.Read(t, "../../../../docs/operating.md")
+	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindStringSubmatch(page)
 	if shown == nil {
 		t.Fatal("the page has no kustomization")
 	}
@@ -34,7 +34,7 @@ func configured(t *testing.T) []*unstructured.Unstructured {
 	must(t, err)
 	relative, err := filepath.Rel(dir, root)
 	must(t, err)
-	text := strings.ReplaceAll(string(shown[1]), "- clusterfx/", "- "+relative+"/")
+	text := strings.ReplaceAll(shown[1], "- clusterfx/", "- "+relative+"/")
 	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "hub.yaml"), []byte(configText), 0o600))
 	return kustomizeFolder(t, dir)

@@ -12,7 +12,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
-// deployment returns the hub's Deployment.
 func deployment(t *testing.T, all []*unstructured.Unstructured) appsv1.Deployment {
 	t.Helper()
 	for _, object := range all {
@@ -34,9 +33,7 @@ func TestDeployment_MemoryLimits(t *testing.T) {
 			continue
 		}
 		soft, err := resource.ParseQuantity(env.Value[:len(env.Value)-1]) // Go writes MiB for Kubernetes' Mi.
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if share := float64(soft.Value()) / float64(hard); share < 0.85 || share > 0.95 {
 			t.Errorf("GOMEMLIMIT is %.0f %% of the limit, want 85 to 95", 100*share)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -51,7 +52,7 @@ func TestManifests_HubWorks(t *testing.T) { //nolint:paralleltest // The metrics
 	o.Registry.Metrics = ctrlmetrics.Registry
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	clientmetrics.Limit()(o.Config) // as main does
-	background(t, func(ctx context.Context) error { return app.Run(ctx, o) })
+	testkit.Background(t, func(ctx context.Context) error { return app.Run(ctx, o) })
 	meta := metav1.ObjectMeta{Name: "works", Namespace: hubv1.DefaultNamespace, Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue}}
 	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"kubeconfig": fleettest.Cluster(t, "remote").Kubeconfig()}}
 	must(t, admin.Create(t.Context(), secret))

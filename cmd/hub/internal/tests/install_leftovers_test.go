@@ -21,16 +21,12 @@ func TestLeftovers(t *testing.T) {
 	leftovers := func() string {
 		t.Helper()
 		left, err := install.Leftovers(t.Context(), c, all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.Join(left, "\n")
 	}
 	before := leftovers()
 	modules := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: roles.ModulesRole}}
-	if err := c.Create(t.Context(), modules); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), modules))
 	after := leftovers()
 	const command = "kubectl delete role,rolebinding clusterfx-hub-modules --namespace default"
 	if strings.Contains(before, command) || !strings.Contains(after, command) {

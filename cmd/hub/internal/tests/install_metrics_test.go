@@ -22,9 +22,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/audit"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// documented is a row of docs/metrics.md.
 type documented struct {
 	kind, help string
 	labels     []string
@@ -33,12 +33,9 @@ type documented struct {
 // documentedMetrics returns the rows of docs/metrics.md by the names of the metrics.
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Read(t, "../../../../docs/metrics.md")
 	found := map[string]documented{}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		cells := strings.Split(line, " | ")
 		if name, isRow := strings.CutPrefix(cells[0], "| `"); isRow && len(cells) == 4 {
 			var labels []string
@@ -59,15 +56,11 @@ func checkMetrics(t *testing.T) {
 	page := documentedMetrics(t)
 	log := logging.NewBuffer(io.Discard) // The command run registers one, but does not start this hub.
 	t.Cleanup(log.Close)
-	if err := ctrlmetrics.Registry.Register(log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ctrlmetrics.Registry.Register(log))
 	t.Cleanup(func() { ctrlmetrics.Registry.Unregister(log) })
 	registerShare(t)
 	families, err := ctrlmetrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if *update {
 		writeMetrics(t, families)
 		page = documentedMetrics(t)
@@ -95,18 +88,13 @@ func checkMetrics(t *testing.T) {
 func registerShare(t *testing.T) {
 	t.Helper()
 	fleet, err := sharing.New(sharing.Options{Config: &rest.Config{}, Namespace: "hub", Replica: "hub-0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, one := range []prometheus.Collector{fleet, audit.New(audit.Options{})} {
-		if err := ctrlmetrics.Registry.Register(one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ctrlmetrics.Registry.Register(one))
 		t.Cleanup(func() { ctrlmetrics.Registry.Unregister(one) })
 	}
 }
 
-// exportedAs returns the row that a metric should have.
 func exportedAs(f *dto.MetricFamily) documented {
 	labels := map[string]bool{}
 	for _, m := range f.GetMetric() {

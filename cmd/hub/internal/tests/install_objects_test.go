@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// kustomize builds a folder of config with the kustomize of kubectl.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomizeFolder(t, "../../../../config/"+folder)
@@ -39,9 +38,7 @@ func kustomizeFolder(t *testing.T, folder string) []*unstructured.Unstructured {
 func kustomized(t *testing.T, folder string) []byte {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", "--load-restrictor", "LoadRestrictionsNone", folder)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
@@ -81,13 +78,10 @@ func parse(t *testing.T, text string) (objects []*unstructured.Unstructured) {
 	return objects
 }
 
-// objects returns the objects of an installation.
 func objects(t *testing.T, o install.Options) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := install.Objects(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -96,9 +90,7 @@ func text(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(id(a), id(b)) })
 	var out bytes.Buffer
-	if err := install.Write(&out, all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, install.Write(&out, all))
 	return out.String()
 }
 
@@ -116,7 +108,6 @@ func find(t *testing.T, all []*unstructured.Unstructured, want string) *unstruct
 	return all[i]
 }
 
-// into decodes an object strictly.
 func into[T any](t *testing.T, o *unstructured.Unstructured) (typed T) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &typed, true); err != nil {

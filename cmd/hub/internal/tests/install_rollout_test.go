@@ -31,7 +31,7 @@ type nodeless struct {
 // newNodeless applies the manifests in a namespace, and creates the Pods of the hub.
 func newNodeless(t *testing.T, namespace string) *nodeless {
 	t.Helper()
-	n := &nodeless{Client: clientFor(t, fleettest.Cluster(t, "rollout").Config()), t: t}
+	n := &nodeless{Client: clientFor(t, fleettest.Cluster(t, "rollout")), t: t}
 	if _, err := (install.Rollout{Namespace: namespace, Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
 		t.Error("Wait returns no error for a Deployment that does not exist")
 	}
@@ -55,7 +55,6 @@ func (n *nodeless) deployment(namespace string) *appsv1.Deployment {
 	return d
 }
 
-// progress writes the status of the Deployment as its controller does.
 func (n *nodeless) progress(namespace string, status appsv1.DeploymentStatus) {
 	n.t.Helper()
 	d := n.deployment(namespace)
@@ -64,7 +63,6 @@ func (n *nodeless) progress(namespace string, status appsv1.DeploymentStatus) {
 	must(n.t, n.Status().Update(n.t.Context(), d))
 }
 
-// report writes the status of all Pods as a kubelet does.
 func (n *nodeless) report(status corev1.PodStatus) {
 	n.t.Helper()
 	for i := range n.pods {
@@ -132,7 +130,7 @@ func TestRollout(t *testing.T) {
 // The wait reports why Pods cannot be created and how many old Pods have not ended, and an interruption ends it.
 func TestRollout_Refused(t *testing.T) {
 	t.Parallel()
-	c := clientFor(t, fleettest.Cluster(t, "rollout").Config())
+	c := clientFor(t, fleettest.Cluster(t, "rollout"))
 	must(t, install.Apply(t.Context(), c, objects(t, install.Options{Namespace: "refused"}), install.ApplyOptions{}))
 	rollout := install.Rollout{Namespace: "refused", Timeout: time.Nanosecond}
 	expect := func(want string) {

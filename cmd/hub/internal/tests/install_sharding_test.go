@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // shardingRole is the role of replicas that share the Clusters.
@@ -32,24 +33,15 @@ func TestObjects_Sharded(t *testing.T) {
 	t.Parallel()
 	all := objects(t, install.Options{Sharded: true})
 	config, err := filepath.Abs("../../../../config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder := t.TempDir()
 	relative, err := filepath.Rel(folder, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, overlay, _ := strings.Cut(string(page), "<!-- sharding/kustomization.yaml -->\n```yaml\n")
+	must(t, err)
+	page := testkit.Read(t, "../../../../docs/operating.md")
+	_, overlay, _ := strings.Cut(page, "<!-- sharding/kustomization.yaml -->\n```yaml\n")
 	overlay, _, _ = strings.Cut(overlay, "```")
 	overlay = strings.ReplaceAll(overlay, "clusterfx/config", relative)
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600))
 	if diff := gocmp.Diff(text(t, kustomizeFolder(t, folder)), text(t, all)); diff != "" {
 		t.Errorf("kustomize has -, the program +:\n%s", diff)
 	}
@@ -141,9 +133,7 @@ func TestApply_Sharded(t *testing.T) {
 		own := slices.DeleteFunc(objects(t, o), func(one *unstructured.Unstructured) bool { // Others are shared with other tests.
 			return one.GetNamespace() != namespace && one.GetName() != namespace
 		})
-		if err := install.Apply(t.Context(), c, own, install.ApplyOptions{ForceConflicts: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, install.Apply(t.Context(), c, own, install.ApplyOptions{ForceConflicts: true}))
 	}
 	apply(leader)
 	apply(sharded)

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
@@ -25,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // unguard finds the command of docs/operating.md that removes the finalizers.
@@ -33,28 +32,20 @@ var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=
 // A hub in Sharded mode leaves Leases that a deletion of the namespace waits for, until the command of the page on uninstalling.
 func TestUninstall_LeasesOfShards(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := unguard.FindString(string(page))
+	page := testkit.Read(t, "../../../../docs/operating.md")
+	command := unguard.FindString(page)
 	if command == "" {
 		t.Fatal("docs/operating.md has no command that removes the finalizers")
 	}
 	cluster := fleettest.Cluster(t, "hub")
-	c := clientFor(t, cluster.Config())
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "uninstall-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	c := clientFor(t, cluster)
+	namespace := fleettest.Namespace(t, c, "uninstall")
 	leases := func() (all coordinationv1.LeaseList) {
-		if err := c.List(t.Context(), &all, client.InNamespace(namespace.Name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
 		return all
 	}
 	const count = 4
-	runSharded(t, cluster, namespace.Name, count, func() error {
+	runSharded(t, cluster, namespace, count, func() error {
 		for _, l := range leases().Items {
 			if l.Name == roles.Lease && len(l.Finalizers) > 0 {
 				return nil
@@ -62,13 +53,11 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 		}
 		return errors.New("the Lease of leader mode has no finalizer yet")
 	})
-	if err := c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace.Name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace)))
 	if left := leases(); len(left.Items) != count+1 {
 		t.Errorf("after the deletion %d Leases are left, want those of %d shards and of leader mode", len(left.Items), count)
 	}
-	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace.Name))
+	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace))
 	if left := leases(); len(left.Items) != 0 {
 		t.Errorf("after the command %d Leases are left", len(left.Items))
 	}
@@ -83,21 +72,17 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 		Config: cluster.Config(), Namespace: namespace, Name: roles.Lease, Installation: namespace, Identity: "a",
 		Duration: 3 * time.Second, Every: 100 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one, err := replica.New(replica.Options{
 		Config: cluster.Config(), Namespace: namespace, Name: "a", Count: count, Runner: noApps{}, LeaveTimeout: patience, Mode: sharded,
 		Timing: shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan error, 2)
 	go func() { sharded.Run(ctx); ended <- nil }()
 	go func() { ended <- one.Run(ctx) }()
 	eventually(t, func() error {
-		list, err := replica.ReadSurvey(ctx, clientFor(t, cluster.Config()), namespace)
+		list, err := replica.ReadSurvey(ctx, clientFor(t, cluster), namespace)
 		if err != nil || len(list.Holders) != count || len(list.Members) == 0 {
 			return fmt.Errorf("the replica has not joined: %+v (%w)", list, err)
 		}
@@ -111,17 +96,11 @@ func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count in
 	}
 }
 
-// shell runs a command of a page against a cluster.
 func shell(t *testing.T, cluster *fleet.Cluster, command string) {
 	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(config, cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	config := testkit.File(t, "kubeconfig", cluster.Kubeconfig())
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", command) //nolint:gosec // a test
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -130,8 +130,7 @@ func TestBuffer_CloseIsBounded(t *testing.T) {
 	must(t, read.Close()) // It frees the goroutine.
 }
 
-// linesOf returns the number of logged lines, which must be in order, and the number of lines that the log reports as
-// missing.
+// linesOf returns the number of logged lines, which must be in order, and the number of lines that the log reports as missing.
 func linesOf(t *testing.T, text string) (lines int, missing float64) {
 	t.Helper()
 	last := -1.0

@@ -20,9 +20,7 @@ func TestRoute_GoLog(t *testing.T) {
 	for level, want := range map[string]int{"info": 0, "debug": 1} {
 		var out bytes.Buffer
 		log, err := logging.New(&out, logging.Options{Level: level})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		logging.Route(log)
 		stdlog.Printf("Unsolicited response received on idle HTTP channel starting with %q", "\x1b[2J")
 		if got := strings.Count(out.String(), "Unsolicited"); got != want || strings.Contains(out.String(), "\x1b") {

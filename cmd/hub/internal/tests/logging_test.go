@@ -22,9 +22,7 @@ func TestNew_JSON(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := logging.New(&out, logging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log.WithName("registry").WithValues("cluster", "edge-1").
 		Error(errors.New("it broke"), "Could not do it", "took", 1500*time.Millisecond)
 	var line map[string]string
@@ -53,9 +51,7 @@ func TestNew_Console(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := logging.New(&out, logging.Options{Format: logging.Console})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log.Info("Ready", "cluster", "edge-1")
 	if got := out.String(); !strings.HasSuffix(got, "\tINFO\tReady\t{\"cluster\": \"edge-1\"}\n") {
 		t.Errorf("got %q", got)
@@ -67,18 +63,14 @@ func TestNew_Levels(t *testing.T) {
 	for level, want := range map[string]string{"": "info error ", "debug": "debug info error ", "info": "info error ", "error": "error "} {
 		var out bytes.Buffer
 		log, err := logging.New(&out, logging.Options{Format: logging.JSON, Level: level})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		log.V(1).Info("debug")
 		log.Info("info")
 		log.Error(nil, "error")
 		got := ""
 		for line := range strings.Lines(out.String()) {
 			var one struct{ Msg string }
-			if err := json.Unmarshal([]byte(line), &one); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(line), &one))
 			got += one.Msg + " "
 		}
 		if got != want {
@@ -91,9 +83,7 @@ func TestNew_EveryLineOfMany(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := logging.New(&out, logging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 1000 {
 		log.Info("Ready")
 	}
@@ -106,9 +96,7 @@ func TestNew_ObjectsByNameOnly(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := logging.New(&out, logging.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log.Info("Read", "secret", &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "edge-1"},
 		Data:       map[string][]byte{"token": []byte("sesame")},
@@ -133,9 +121,7 @@ func TestFX_OnlyForDebugging(t *testing.T) {
 	for level, want := range map[string]int{"info": 0, "debug": 1} {
 		var out bytes.Buffer
 		log, err := logging.New(&out, logging.Options{Level: level})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		logging.FX(log).LogEvent(&fxevent.Started{Err: errors.New("it broke")})
 		if got := strings.Count(out.String(), "\n"); got != want {
 			t.Errorf("at level %s fx writes %d lines, want %d: %s", level, got, want, out.String())

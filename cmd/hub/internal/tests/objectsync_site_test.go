@@ -79,7 +79,6 @@ func (s *site) create(in *access.Cluster, obj client.Object) {
 	must(s.t, in.Create(s.t.Context(), obj))
 }
 
-// original creates an original of a rule.
 func (s *site) original(in *access.Cluster, namespace, name string, finalizers ...string) *corev1.ConfigMap {
 	s.t.Helper()
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
@@ -87,12 +86,10 @@ func (s *site) original(in *access.Cluster, namespace, name string, finalizers .
 	return made
 }
 
-// hubID is the identity of the hub.
 const hubID = "7b1c0f0e-0000-4000-8000-000000000000"
 
 func at(cluster string) rules.Place { return rules.Place{HubID: hubID, Cluster: cluster} }
 
-// copyOf returns the copy of an original with its marks.
 func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
@@ -106,7 +103,6 @@ func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *c
 	}}
 }
 
-// names returns the names of the ConfigMaps in a namespace.
 func (s *site) names(in *access.Cluster, namespace string) []string {
 	s.t.Helper()
 	var list corev1.ConfigMapList
@@ -120,7 +116,6 @@ func (s *site) names(in *access.Cluster, namespace string) []string {
 	return names
 }
 
-// versions returns the versions of the ConfigMaps of the remote.
 func (s *site) versions() map[string]string {
 	s.t.Helper()
 	var list corev1.ConfigMapList
@@ -138,7 +133,6 @@ func terminal() (*output.Terminal, *strings.Builder) {
 	return output.NewTerminal(strings.NewReader(""), io.Discard, text), text
 }
 
-// pull is a rule from the hub to all remotes.
 func pull() rules.Rule {
 	return rules.Rule{
 		Name: "pull", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
@@ -146,7 +140,6 @@ func pull() rules.Rule {
 	}
 }
 
-// push is a rule from remotes into the hub.
 func push() rules.Rule {
 	r := pull()
 	r.Name, r.From = "push", rules.FromRemote

@@ -199,8 +199,7 @@ func TestPrune(t *testing.T) {
 	must(t, s.remote.Get(t.Context(), client.ObjectKeyFromObject(copied), &secret))
 }
 
-// Release removes the finalizer of the rule from objects that are being deleted, if the remote is away, and keeps finalizers of
-// others.
+// Release removes the finalizer of the rule from objects that are being deleted, if the remote is away, and keeps finalizers of others.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, tenants())

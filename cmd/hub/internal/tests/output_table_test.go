@@ -22,9 +22,7 @@ func TestTablePrinter_AlignsRowsThatComeLater(t *testing.T) {
 			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}},
 			Rows:              []metav1.TableRow{{Cells: []any{name, "True"}}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {

@@ -25,17 +25,13 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	}
 	t.Cleanup(func() { _ = person.Close() })
 	connection, err := person.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	number := 0
-	if err := connection.Control(func(fd uintptr) {
+	must(t, connection.Control(func(fd uintptr) {
 		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
 			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Skipf("this machine has no terminals: %v", err)
 	}
@@ -57,9 +53,7 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 			mark := output.OK()
 			tree := &output.Node{Mark: &mark, Text: "well"}
 			tree.Add(nil, "below")
-			if err := output.NewTerminal(program, program, program).Tree(tree); err != nil {
-				t.Fatal(err)
-			}
+			must(t, output.NewTerminal(program, program, program).Tree(tree))
 			got := make([]byte, len(test.want))
 			if _, err := io.ReadFull(person, got); err != nil {
 				t.Fatal(err)
@@ -93,9 +87,7 @@ func TestTerminal_Ask(t *testing.T) {
 		t.Errorf("after Ctrl-C, Ask returns %v", err)
 	}
 	file, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = file.Close() }()
 	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "confirm it with --yes") {
 		t.Errorf("without a terminal, Ask returns %v", err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -43,22 +43,13 @@ func share(t *testing.T, c client.Client, namespace, replica string) *writing {
 			return []state.HubPartStatus{{Module: "dns", State: *w.state.Load()}}
 		},
 	}, w.wake)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
+	testkit.Background(t, func(ctx context.Context) error {
 		defer close(w.ended)
-		if err := writer.Start(ctx); err != nil {
-			t.Errorf("the writer returns %v, which ends the hub", err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
+		return writer.Start(ctx)
 	})
 	return w
 }
 
-// become changes the state of the hub part.
 func (w *writing) become(next string) {
 	w.state.Store(&next)
 	w.wake <- struct{}{}
@@ -70,51 +61,47 @@ func (w *writing) become(next string) {
 // ignored while another one is recent.
 func TestWriter_Replicas(t *testing.T) {
 	t.Parallel()
-	admin, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "replicas-"}}
-	must(t, admin.Create(t.Context(), namespace))
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	namespace := fleettest.Namespace(t, admin, "replicas")
 	before := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: partreport.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name},
 		Data:       map[string]string{"hub-parts.json": `{"replica":"before","written":"2999-01-01T00:00:00Z"}`, "hub-parts.killed.json": `{"replica":"killed","written":"2000-01-01T00:00:00Z"}`},
 	}
 	must(t, admin.Create(t.Context(), before))
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
 	c := clientAs(t, "shares", slices.Concat(partreport.Rules(), partreport.ReplicaRules(), []rbacv1.PolicyRule{create})...)
-	a, b := share(t, c, namespace.Name, "a"), share(t, c, namespace.Name, "b")
-	expectParts(t, admin, namespace.Name, map[string]string{"a": state.ModuleWaiting, "b": state.ModuleWaiting})
+	a, b := share(t, c, namespace, "a"), share(t, c, namespace, "b")
+	expectParts(t, admin, namespace, map[string]string{"a": state.ModuleWaiting, "b": state.ModuleWaiting})
 	a.become(state.ModuleRunning)
-	expectParts(t, admin, namespace.Name, map[string]string{"a": state.ModuleRunning, "b": state.ModuleWaiting})
+	expectParts(t, admin, namespace, map[string]string{"a": state.ModuleRunning, "b": state.ModuleWaiting})
 
-	settled := version(t, admin, namespace.Name)
+	settled := version(t, admin, namespace)
 	b.become(state.ModuleFailed)
-	expectParts(t, admin, namespace.Name, map[string]string{"a": state.ModuleRunning, "b": state.ModuleFailed})
-	if n := changes(t, admin, namespace.Name, settled); n != 1 {
+	expectParts(t, admin, namespace, map[string]string{"a": state.ModuleRunning, "b": state.ModuleFailed})
+	if n := changes(t, admin, namespace, settled); n != 1 {
 		t.Errorf("a change in one replica is followed by %d writes, want 1", n)
 	}
 
 	close(a.leaving)
 	<-a.ended
-	expectParts(t, admin, namespace.Name, map[string]string{"b": state.ModuleFailed})
-	must(t, partreport.Forget(t.Context(), c, namespace.Name, "b"))
-	expectParts(t, admin, namespace.Name, map[string]string{"killed": ""})
-	must(t, partreport.Forget(t.Context(), c, namespace.Name, "never-was"))
+	expectParts(t, admin, namespace, map[string]string{"b": state.ModuleFailed})
+	must(t, partreport.Forget(t.Context(), c, namespace, "b"))
+	expectParts(t, admin, namespace, map[string]string{"killed": ""})
+	must(t, partreport.Forget(t.Context(), c, namespace, "never-was"))
 }
 
 // Two replicas that begin at the same time, without a ConfigMap, both report.
 func TestWriter_ReplicasBegin(t *testing.T) {
 	t.Parallel()
-	admin, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "replicas-begin-"}}
-	must(t, admin.Create(t.Context(), namespace))
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	namespace := fleettest.Namespace(t, admin, "replicas-begin")
 	want := map[string]string{}
 	for i := range 8 {
 		name := fmt.Sprintf("r%d", i)
-		share(t, admin, namespace.Name, name)
+		share(t, admin, namespace, name)
 		want[name] = state.ModuleWaiting
 	}
-	expectParts(t, admin, namespace.Name, want)
+	expectParts(t, admin, namespace, want)
 }
 
 // expectParts waits until the states of the hub part in replicas are these.
@@ -139,7 +126,6 @@ func expectParts(t *testing.T, c client.Client, namespace string, want map[strin
 	})
 }
 
-// version returns the version of the ConfigMap.
 func version(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()
 	var found corev1.ConfigMap
@@ -151,8 +137,7 @@ func version(t *testing.T, c client.Client, namespace string) string {
 func changes(t *testing.T, c client.Client, namespace, since string) int {
 	t.Helper()
 	last := version(t, c, namespace)
-	watching, err := client.NewWithWatch(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
+	watching := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
 	var all corev1.ConfigMapList
 	all.ResourceVersion = since
 	events, err := watching.Watch(t.Context(), &all, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})

@@ -29,39 +29,30 @@ import (
 func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Client {
 	t.Helper()
 	user, err := fleettest.Cluster(t, "hub").MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(user.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	must(t, err)
+	return fleettest.Client(t, user.Config())
 }
 
-// The report is written at the start and after a change, with the permissions of Rules and the permission to create
-// ConfigMaps. It replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions
-// the writer does not fail.
+// The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps. It
+// replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	admin, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
-	must(t, err)
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
 	for user, allowed := range map[string][]rbacv1.PolicyRule{
 		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "replaces": partreport.Rules(), "may-not-report": nil,
 	} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: user + "-"}}
-		must(t, admin.Create(t.Context(), namespace))
+		namespace := fleettest.Namespace(t, admin, user+"")
 		if user == "replaces" {
 			must(t, admin.Create(t.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: partreport.Name, Annotations: map[string]string{"example.com/by": "another"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name, Annotations: map[string]string{"example.com/by": "another"}},
 				Data:       map[string]string{"hub-parts.json": "no JSON", "another": "key"},
 			}))
 		}
 		states, wake := make(chan string, 2), make(chan struct{}, 1)
 		states <- state.ModuleWaiting
 		w := partreport.NewWriter(partreport.Options{
-			Client: clientAs(t, user, allowed...), Namespace: namespace.Name, Replica: "one", Log: logr.Discard(),
+			Client: clientAs(t, user, allowed...), Namespace: namespace, Replica: "one", Log: logr.Discard(),
 			Parts: func() []state.HubPartStatus {
 				return []state.HubPartStatus{{Module: "dns", State: <-states, Reason: "Why"}}
 			},
@@ -70,12 +61,12 @@ func TestWriter(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- w.Start(ctx) }()
 		if allowed != nil {
-			expectReport(t, admin, namespace.Name, "Waiting (Why)")
+			expectReport(t, admin, namespace, "Waiting (Why)")
 		}
 		states <- state.ModuleRunning
 		wake <- struct{}{}
 		if allowed != nil {
-			expectReport(t, admin, namespace.Name, "Running")
+			expectReport(t, admin, namespace, "Running")
 		}
 		eventually(t, func() error {
 			if len(states) > 0 {

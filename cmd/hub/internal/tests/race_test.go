@@ -4,5 +4,4 @@
 
 package tests
 
-// raceFlag is the race flag of this test.
 const raceFlag = " -race"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -29,12 +28,10 @@ func newHub(t *testing.T) (*fleet.Cluster, *runners.Hub) {
 	cluster := fleettest.Cluster(t, "hub")
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "runners-"}}
-	must(t, c.Create(t.Context(), namespace))
-	return cluster, &runners.Hub{Cluster: c, Namespace: namespace.Name}
+	namespace := fleettest.Namespace(t, c, "runners")
+	return cluster, &runners.Hub{Cluster: c, Namespace: namespace}
 }
 
-// start runs a replica until the end of the test.
 func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 	t.Helper()
 	startReplica(t, cluster, replica.Options{Namespace: namespace, Name: name, Count: shardCount, Version: "v1.2.3"})

@@ -16,11 +16,11 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/scaffold"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const ours = "github.com/clusterfx/clusterfx"
 
-// repository returns the folder of this repository.
 func repository(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../../../..")
@@ -33,14 +33,12 @@ func repository(t *testing.T) string {
 func ownModule(t *testing.T) string {
 	t.Helper()
 	dir, root := t.TempDir(), repository(t)
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	must(t, err)
-	own := strings.Replace(string(text), "module "+ours, "module example.com/tenants-hub", 1) +
+	text := testkit.Read(t, root, "go.mod")
+	own := strings.Replace(text, "module "+ours, "module example.com/tenants-hub", 1) +
 		"\nrequire " + ours + " v0.0.0\n\nreplace " + ours + " => " + root + "\n"
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(own), 0o600))
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
+	sums := testkit.Read(t, root, "go.sum")
+	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), []byte(sums), 0o600))
 	return dir
 }
 
@@ -115,18 +113,16 @@ func TestModule_OfThisRepository(t *testing.T) {
 	must(t, users.Write())
 	overlay := map[string]map[string]string{"Replace": {}}
 	for _, path := range files.Paths() {
-		text, err := os.ReadFile(path)
-		must(t, err)
-		rest, licensed := strings.CutPrefix(string(text), "// SPDX-License-Identifier: Apache-2.0\n\n")
+		text := testkit.Read(t, path)
+		rest, licensed := strings.CutPrefix(text, "// SPDX-License-Identifier: Apache-2.0\n\n")
 		if !licensed {
 			t.Errorf("%s has no licence", path)
 		}
-		want, err := os.ReadFile(filepath.Join(own, "teamnotes", filepath.Base(path)))
-		must(t, err)
+		want := testkit.Read(t, own, "teamnotes", filepath.Base(path))
 		got, err := format.Source([]byte(strings.ReplaceAll(rest, files.Package, users.Package)))
 		must(t, err)
-		if string(got) != string(want) {
-			t.Errorf("%s differs from the file of a user:\n%s", path, cmp.Diff(string(want), string(got)))
+		if string(got) != want {
+			t.Errorf("%s differs from the file of a user:\n%s", path, cmp.Diff(want, string(got)))
 		}
 		place, err := filepath.Rel(dir, path)
 		must(t, err)
@@ -241,9 +237,8 @@ func TestModule_Ignore(t *testing.T) {
 func TestModule_Makefile(t *testing.T) {
 	t.Parallel()
 	dir := scaffolded(t, t.TempDir())
-	makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
-	must(t, err)
-	for _, target := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(string(makefile), -1) {
+	makefile := testkit.Read(t, dir, "Makefile")
+	for _, target := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(makefile, -1) {
 		out, err := run(t, dir, "make", "--dry-run", target[1], "IMG=example.com:5000/hub:v2", "BASE=scratch")
 		if err != nil {
 			t.Errorf("make %s: %v\n%s", target[1], err, out)
@@ -264,9 +259,8 @@ func TestModule_Makefile(t *testing.T) {
 // base by the name and with the default that the Dockerfile has.
 func expectDockerfile(t *testing.T, dir string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
-	must(t, err)
-	parts := regexp.MustCompile(`(?s)\nARG (\w+)(=\S+)\nFROM \$\{(\w+)\}\nCOPY (\S+) (\S+)\n.*\nENTRYPOINT \["(\S+)"\]\n`).FindStringSubmatch(string(text))
+	text := testkit.Read(t, dir, "Dockerfile")
+	parts := regexp.MustCompile(`(?s)\nARG (\w+)(=\S+)\nFROM \$\{(\w+)\}\nCOPY (\S+) (\S+)\n.*\nENTRYPOINT \["(\S+)"\]\n`).FindStringSubmatch(text)
 	if parts == nil || parts[1] != parts[3] || parts[5] != parts[6] {
 		t.Fatalf("the Dockerfile does not use its base, or does not run the file that it copies: %q", parts)
 	}

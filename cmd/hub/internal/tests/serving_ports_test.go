@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The handlers behind the ports change from term to term; the ports stay open.
@@ -24,9 +25,7 @@ func TestPorts(t *testing.T) {
 	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
 	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
 	ports, err := serving.Listen(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ports.Close()
 	m, h := "http://"+options.Metrics, "http://"+options.Health
 	empty := func() {
@@ -39,7 +38,7 @@ func TestPorts(t *testing.T) {
 	empty()
 
 	failing := errors.New("no database")
-	site := serving.NewSite()
+	site := serving.NewChecks()
 	must(t, site.AddReadyzCheck("database", func(*http.Request) error { return failing }))
 	must(t, site.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
 	must(t, site.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +81,7 @@ func TestSite_NoteReadyz(t *testing.T) {
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
-	site := serving.NewSite()
+	site := serving.NewChecks()
 	must(t, site.AddReadyzCheck("caches", func(*http.Request) error { return nil }))
 	site.NoteReadyz(func() []string { return []string{"the hub part of module dns does not run"} })
 	ports.Show(site)
@@ -111,8 +110,7 @@ func expectNotOnPage(t *testing.T, url, text string) {
 
 func fetchPage(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
+	request := testkit.Request(t, http.MethodGet, url)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)

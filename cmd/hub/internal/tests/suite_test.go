@@ -7,18 +7,13 @@ package tests
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -41,8 +37,7 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(3)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime,
-		// newGVKFixupWatcher).
+		// A metadata watch that is stopped while an event without a receiver is on its way (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
@@ -51,25 +46,18 @@ const patience = 2 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-func clientFor(t *testing.T, config *rest.Config) client.Client {
+func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	http, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(http.CloseIdleConnections)
-	c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: http})
-	must(t, err)
-	return c
+	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
 }
 
 // installed returns a client for a cluster in which the hub's manifests are applied.
 func installed(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
-	config := fleettest.Cluster(t, "installed").Config()
-	c := clientFor(t, config)
+	cluster := fleettest.Cluster(t, "installed")
+	c := clientFor(t, cluster)
 	must(t, install.Apply(t.Context(), c, objects(t, install.Options{}), install.ApplyOptions{}))
-	return c, config
+	return c, cluster.Config()
 }
 
 // program runs a command of the stock hub and returns its output.
@@ -97,24 +85,5 @@ func startReplica(t *testing.T, cluster *fleet.Cluster, o replica.Options) (end 
 	o.Timing = shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond}
 	r, err := replica.New(o)
 	must(t, err)
-	return background(t, r.Run)
-}
-
-// background calls f until the test ends, or the function that it returns is called.
-func background(t *testing.T, f func(context.Context) error) (end func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error)
-	go func() {
-		defer close(done)
-		done <- f(ctx)
-	}()
-	end = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("it ends with %v", err)
-		}
-	}
-	t.Cleanup(end)
-	return end
+	return testkit.Background(t, r.Run)
 }

@@ -136,9 +136,7 @@ func (c *grpcCollector) Export(_ context.Context, r *coltracepb.ExportTraceServi
 //nolint:paralleltest // It sets variables.
 func TestStart_GRPC(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, collector := grpc.NewServer(), &grpcCollector{}
 	coltracepb.RegisterTraceServiceServer(server, collector)
 	served := make(chan struct{})
@@ -155,9 +153,7 @@ func TestStart_GRPC(t *testing.T) {
 	})
 	var said lines
 	traces, err := tracing.Start(t.Context(), tracing.Options{Log: funcr.New(said.add, funcr.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	export := func() {
 		t.Helper()
 		_, span := traces.Provider().Tracer("test").Start(t.Context(), "one")

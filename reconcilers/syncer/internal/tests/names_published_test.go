@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
 )
 
@@ -53,9 +54,7 @@ func TestPublishedLimits(t *testing.T) {
 	for _, test := range []struct{ name, got, want string }{
 		{"ConcatOf64", names.Concat(strings.Repeat("a", 64)), strings.Repeat("a", 52) + "-ffe054fe7a"},
 	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
-		}
+		testkit.Equal(t, test.got, test.want, test.name)
 	}
 }
 

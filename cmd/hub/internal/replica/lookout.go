@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// Observer finds out whether replicas of an installation run, from outside. It is for one goroutine.
-type Observer struct {
+// Lookout finds out whether replicas of an installation run, from outside. It is for one goroutine.
+type Lookout struct {
 	store    *store
 	duration time.Duration
 	machine  *shards.Machine // what was seen; nil when the observation begins
@@ -26,19 +26,19 @@ type Observer struct {
 
 // NewObserver sends no request. timing is that of the replicas, by default that of Options; a Lease that names a longer
 // duration is observed for that.
-func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*Observer, error) {
+func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*Lookout, error) {
 	o := withDefaults(Options{Config: config, Namespace: namespace, Timing: timing})
 	c, err := connect(o)
 	if err != nil {
 		return nil, fmt.Errorf("build the client of the observer: %w", err)
 	}
-	return &Observer{store: &store{timeout: o.Timing.Deadline / 2, log: o.Log.V(1), others: c}, duration: o.Timing.Duration}, nil
+	return &Lookout{store: &store{timeout: o.Timing.Deadline / 2, log: o.Log.V(1), others: c}, duration: o.Timing.Duration}, nil
 }
 
 // Running reads Leases and records, and returns who may write: replicas whose Leases have not ended, and holders that
 // are not known to have ended. If no replica is live, it ends incarnations whose Leases are unchanged for the duration,
 // which the next call finds. After an error the observation begins again: replicas may have had no contact, either.
-func (o *Observer) Running(ctx context.Context) ([]string, error) {
+func (o *Lookout) Running(ctx context.Context) ([]string, error) {
 	names, err := o.running(ctx)
 	if err != nil {
 		o.machine = nil
@@ -48,7 +48,7 @@ func (o *Observer) Running(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (o *Observer) running(ctx context.Context) ([]string, error) {
+func (o *Lookout) running(ctx context.Context) ([]string, error) {
 	var all *coordinationv1.LeaseList
 	err := o.store.do(ctx, o.store.others, func(ctx context.Context) (err error) {
 		all, err = o.store.others.leases.List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -81,7 +81,7 @@ func (o *Observer) running(ctx context.Context) ([]string, error) {
 }
 
 // decode gets Leases and records of one moment: a Lease without a record's incarnation has lost it.
-func (o *Observer) decode(all []coordinationv1.Lease) (leases map[string]shards.Lease, records []shards.Record, err error) {
+func (o *Lookout) decode(all []coordinationv1.Lease) (leases map[string]shards.Lease, records []shards.Record, err error) {
 	leases = map[string]shards.Lease{}
 	for i := range all {
 		switch one := &all[i]; one.Labels[label] {
@@ -101,7 +101,7 @@ func (o *Observer) decode(all []coordinationv1.Lease) (leases map[string]shards.
 	return leases, records, nil
 }
 
-func (o *Observer) lengthen(l *coordinationv1.Lease) {
+func (o *Lookout) lengthen(l *coordinationv1.Lease) {
 	if l.Spec.LeaseDurationSeconds == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (o *Observer) lengthen(l *coordinationv1.Lease) {
 }
 
 // see returns the replicas that may be live, and the expired Leases. A vanished Lease counts as unchanged since.
-func (o *Observer) see(leases map[string]shards.Lease, now shards.Instant) (live sets.Set[string], expired map[string]shards.Lease) {
+func (o *Lookout) see(leases map[string]shards.Lease, now shards.Instant) (live sets.Set[string], expired map[string]shards.Lease) {
 	if o.machine == nil {
 		o.machine, o.names = shards.New(shards.Holder{}, 0, shards.Timing{Duration: o.duration}), sets.New[string]()
 	}
@@ -134,7 +134,7 @@ func (o *Observer) see(leases map[string]shards.Lease, now shards.Instant) (live
 	return live, expired
 }
 
-func (o *Observer) end(ctx context.Context, name string, l shards.Lease) error {
+func (o *Lookout) end(ctx context.Context, name string, l shards.Lease) error {
 	_, err := o.store.swapLease(ctx, o.store.others, name, encodeLease(shards.Lease{Ended: l.Incarnation, Renewed: l.Renewed, Version: l.Version}))
 	if errors.Is(err, errConflict) {
 		return nil // The next call sees the change.
@@ -143,4 +143,4 @@ func (o *Observer) end(ctx context.Context, name string, l shards.Lease) error {
 }
 
 // Close closes the connections of the Observer.
-func (o *Observer) Close() { o.store.others.close() }
+func (o *Lookout) Close() { o.store.others.close() }

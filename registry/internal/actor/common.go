@@ -23,9 +23,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Host has what the Actors of a hub share. All fields are required, but Hearts.
-type Host struct {
-	Apps *app.Host
+// Common has what the Actors of a hub share. All fields are required, but Hearts.
+type Common struct {
+	Apps *app.Common
 	Log  logr.Logger
 	// Key is the key of the fingerprints that tell credentials apart.
 	Key         []byte
@@ -98,7 +98,7 @@ type Leftover struct {
 }
 
 // judges compare the refused requests of an app with the permissions that its modules declare.
-func (h *Host) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
+func (h *Common) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
 	judge := func(inHub bool, senders []string) func(*http.Request, int) {
 		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders, Declared: declared})
 	}

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sitetest
+package servertest
 
 import (
 	"context"
 	"net/netip"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -21,12 +21,7 @@ import (
 // need a scheme and modules.
 func NewRegistry(t testing.TB, hub *rest.Config, o registry.Options) *registry.Registry {
 	t.Helper()
-	httpClient, err := rest.HTTPClientFor(hub)
-	testkit.Must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(hub, httpClient)
-	testkit.Must(t, err)
-	o.Hub, o.HubMapper, o.AllowDuplicates, o.Policy = hub, mapper, true, loopback()
+	o.Hub, o.HubMapper, o.AllowDuplicates, o.Policy = hub, fleettest.Mapper(t, hub), true, loopback()
 	r, err := registry.New(o)
 	testkit.Must(t, err)
 	t.Cleanup(func() {

@@ -23,8 +23,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Host has what all Apps of a hub share.
-type Host struct {
+// Common has what all Apps of a hub share.
+type Common struct {
 	// Root is the parent of the contexts of all Lives, and ends after the last of them.
 	Root    context.Context //nolint:containedctx // See above.
 	Replica string

@@ -15,18 +15,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// Guard contains the code of one module in one app, in any goroutine: a panic ends the app with an error that names the
+// Container contains the code of one module in one app, in any goroutine: a panic ends the app with an error that names the
 // module, and the goroutine continues. Without a module it contains code of the hub that uses a remote with
 // WithCluster: a panic is logged and counted, and does not end the app, whose modules are not its cause.
-type Guard struct {
+type Container struct {
 	Module string
 	App    *App
 	log    logr.Logger
 }
 
-// NewGuard returns the guard of a module in an app. The module is empty for other code of the hub.
-func NewGuard(app *App, module string, log logr.Logger) *Guard {
-	return &Guard{Module: module, App: app, log: log}
+// NewContainer returns the guard of a module in an app. The module is empty for other code of the hub.
+func NewContainer(app *App, module string, log logr.Logger) *Container {
+	return &Container{Module: module, App: app, log: log}
 }
 
 // ErrGoexit is the error of code that has ended its goroutine.
@@ -34,7 +34,7 @@ var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does
 
 // check is deferred around a call, and recovers a panic. If the call has not returned and there is no panic, the
 // goroutine is ending.
-func (g *Guard) check(what string, returned *bool) {
+func (g *Container) check(what string, returned *bool) {
 	if *returned {
 		return
 	}
@@ -46,7 +46,7 @@ func (g *Guard) check(what string, returned *bool) {
 	g.fail(fmt.Errorf("%s: %w", what, err))
 }
 
-func (g *Guard) fail(err error) {
+func (g *Container) fail(err error) {
 	if g.Module != "" {
 		g.App.Fail(g.Module, err)
 		return
@@ -60,7 +60,7 @@ func (g *Guard) fail(err error) {
 }
 
 // Call calls the module's code in a goroutine of another owner.
-func (g *Guard) Call(what string, f func()) {
+func (g *Container) Call(what string, f func()) {
 	returned := false
 	defer g.check(what, &returned)
 	f()
@@ -68,7 +68,7 @@ func (g *Guard) Call(what string, f func()) {
 }
 
 // CallBounded is Call, and fails the module if the code takes longer than a reconcile may.
-func (g *Guard) CallBounded(what string, f func()) {
+func (g *Container) CallBounded(what string, f func()) {
 	patience := g.App.ReconcileTimeout
 	watchdog := time.AfterFunc(patience, func() {
 		if g.App.Context.Err() == nil {
@@ -81,14 +81,14 @@ func (g *Guard) CallBounded(what string, f func()) {
 
 // Transform calls the Transform of a cache filter, unless the app is about to end. After a panic the object is stored
 // unchanged.
-func (g *Guard) Transform(f func()) {
+func (g *Container) Transform(f func()) {
 	if !g.IsBroken() {
 		g.Call("transform of a cache filter", f)
 	}
 }
 
 // CallCheck calls a health check. A panic is an error, and ends the hub part.
-func (g *Guard) CallCheck(what string, check healthz.Checker, r *http.Request) (err error) {
+func (g *Container) CallCheck(what string, check healthz.Checker, r *http.Request) (err error) {
 	err = fmt.Errorf("%s panicked", what)
 	g.Call(what, func() { err = check(r) })
 	return err
@@ -97,13 +97,13 @@ func (g *Guard) CallCheck(what string, check healthz.Checker, r *http.Request) (
 type guardKey struct{}
 
 // GuardOf returns the guard of the module on whose behalf a context acts, or nil.
-func GuardOf(ctx context.Context) *Guard {
-	g, _ := ctx.Value(guardKey{}).(*Guard)
+func GuardOf(ctx context.Context) *Container {
+	g, _ := ctx.Value(guardKey{}).(*Container)
 	return g
 }
 
 // CountPanic counts a panic, unless the app has ended: the remote may have been removed.
-func (g *Guard) CountPanic() {
+func (g *Container) CountPanic() {
 	if g.App.Context.Err() != nil {
 		return
 	}
@@ -111,4 +111,4 @@ func (g *Guard) CountPanic() {
 }
 
 // IsBroken reports whether the app is about to end, so that calling the module is useless.
-func (g *Guard) IsBroken() bool { return g.Module != "" && g.App.IsBroken() }
+func (g *Container) IsBroken() bool { return g.Module != "" && g.App.IsBroken() }

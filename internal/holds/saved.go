@@ -21,8 +21,8 @@ func For(cause string) string {
 	return " for " + cause
 }
 
-// Entry is one hold, under its id in the ConfigMap.
-type Entry struct {
+// Saved is one hold, under its id in the ConfigMap.
+type Saved struct {
 	Module   string `json:"module"`
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
@@ -51,16 +51,16 @@ type Entry struct {
 var errEntry = errors.New("it is no hold")
 
 // Parse reads the Text of an Entry.
-func Parse(text string) (Entry, error) {
-	var e Entry
+func Parse(text string) (Saved, error) {
+	var e Saved
 	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Module == "" || e.Resource == "" {
-		return Entry{}, errEntry
+		return Saved{}, errEntry
 	}
 	return e, nil
 }
 
 // Text returns the value in the ConfigMap.
-func (e *Entry) Text() (string, error) {
+func (e *Saved) Text() (string, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return "", fmt.Errorf("encode a hold: %w", err)

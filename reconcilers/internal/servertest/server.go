@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sitetest is the test kit of pipeline and guard: a namespace of a real API server for each test, managers in
+// Package servertest is the test kit of pipeline and guard: a namespace of a real API server for each test, managers in
 // it, waiting, and a journal. The tests start the API server and install its kinds.
-package sitetest
+package servertest
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,8 +25,8 @@ import (
 // Patience bounds waits that normally take a second or two.
 const Patience = time.Minute
 
-// Site is a namespace of an API server, with a client that reads live.
-type Site struct {
+// Server is a namespace of an API server, with a client that reads live.
+type Server struct {
 	client.WithWatch
 
 	T         testing.TB
@@ -36,33 +35,27 @@ type Site struct {
 }
 
 // New returns a client for an API server, in a namespace of its own.
-func New(t testing.TB, config *rest.Config, scheme *runtime.Scheme) *Site {
+func New(t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) *Server {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	httpClient, err := rest.HTTPClientFor(config)
-	testkit.Must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	testkit.Must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "site-"}}
-	testkit.Must(t, direct.Create(t.Context(), namespace))
-	return &Site{WithWatch: direct, T: t, Namespace: namespace.Name, config: config}
+	direct := fleettest.Client(t, config, add...)
+	return &Server{WithWatch: direct, T: t, Namespace: fleettest.Namespace(t, direct, "test"), config: config}
 }
 
 // Key returns the name of an object in the namespace.
-func (s *Site) Key(name string) client.ObjectKey {
+func (s *Server) Key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.Namespace, Name: name}
 }
 
 // Eventually waits until f returns no error.
-func (s *Site) Eventually(f func() error) {
+func (s *Server) Eventually(f func() error) {
 	s.T.Helper()
 	testkit.Eventually(s.T, f)
 }
 
 // Manager returns a manager whose cache contains the objects of the namespace.
-func (s *Site) Manager() ctrl.Manager {
+func (s *Server) Manager() ctrl.Manager {
 	s.T.Helper()
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
 		Scheme: s.Scheme(), Logger: logr.Discard(),
@@ -73,8 +66,8 @@ func (s *Site) Manager() ctrl.Manager {
 	return mgr
 }
 
-// As returns the site with managers that impersonate a user, who has the permissions that the test grants.
-func (s *Site) As(user string) *Site {
+// As returns the server with managers that impersonate a user, who has the permissions that the test grants.
+func (s *Server) As(user string) *Server {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
 	other.config.Impersonate.UserName = user
@@ -82,7 +75,7 @@ func (s *Site) As(user string) *Site {
 }
 
 // Run runs a manager until the test ends or stop is called.
-func (s *Site) Run(mgr ctrl.Manager) (stop func()) {
+func (s *Server) Run(mgr ctrl.Manager) (stop func()) {
 	s.T.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.T.Context()))
 	ended := make(chan struct{})

@@ -24,8 +24,8 @@ const (
 
 var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
 
-// Site has the checks and handlers of one term of the hub. They may be added at any time.
-type Site struct {
+// Checks has the checks and handlers of one term of the hub. They may be added at any time.
+type Checks struct {
 	mu          sync.Mutex // protects the fields
 	live, ready map[string]healthz.Checker
 	extra       map[string]bool
@@ -35,9 +35,9 @@ type Site struct {
 	health  http.Handler
 }
 
-// NewSite returns a site that is alive and ready, without metrics.
-func NewSite() *Site {
-	s := &Site{
+// NewChecks returns a site that is alive and ready, without metrics.
+func NewChecks() *Checks {
+	s := &Checks{
 		live:    map[string]healthz.Checker{"ping": healthz.Ping},
 		ready:   map[string]healthz.Checker{},
 		extra:   map[string]bool{},
@@ -55,14 +55,14 @@ func NewSite() *Site {
 	return s
 }
 
-func emptySite() *Site {
-	s := NewSite()
+func emptySite() *Checks {
+	s := NewChecks()
 	s.ready["hub"] = func(*http.Request) error { return errEmpty }
 	return s
 }
 
 // checks are those at the time of the request.
-func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
+func (s *Checks) checks(all map[string]healthz.Checker) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		now := maps.Clone(all)
@@ -72,7 +72,7 @@ func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
 }
 
 // noted adds notes if the details of all checks are requested.
-func (s *Site) noted(next http.Handler) http.Handler {
+func (s *Checks) noted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
 		s.mu.Lock()
@@ -88,14 +88,14 @@ func (s *Site) noted(next http.Handler) http.Handler {
 }
 
 // NoteReadyz has /readyz?verbose show notes on failures while the hub is ready, to everyone who reaches the port.
-func (s *Site) NoteReadyz(notes func() []string) {
+func (s *Checks) NoteReadyz(notes func() []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = notes
 }
 
 // AddHealthzCheck makes /healthz depend on a check.
-func (s *Site) AddHealthzCheck(name string, check healthz.Checker) error {
+func (s *Checks) AddHealthzCheck(name string, check healthz.Checker) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[name] = check
@@ -103,7 +103,7 @@ func (s *Site) AddHealthzCheck(name string, check healthz.Checker) error {
 }
 
 // AddReadyzCheck makes /readyz depend on a check.
-func (s *Site) AddReadyzCheck(name string, check healthz.Checker) error {
+func (s *Checks) AddReadyzCheck(name string, check healthz.Checker) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready[name] = check
@@ -111,7 +111,7 @@ func (s *Site) AddReadyzCheck(name string, check healthz.Checker) error {
 }
 
 // AddMetricsServerExtraHandler serves something else next to the metrics.
-func (s *Site) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
+func (s *Checks) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.extra[path] || path == metricsPath {
@@ -123,7 +123,7 @@ func (s *Site) AddMetricsServerExtraHandler(path string, handler http.Handler) e
 }
 
 // serveMetrics does nothing the second time.
-func (s *Site) serveMetrics(g prometheus.Gatherer) {
+func (s *Checks) serveMetrics(g prometheus.Gatherer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.extra[metricsPath] {

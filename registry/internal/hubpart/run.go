@@ -27,9 +27,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Life is one life of a hub part: an epoch with the hub in place of the remote, and a manager, cache and clients of its
+// Run is one life of a hub part: an epoch with the hub in place of the remote, and a manager, cache and clients of its
 // own.
-type Life struct {
+type Run struct {
 	*app.Life
 	// OwnScheme is a copy of the hub's, to which invokes may add kinds.
 	OwnScheme *runtime.Scheme
@@ -47,9 +47,9 @@ type Life struct {
 	ready   bool                   // it ran; used only by the goroutine that runs the life
 }
 
-func newLife(p *part) *Life {
+func newLife(p *part) *Run {
 	host, name, number := p.supervisor.Host, p.module.Name, p.supervisor.NextEpoch()
-	l := &Life{part: p, OwnScheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	l := &Run{part: p, OwnScheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
 	l.Life = app.NewLife(host, app.LifeOptions{
 		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{name},
 		Timeout:    state.Desired{}.WithDefaults().Client.Timeout,
@@ -63,22 +63,22 @@ func newLife(p *part) *Life {
 }
 
 // Guard returns the guard of the module.
-func (l *Life) Guard() *contain.Guard { return l.Life.Guard(l.part.module.Name) }
+func (l *Run) Guard() *contain.Container { return l.Life.Guard(l.part.module.Name) }
 
 // SetDegraded records that the module runs and lacks something; an empty reason ends that.
-func (l *Life) SetDegraded(reason, message string) { l.part.reports(l, reason, message) }
+func (l *Run) SetDegraded(reason, message string) { l.part.reports(l, reason, message) }
 
 // Values are the values that a Life makes before it builds the graph. The manager has the others.
-func (l *Life) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
+func (l *Run) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
 
 // Scope returns the module's options in a scope whose logger, manager and lifecycle know the module. The zero app.Life
 // only checks the graph.
-func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
+func (l *Run) Scope(module string, options ...fx.Option) fx.Option {
 	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &lifeManager{Manager: mgr, life: l} }
 	return app.Scope(l.Life, module, wrap, options...)
 }
 
-func (l *Life) start() {
+func (l *Run) start() {
 	if l.Built() == nil {
 		l.Build(func() error {
 			pprof.SetGoroutineLabels(l.Context())
@@ -91,7 +91,7 @@ func (l *Life) start() {
 }
 
 // connect sends no request.
-func (l *Life) connect() error {
+func (l *Run) connect() error {
 	config := l.config()
 	l.Contained().Config = config
 	hub, err := cluster.New(config, l.clusterOptions)
@@ -104,7 +104,7 @@ func (l *Life) connect() error {
 }
 
 // config has the fence of this life, and the module's name on every request.
-func (l *Life) config() *rest.Config {
+func (l *Run) config() *rest.Config {
 	config := rest.CopyConfig(l.Hub)
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -119,20 +119,20 @@ func (l *Life) config() *rest.Config {
 }
 
 // Limiter counts deletes of entities as those in the hub.
-func (l *Life) Limiter() deletions.Limiter {
+func (l *Run) Limiter() deletions.Limiter {
 	return deletions.Limiter{Guard: l.Deletes, Target: deletions.Target{Judge: &l.parents}}
 }
 
-func (l *Life) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func (l *Run) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	return l.Deletes.RoundTrip(l.Limiter().Target, r, send)
 }
 
 // homes is the hub, where alone a hub part deletes.
-func (l *Life) homes() []evidence.Home {
+func (l *Run) homes() []evidence.Home {
 	return []evidence.Home{{Objects: l.HubPlace.Reader, Place: l.HubPlace}}
 }
 
-func (l *Life) clusterOptions(o *cluster.Options) {
+func (l *Run) clusterOptions(o *cluster.Options) {
 	if base := l.part.supervisor.ManagerOptions; base != nil {
 		shared := base()
 		o.Cache, o.Client, o.NewClient = shared.Cache, shared.Client, shared.NewClient
@@ -148,7 +148,7 @@ func (l *Life) clusterOptions(o *cluster.Options) {
 	}
 }
 
-func (l *Life) stale() (string, state.Problem) {
+func (l *Run) stale() (string, state.Problem) {
 	if l == nil {
 		return "", state.Problem{}
 	}
@@ -160,14 +160,14 @@ func (l *Life) stale() (string, state.Problem) {
 }
 
 // run returns the cause when the life fails or its tenure is over; done closes when all its goroutines have ended.
-func (l *Life) run(t tenure) error {
+func (l *Run) run(t tenure) error {
 	l.tenure.Store(&t)
 	err := l.runUntil(t.work)
 	l.part.supervisor.running.Go(func() { l.cleanUp(t.hub) })
 	return err
 }
 
-func (l *Life) runUntil(ctx context.Context) error {
+func (l *Run) runUntil(ctx context.Context) error {
 	l.begun.Store(true)
 	l.part.supervisor.running.Go(func() {
 		select {
@@ -204,7 +204,7 @@ func (l *Life) runUntil(ctx context.Context) error {
 
 // cleanUp returns when all goroutines have ended. At the end of the hub the hooks wait for the apps, which may use
 // values that they close.
-func (l *Life) cleanUp(hub context.Context) {
+func (l *Run) cleanUp(hub context.Context) {
 	defer l.Finish()
 	l.halt()
 	if hub.Err() == nil {
@@ -223,7 +223,7 @@ func (l *Life) cleanUp(hub context.Context) {
 	l.Stop(app.ErrStopped)
 }
 
-func (l *Life) controllers() []state.ControllerStatus {
+func (l *Run) controllers() []state.ControllerStatus {
 	for _, m := range l.Modules() {
 		if m.Name == l.part.module.Name {
 			return m.Controllers

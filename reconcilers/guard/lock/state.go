@@ -4,9 +4,9 @@ package lock
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Record is the lock of one condition of an object, and the state that has to survive its holder. Only package guard
+// State is the lock of one condition of an object, and the state that has to survive its holder. Only package guard
 // writes it. Its times are for people: no process compares them with a clock.
-type Record struct {
+type State struct {
 	// Type is the type of the condition that the lock belongs to.
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
@@ -50,7 +50,7 @@ type Record struct {
 }
 
 // DeepCopyInto copies the record into out.
-func (r *Record) DeepCopyInto(out *Record) {
+func (r *State) DeepCopyInto(out *State) {
 	*out = *r
 	out.AcquiredAt = r.AcquiredAt.DeepCopy()
 	out.RenewedAt = r.RenewedAt.DeepCopy()

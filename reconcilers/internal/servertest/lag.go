@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sitetest
+package servertest
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Lagging returns the site with managers whose caches get watch events late. Live reads and writes are not delayed.
-func (s *Site) Lagging(lag time.Duration) *Site {
+// Lagging returns the server with managers whose caches get watch events late. Live reads and writes are not delayed.
+func (s *Server) Lagging(lag time.Duration) *Server {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
 	other.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &lagging{next: next, lag: lag} })
