@@ -82,7 +82,7 @@ func (m *modeSwitch) turnOff() {
 }
 
 // observe returns the names that an Observer finds running, or an error in their place.
-func (w *world) observe(o *Observer) []string {
+func (w *installation) observe(o *Observer) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *world) observe(o *Observer) []string {
 	return names
 }
 
-func (w *world) observer() *Observer {
+func (w *installation) observer() *Observer {
 	w.t.Helper()
 	o, err := NewObserver(w.cluster.Config(), w.namespace, inNoHurry())
 	must(w.t, err)
@@ -110,7 +110,7 @@ func inNoHurry() shards.Timing {
 // mode changes, it closes its gates and releases everything, and it begins again when the mode is back.
 func TestReplica_Mode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	m := newModeSwitch()
 	t.Cleanup(func() { m.turnOff() })
 	a := w.startUnhurried("a", func(o *Options) { o.Mode = m })
@@ -144,7 +144,7 @@ func TestReplica_Mode(t *testing.T) {
 // writes no longer when its contact is back.
 func TestObserver_Running(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	o := w.observer()
 	if names := w.observe(o); len(names) > 0 {
 		t.Errorf("%v run in an installation without replicas", names)
@@ -174,7 +174,7 @@ func TestObserver_Running(t *testing.T) {
 // A holder whose Lease an administrator deletes runs until its gate is closed, and so does a replica whose Lease vanishes.
 func TestObserver_DeletedLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	o := w.observer()
 	w.createLease("a", labelReplica)
 	w.change("a", patch{"spec": map[string]any{"holderIdentity": "incarnation"}})
@@ -209,7 +209,7 @@ func TestObserver_DeletedLease(t *testing.T) {
 // After an error, the observation begins again: replicas may have had no contact, either.
 func TestObserver_NoContact(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	w.createLease("a", labelReplica)
 	w.change("a", patch{"spec": map[string]any{"holderIdentity": "incarnation"}})
 	proxy, err := fault.New(w.cluster.Server())

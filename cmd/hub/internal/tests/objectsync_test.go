@@ -54,7 +54,7 @@ func TestConfig_For(t *testing.T) {
 // Count tells copies, missing copies, conflicts and extra copies apart, in both directions; names are translated both ways.
 func TestCount(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, pull(), push())
+	s := newTwoClusters(t, pull(), push())
 	whole, missing, taken, gone := s.original(s.hub, "source", "whole"), s.original(s.hub, "source", "missing"),
 		s.original(s.hub, "source", "taken"), s.original(s.hub, "source", "gone")
 	s.create(s.remote, copyOf(t, pull(), edge, whole))
@@ -103,7 +103,7 @@ func TestCount(t *testing.T) {
 }
 
 // countAway checks that a remote that is away has an error in its counts, and does not keep the other remotes from being counted.
-func countAway(t *testing.T, s *site) {
+func countAway(t *testing.T, s *twoClusters) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
@@ -126,7 +126,7 @@ func countAway(t *testing.T, s *site) {
 // marks, and none that was made from a copy together with its marks. It removes the finalizers that the rule has left.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, tenants())
+	s := newTwoClusters(t, tenants())
 	original := s.original(s.hub, "source", "one")
 	copied := copyOf(t, pull(), edge, original)
 	s.create(s.remote, copied)
@@ -202,7 +202,7 @@ func TestPrune(t *testing.T) {
 // Release removes the finalizer of the rule from objects that are being deleted, if the remote is away, and keeps finalizers of others.
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, tenants())
+	s := newTwoClusters(t, tenants())
 	const others = "example.com/hold"
 	finalizer := tenants().Finalizer(at(edge))
 	one, both, living := s.original(s.hub, "for-edge", "one", finalizer), s.original(s.hub, "for-edge", "both", finalizer, others),
@@ -276,7 +276,7 @@ func TestDiff(t *testing.T) {
 	t.Parallel()
 	r := pull()
 	r.Exclude, r.Adopt = []string{"/data/theirs"}, rules.IfEqual
-	s := newSite(t, r)
+	s := newTwoClusters(t, r)
 	content := map[string]string{"k": "new", "theirs": "not copied"}
 	names := map[string]string{}
 	for name, copied := range map[string]func(*corev1.ConfigMap){
