@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestTransport_Close(t *testing.T) {
@@ -44,7 +46,7 @@ func TestTransport_Close(t *testing.T) {
 			_, err := askWithin(t.Context(), transport, url)
 			failed <- err
 		}()
-		until(t, "the dial", func() bool { return transport.Open() > 0 })
+		testkit.Until(t, "the dial", func() bool { return transport.Open() > 0 })
 		transport.Close()
 		within(t, "the end of the handshake", func() {
 			if err := <-failed; err == nil {

@@ -139,16 +139,3 @@ func within(t *testing.T, what string, f func()) {
 		t.Fatalf("%s takes too long", what)
 	}
 }
-
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range 10_000 {
-		if condition() {
-			return
-		}
-		<-tick.C
-	}
-	t.Fatalf("%s takes too long", what)
-}

@@ -16,6 +16,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -81,7 +82,7 @@ func TestTransport_Swap_certificate(t *testing.T) {
 			t.Errorf("the watch ended with %v, want a probable EOF", err)
 		}
 	})
-	until(t, "the end of the old connections", func() bool { return transport.Draining() == 0 })
+	testkit.Until(t, "the end of the old connections", func() bool { return transport.Draining() == 0 })
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 }
 

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,24 +41,20 @@ func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 // await waits for a list that a check accepts, which is the empty text.
 func await(t *testing.T, hub *runners.Hub, check func(*runners.List) string) *runners.List {
 	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		list, err := hub.List(t.Context())
-		problem := "no list"
-		switch {
-		case err != nil:
-			problem = err.Error()
-		case list != nil:
-			problem = check(list)
+	var list *runners.List
+	eventually(t, func() (err error) {
+		if list, err = hub.List(t.Context()); err != nil {
+			return err
 		}
-		if problem == "" {
-			return list
+		if list == nil {
+			return errors.New("no list")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %+v", problem, list)
+		if problem := check(list); problem != "" {
+			return fmt.Errorf("%s: %+v", problem, list)
 		}
-	}
+		return nil
+	})
+	return list
 }
 
 // inStates returns a check of the states of replicas, sorted by name.
