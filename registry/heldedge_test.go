@@ -22,6 +22,7 @@ import (
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -132,8 +133,7 @@ func TestDeletes_NotCounted(t *testing.T) {
 	namespace := objectsOf(t, outside, 25)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	other := client.Preconditions{UID: new(types.UID)}
-	*other.UID = "another"
+	other := client.Preconditions{UID: new(types.UID("another"))}
 	kept := configMap(namespace, 900)
 	kept.Finalizers = []string{"example.com/busy"}
 	must(t, outside.Create(t.Context(), kept))
@@ -215,12 +215,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
 	go func() { lost <- app.Client.Delete(ctx, configMap(namespace, 0)) }()
-	eventually(t, func() error {
-		if left(t, outside, namespace) == 25 {
-			return errors.New("the request has not arrived")
-		}
-		return nil
-	})
+	testkit.Until(t, "the request arrives", func() bool { return left(t, outside, namespace) != 25 })
 	cancel()
 	if err := <-lost; err == nil || errors.Is(err, deletes.ErrHeld) {
 		t.Fatalf("a delete whose response is lost: %v", err)

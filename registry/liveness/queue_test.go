@@ -134,9 +134,8 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 func TestAttach_Refuses(t *testing.T) {
 	t.Parallel()
 	m := New(Options{})
-	yes := true
 	c, err := controller.NewTypedUnmanaged("typed", controller.TypedOptions[string]{
-		SkipNameValidation: &yes,
+		SkipNameValidation: new(true),
 		Reconciler:         reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) { return ctrl.Result{}, nil }),
 	})
 	must(t, err)

@@ -91,6 +91,5 @@ func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
 func skipNames() config.Controller {
-	yes := true
-	return config.Controller{SkipNameValidation: &yes}
+	return config.Controller{SkipNameValidation: new(true)}
 }

@@ -27,8 +27,7 @@ func (controllers) Add(manager.Runnable) error { return nil }
 
 // GetControllerOptions returns the options of the managers of apps that matter here.
 func (controllers) GetControllerOptions() ctrlconfig.Controller {
-	yes := true
-	return ctrlconfig.Controller{SkipNameValidation: &yes, EnableWarmup: &yes}
+	return ctrlconfig.Controller{SkipNameValidation: new(true), EnableWarmup: new(true)}
 }
 
 func managerWith(q *Queues) *Manager {

@@ -19,12 +19,11 @@ import (
 
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
 	t.Helper()
-	yes := true
 	c, err := controller.NewUnmanaged("pods", controller.Options{
 		Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		}),
-		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
+		EnableWarmup: new(true), SkipNameValidation: new(true), Logger: logr.Discard(),
 	})
 	must(t, err)
 	must(t, c.Watch(s))

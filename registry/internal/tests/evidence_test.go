@@ -105,12 +105,7 @@ func TestPlace_OnPurpose(t *testing.T) {
 	with := g.parent("goes", "with")
 	earlier := g.deleted(g.parent("goes", "earlier"))
 	// The timestamps of Kubernetes have seconds.
-	testkit.Eventually(g.t, func() error {
-		if time.Since(earlier.GetDeletionTimestamp().Time) < 2*time.Second {
-			return errors.New("the second has not ended")
-		}
-		return nil
-	})
+	testkit.Until(g.t, "two seconds have passed", func() bool { return time.Since(earlier.GetDeletionTimestamp().Time) >= 2*time.Second })
 	g.deleted(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "goes"}})
 	expect("an object whose Namespace is being deleted", with, false)
 	expect("an object that is deleted after its Namespace", g.deleted(with), false)

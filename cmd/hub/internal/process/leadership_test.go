@@ -138,12 +138,7 @@ func TestLeadership_OneAfterTheOther(t *testing.T) {
 		t.Error("the first replica is a candidate again although its work has not ended")
 	}
 	ended()
-	eventually(t, func() error {
-		if first.candidacy.Load() == was {
-			return errors.New("the first replica is not a candidate again")
-		}
-		return nil
-	})
+	testkit.Until(t, "the first replica is a candidate again", func() bool { return first.candidacy.Load() != was })
 	first.expectShut()
 
 	endedToo()

@@ -80,9 +80,8 @@ func (s *testHub) run(option fx.Option) (end func()) {
 	s.t.Helper()
 	scheme, err := newScheme()
 	must(s.t, err)
-	skip := true
 	o := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
-	o.Controller.SkipNameValidation = &skip
+	o.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(s.cluster.Config(), o)
 	must(s.t, err)
 	remotes, err := registry.New(registry.Options{Hub: mgr.GetConfig(), HubMapper: mgr.GetRESTMapper(), Scheme: scheme})

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -282,7 +281,7 @@ func TestDiff(t *testing.T) {
 	for name, copied := range map[string]func(*corev1.ConfigMap){
 		"same":    func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "new"} },
 		"changed": func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "old", "theirs": "kept"} },
-		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, ptr.To(true) },
+		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, new(true) },
 		"again":   func(c *corev1.ConfigMap) { c.Annotations[r.Identity(at(edge)).Keys().ObjectUID] = "of-the-one-before" },
 		"equal":   func(c *corev1.ConfigMap) { c.Labels, c.Annotations, c.Data = nil, nil, content },
 		"blocked": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
