@@ -79,12 +79,7 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 			next := as(t, through, c.next)
 			next.CredentialName, next.Probe = "next", pace
 			must(t, r.Ensure(remote, next))
-			eventually(t, func() error {
-				if info, _ := r.Status(remote); info.CredentialName != "next" {
-					return fmt.Errorf("got credential %q while the remote is unreachable, want next", info.CredentialName)
-				}
-				return nil
-			})
+			expectStatus(t, r, remote, func(info registry.Status) bool { return info.CredentialName == "next" })
 			must(t, proxy.Set(network.Pass()))
 			expectInUse(t, r, remote, c.used, c.says)
 		})

@@ -3,7 +3,6 @@
 package registry_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -136,11 +135,7 @@ func TestRules_NoneDeclared(t *testing.T) {
 
 func expectAuthorized(t testing.TB, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) {
 	t.Helper()
-	eventually(t, func() error {
-		info, _ := r.Status(name)
-		if info.Authorized.Status != status || info.Authorized.Reason != reason {
-			return fmt.Errorf("want Authorized %s (%s), got %v", status, reason, info.Authorized)
-		}
-		return nil
+	expectStatus(t, r, name, func(info registry.Status) bool {
+		return info.Authorized.Status == status && info.Authorized.Reason == reason
 	})
 }

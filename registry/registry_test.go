@@ -5,7 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,12 +52,7 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 	}
 	config.Labels = map[string]string{"region": "eu"}
 	must(t, r.Ensure("one", config))
-	eventually(t, func() error {
-		if info, _ := r.Status("one"); info.Labels["region"] != "eu" {
-			return fmt.Errorf("got labels %v", info.Labels)
-		}
-		return nil
-	})
+	expectStatus(t, r, "one", func(info registry.Status) bool { return info.Labels["region"] == "eu" })
 	if info, _ := r.Status("one"); info.Epoch != 1 || info.State != state.StateReady {
 		t.Errorf("after a change of labels: got epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}

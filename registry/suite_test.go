@@ -122,6 +122,17 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 
 var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
 
+// expectStatus waits until the status of a remote is as a function wants it.
+func expectStatus(t testing.TB, r *registry.Registry, name registry.ClusterName, is func(registry.Status) bool) {
+	t.Helper()
+	eventually(t, func() error {
+		if info, _ := r.Status(name); !is(info) {
+			return fmt.Errorf("the status of %s is %+v", name, info)
+		}
+		return nil
+	})
+}
+
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
 	t.Helper()
