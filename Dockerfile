@@ -10,7 +10,7 @@
 #
 #   docker build --build-arg PROGRAM=./examples/quota -t registry.example.com/quota-hub:v1 .
 #
-# That is for another hub in this repository. A hub in a repository of its own is built as docs/own-hub.md says.
+# That is for another hub in this repository. A hub in a repository of its own is built as docs/modules.md says.
 ARG GO=golang:1.26
 ARG BASE=gcr.io/distroless/static-debian12:nonroot
 

@@ -123,7 +123,7 @@ bench-table: controlplane ## Compare clusterfx and its peers, in turns, with ben
 		$(call ENGAGE,floor); $(call ENGAGE,registry); $(PEERS); \
 	done | tee "$$out"; $(TOOL) benchstat -col .fullname "$$out"
 
-bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/scale.md (ARGS='-remotes 2000 -replicas 4').
+bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/operating.md (ARGS='-remotes 2000 -replicas 4').
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
@@ -139,12 +139,13 @@ image: ## Build the image of the hub for this machine (needs Docker; IMG: its na
 push: image ## Build the image of the hub and push it.
 	docker push $(IMG)
 
-generate: controlplane ## Write deepcopy functions, apply configurations, the CRD, the manifest of install, docs/api.md and docs/cli, and copy the files of the chart.
+generate: controlplane ## Write deepcopy functions, apply configurations, the CRD, the manifest of install and the generated pages, and copy the files of the chart.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
 	go test ./cmd/hub/internal/command -count 1 -run '^TestDocs_AreFresh$$' -update
-	go test ./cmd/hub/internal/tests -count 1 -run '^TestManifest_IsFresh$$' -update
+	go test ./cmd/hub/internal/tests -count 1 -run '^(TestManifest_IsFresh|TestManifests_HubWorks)$$' -update
+	go test ./docs -count 1 -run Generated -update
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).

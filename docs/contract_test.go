@@ -3,36 +3,82 @@
 package docs_test
 
 import (
+	"fmt"
+	"go/ast"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Each test that a row of a contract names exists, and each row names one.
-func TestDocs_Contracts(t *testing.T) {
+// promisePrefix begins the sentence of a promise above the test that shows it.
+const promisePrefix = "// Promise: "
+
+// Each promise is a sentence above the test that shows it, and is made once. This test prints the list:
+// go test ./docs -run Promises -v.
+func TestDocs_Promises(t *testing.T) {
 	t.Parallel()
-	for page, folder := range map[string]string{
-		"docs/syncing-contract.md": "reconcilers/syncer", "docs/entities-contract.md": "reconcilers/entity",
-		"docs/design/runners.md": "cmd/hub/internal/shards",
-	} {
-		text, ok := pages(t)[page]
-		if !ok {
-			t.Errorf("there is no page %s", page)
-		}
-		for _, row := range strings.Split(text, "\n") {
-			if !strings.HasPrefix(row, "| ") || strings.Contains(row, " proven ") {
+	made := map[string]string{}
+	err := eachTestFile(t, func(path string, file *ast.File) error {
+		isAbove := map[*ast.Comment]string{}
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || function.Recv != nil || function.Doc == nil || !strings.HasPrefix(function.Name.Name, "Test") {
 				continue
 			}
-			cells := strings.Split(strings.Trim(row, "| "), "|")
-			proof := cells[len(cells)-1]
-			if !strings.Contains(proof, "Test") {
-				t.Errorf("%s: no test is named in the row %s", page, row)
+			for _, comment := range function.Doc.List {
+				isAbove[comment] = function.Name.Name
 			}
-			for _, clause := range strings.Split(proof, ";") {
-				checkTests(t, folder, clause)
+		}
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				promise, ok := strings.CutPrefix(comment.Text, promisePrefix)
+				switch by := path + " " + isAbove[comment]; {
+				case !ok:
+				case isAbove[comment] == "":
+					t.Errorf("%s: no test is below the promise %q", path, promise)
+				case made[promise] != "":
+					t.Errorf("%s and %s show the promise %q: it is shown once", made[promise], by, promise)
+				default:
+					made[promise] = by
+				}
 			}
+		}
+		return nil
+	})
+	if err != nil || len(made) == 0 {
+		t.Fatalf("no promises found: %v", err)
+	}
+	var list strings.Builder
+	for _, promise := range slices.SortedFunc(maps.Keys(made), func(a, b string) int { return strings.Compare(made[a]+a, made[b]+b) }) {
+		fmt.Fprintf(&list, "%s: %s\n", made[promise], promise)
+	}
+	t.Logf("%d promises:\n%s", len(made), list.String())
+}
+
+// Each test that a row of the protocol names exists, and each row names one.
+func TestDocs_Protocol(t *testing.T) {
+	t.Parallel()
+	const page = "docs/design/runners.md"
+	text, ok := pages(t)[page]
+	if !ok {
+		t.Errorf("there is no page %s", page)
+	}
+	for row := range strings.Lines(text) {
+		row = strings.TrimSpace(row)
+		if !strings.HasPrefix(row, "| ") || strings.Contains(row, " proven ") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(row, "| "), "|")
+		proof := cells[len(cells)-1]
+		if !strings.Contains(proof, "Test") {
+			t.Errorf("%s: no test is named in the row %s", page, row)
+		}
+		for clause := range strings.SplitSeq(proof, ";") {
+			checkTests(t, "cmd/hub/internal/shards", clause)
 		}
 	}
 }

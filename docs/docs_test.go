@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs_test checks that the documentation shows code that is compiled, has links with a target, lists every
-// condition, and names only make targets that exist.
+// Package docs_test checks that the documentation shows code that is compiled, has links with a target, is
+// made of comments where it can be, and names only make targets that exist.
 package docs_test
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // block is a block of Go in a page, with the file that the page names as its source.
@@ -66,5 +69,67 @@ func TestDocs_CodeIsCompiled(t *testing.T) {
 				t.Errorf("%s: %s does not contain this block of code:\n%s", page, file, code)
 			}
 		}
+	}
+}
+
+var (
+	// yamlBlock is a block of YAML in a page.
+	yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	// example is an Example that a page names in place of code.
+	example = regexp.MustCompile("`(Example[A-Z]\\w*)`")
+)
+
+// Blocks of YAML can be parsed.
+func TestDocs_YAMLIsValid(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for page, text := range pages(t) {
+		for _, block := range yamlBlock.FindAllStringSubmatch(text, -1) {
+			var value any
+			if err := yaml.Unmarshal([]byte(block[1]), &value); err != nil {
+				t.Errorf("%s: %v in the block\n%s", page, err, block[1])
+			}
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("no page has a block of YAML")
+	}
+}
+
+// Examples that pages name in place of code exist.
+func TestDocs_ExamplesExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	err := eachTestFile(t, func(_ string, file *ast.File) error {
+		for _, declaration := range file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok {
+				known[function.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for page, text := range pages(t) {
+		for name := range namesIn(example, text) {
+			if found++; !known[name] {
+				t.Errorf("%s names %s, which does not exist", page, name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page names an Example")
+	}
+}
+
+// The words of the project are few: the list on the page has at most 55.
+func TestDocs_Words(t *testing.T) {
+	t.Parallel()
+	_, list, _ := strings.Cut(pages(t)["docs/how-it-works.md"], "\n## Words\n")
+	if words := strings.Count(list, "\n| ") - 1; words < 30 || words > 55 {
+		t.Errorf("docs/how-it-works.md lists %d words, want at most 55", words)
 	}
 }

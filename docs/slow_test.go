@@ -48,21 +48,8 @@ type test struct {
 func readTests(t *testing.T) map[string]*test {
 	t.Helper()
 	tests := map[string]*test{}
-	root := repository
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && isNotOurs(entry.Name()):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		folder, err := filepath.Rel(root, filepath.Dir(path))
+	err := eachTestFile(t, func(path string, file *ast.File) error {
+		folder, err := filepath.Rel(repository, filepath.Dir(path))
 		for _, declaration := range file.Decls {
 			function, ok := declaration.(*ast.FuncDecl)
 			if !ok || function.Body == nil {
@@ -85,6 +72,26 @@ func readTests(t *testing.T) map[string]*test {
 		t.Fatal(err)
 	}
 	return tests
+}
+
+// eachTestFile calls f for each file of tests.
+func eachTestFile(t *testing.T, f func(path string, file *ast.File) error) error {
+	t.Helper()
+	return filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != repository && isNotOurs(entry.Name()):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		return f(path, file)
+	})
 }
 
 // read finds the calls of Slow.

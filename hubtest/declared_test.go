@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -45,9 +46,7 @@ func TestUndeclared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if said := fails(t, c.test); said != c.want {
-				t.Errorf("test fails with %q, want %q", said, c.want)
-			}
+			testkit.Equal(t, fails(t, c.test), c.want, "test fails with")
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -71,9 +72,7 @@ func expectLeft(t *testing.T, hub *hubtest.Hub, at *hubtest.Server, want int) {
 		}
 		return nil
 	})
-	if len(all.Items) != want {
-		t.Errorf("%d ConfigMaps are left, want %d", len(all.Items), want)
-	}
+	testkit.Equal(t, len(all.Items), want, "ConfigMaps are left")
 }
 
 // The hub of a test holds deletes with the limits of production, in remotes and in its own API server, and lets through what
@@ -102,9 +101,7 @@ func TestWaitHeld(t *testing.T) {
 	expectLeft(t, hub, &hub.Server, 1)
 
 	for _, at := range []*hubtest.Server{&edge.Server, &hub.Server} {
-		if err := at.Client().DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.HasLabels{doomed}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, at.Client().DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.HasLabels{doomed}))
 	}
 	hub.Eventually(func() error {
 		ahead.Add(int64(11 * time.Minute))

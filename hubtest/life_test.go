@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -68,9 +69,7 @@ func waitFor(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 		return errors.Join(equal(cm.Data["text"], "here"), equal(cm.Data["another"], ""))
 	})
 	cm.Finalizers = []string{"example.com/held"}
-	if err := hub.Client().Update(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Update(t.Context(), cm))
 	hub.Delete(cm)
 	hub.WaitFor(cm, func() error {
 		if cm.DeletionTimestamp == nil {
@@ -79,9 +78,7 @@ func waitFor(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 		return nil
 	})
 	cm.Finalizers = nil
-	if err := hub.Client().Update(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Update(t.Context(), cm))
 	hub.WaitGone(cm)
 	hub.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "never-was"}})
 }
@@ -99,22 +96,16 @@ func waitCached(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		edge.Create(written)
 		edge.WaitCached(written)
 		written.Data["text"] = "second"
-		if err := edge.Client().Update(t.Context(), written); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, edge.Client().Update(t.Context(), written))
 		edge.WaitCached(written)
 		read := configMap("shout")
-		if err := errors.Join(inCache(read), equal(read.Data["text"], "second")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(inCache(read), equal(read.Data["text"], "second")))
 		edge.Delete(written)
 
 		onHub := configMap("cached")
 		hub.Create(onHub)
 		hub.WaitCached(onHub)
-		if err := hub.Cache().Get(t.Context(), client.ObjectKeyFromObject(onHub), configMap("x")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, hub.Cache().Get(t.Context(), client.ObjectKeyFromObject(onHub), configMap("x")))
 		hub.Delete(onHub)
 	}
 }
@@ -131,9 +122,7 @@ func slow(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	expectEcho(t, hub, edge, "slow")
 	edge.Repair()
 	hub.Eventually(func() error { return within(late, func() error { return ask(t.Context(), hub, edge) }) })
-	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("app of a slow remote was replaced: got epoch %d, want %d", now, before)
-	}
+	testkit.Equal(t, epoch(t, hub, edge), before, "app of a slow remote was replaced: epoch")
 }
 
 func rotateToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
@@ -146,9 +135,7 @@ func rotateToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		}
 		expectEcho(t, hub, edge, text)
 	}
-	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("app was replaced: got epoch %d, want %d", now, before)
-	}
+	testkit.Equal(t, epoch(t, hub, edge), before, "app was replaced: epoch")
 	if string(secretOf(t, hub, edge).Data["kubeconfig"]) == string(first.Data["kubeconfig"]) {
 		t.Error("Secret is unchanged after two rotations")
 	}
@@ -162,13 +149,8 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 		t.Error("kubeconfig is the hub's kubeconfig")
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	c := fleettest.Client(t, config)
 	read := func() error {
 		return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
 	}
@@ -319,9 +301,7 @@ func restart(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	if hub.Registry() == before {
 		t.Error("registry is the registry of the previous hub")
 	}
-	if err := before.Ensure("edge", state.Desired{}); !errors.Is(err, registry.ErrClosed) {
-		t.Errorf("Ensure of the previous registry: got %v, want ErrClosed", err)
-	}
+	testkit.ErrorIs(t, before.Ensure("edge", state.Desired{}), registry.ErrClosed, "Ensure of the previous registry")
 }
 
 // A remote exists before the hub knows it, and after.
@@ -368,8 +348,6 @@ func mistakes(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 func secretOf(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: remote.Name()}}
-	if err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Get(t.Context(), client.ObjectKeyFromObject(s), s))
 	return s
 }

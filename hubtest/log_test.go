@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // listening is a test that keeps its log.
@@ -48,9 +50,7 @@ func TestLog(t *testing.T) {
 				f()
 			}
 			l.logger().Info("what comes too late")
-			if len(tb.lines) != c.lines {
-				t.Errorf("got %d lines after the end of the test", len(tb.lines))
-			}
+			testkit.Equal(t, len(tb.lines), c.lines, "lines after the end of the test")
 		})
 	}
 }

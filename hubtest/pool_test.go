@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The tests in this file run before the parallel tests, so that a test knows which API server the next test receives.
@@ -101,9 +102,7 @@ func leftIn(t *testing.T, c client.Client) map[string][]string {
 			gvk.Group = "apiextensions.k8s.io"
 		}
 		list.SetGroupVersionKind(gvk)
-		if err := c.List(t.Context(), &list); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.List(t.Context(), &list))
 		for i := range list.Items {
 			one := &list.Items[i]
 			if name := one.GetNamespace() + "/" + one.GetName(); isLitter(one) {
@@ -148,9 +147,7 @@ func TestPool_Retires(t *testing.T) {
 			t.Run("first", func(t *testing.T) {
 				edge := hubtest.New(t).NewRemote("edge")
 				before = edge.Config().Host
-				if err := damage(t.Context(), edge); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, damage(t.Context(), edge))
 			})
 			if edge := hubtest.New(t).NewRemote("edge"); edge.Config().Host == before {
 				t.Error("damaged server is reused")

@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A Secret alone registers a remote, with the labels of its annotation, and still registers it after a rotation of the
@@ -23,9 +24,7 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	})
 	edge.WaitReady()
 	edge.WaitModule("echo", hubv1.ModuleRunning)
-	if got := edge.Cluster().Labels["region"]; got != "eu" {
-		t.Errorf("label region: got %q, want eu", got)
-	}
+	testkit.Equal(t, edge.Cluster().Labels["region"], "eu", "label region")
 	edge.RotateToken()
 	if labels := secretOf(t, hub, edge).Labels; labels[hubv1.LabelCluster] != hubv1.LabelClusterValue {
 		t.Errorf("rotated Secret no longer registers the remote: got labels %v", labels)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -81,9 +81,7 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := decode(t, one(c.rule...))
-			if err := config.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, config.Validate())
 			found := rules.Permissions(config)
 			var hub []string
 			for _, part := range found.Hub {
@@ -91,12 +89,8 @@ func TestPermissions(t *testing.T) {
 			}
 			slices.Sort(hub)
 			slices.Sort(c.hub)
-			if diff := cmp.Diff(c.remote, lines("", found.Remote)); diff != "" {
-				t.Errorf("in the remote: %s", diff)
-			}
-			if diff := cmp.Diff(c.hub, hub); diff != "" {
-				t.Errorf("in the hub: %s", diff)
-			}
+			testkit.Equal(t, lines("", found.Remote), c.remote, "in the remote")
+			testkit.Equal(t, hub, c.hub, "in the hub")
 		})
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -21,9 +21,7 @@ import (
 func theRule(t *testing.T, fields ...string) rules.Rule {
 	t.Helper()
 	c := decode(t, one(fields...))
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Validate())
 	return c.Complete()[0]
 }
 
@@ -91,9 +89,7 @@ func TestRule_Template(t *testing.T) {
 		}
 	}
 	target := theRule(t, "from: Remote", `to: {names: Mirror, namespace: "{{cluster}}-system"}`)
-	if err := target.CheckNamespaces("clusterfx"); !errors.Is(err, rules.ErrNamespace) {
-		t.Errorf("the namespace of the credentials is a target: %v", err)
-	}
+	testkit.ErrorIs(t, target.CheckNamespaces("clusterfx"), rules.ErrNamespace, "the namespace of the credentials is a target")
 }
 
 // Labels and annotations of a remote that controllers of Kubernetes trust are not copied into the hub, but those of the hub into a
@@ -122,9 +118,7 @@ func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
 		"clusterfx.dev/a": "7", "deep.clusterfx.dev/b": "8", "notclusterfx.dev/c": "9", "sync.clusterfx.dev/managed-by": "somebody",
 	})
 	up.SetAnnotations(map[string]string{"note": "1", "rbac.authorization.kubernetes.io/autoupdate": "true"})
-	if err := unstructured.SetNestedSlice(up.Object, []any{map[string]any{"uid": "2"}}, "metadata", "ownerReferences"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unstructured.SetNestedSlice(up.Object, []any{map[string]any{"uid": "2"}}, "metadata", "ownerReferences"))
 	up.SetFinalizers([]string{"example.com/f"})
 	translator := r.Translator(rules.Place{Cluster: "a"})
 	to := translator.ToDownstream(types.NamespacedName{Namespace: "source", Name: "x"})[0]
@@ -133,9 +127,7 @@ func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
 	delete(labels, "sync.clusterfx.dev/namespace")
 	want := map[string]string{"app": "1", "example.com/app": "2", "app.kubernetes.io/name": "3", "notclusterfx.dev/c": "9"}
 	maps.Copy(want, own)
-	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, labels, want)
 	notes := down.GetAnnotations()
 	_, isTrusted := notes["rbac.authorization.kubernetes.io/autoupdate"]
 	if notes["note"] != "1" || isTrusted != (r.From == rules.FromHub) {
@@ -206,25 +198,15 @@ func TestPatcher(t *testing.T) {
 	  {path: /metadata/labels/example.com~1x, cel: "cluster.labels[?'tier'].orValue('none')"}]`)
 	for _, tier := range []string{"edge", "core"} {
 		p, err := r.Patcher(rules.Cluster{Name: "c1", Labels: map[string]string{"tier": tier}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		obj := configMap("n", "x", map[string]any{"a": "0"})
-		if err := p.Apply(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Apply(t.Context(), obj))
 		a := map[string]string{"edge": "edge", "core": "1"}[tier]
 		want := map[string]any{"a": a, "name": "x", "b": "c1-" + a + "-1"}
-		if diff := cmp.Diff(want, obj.Object["data"]); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Equal[any](t, obj.Object["data"], want)
 		n := map[string]any{"i": int64(3), "d": 1.5, "l": []any{true, nil}}
-		if diff := cmp.Diff(map[string]any{"n": n}, obj.Object["new"]); diff != "" {
-			t.Error(diff)
-		}
-		if got := obj.GetLabels()["example.com/x"]; got != tier {
-			t.Errorf("got %q", got)
-		}
+		testkit.Equal[any](t, obj.Object["new"], map[string]any{"n": n})
+		testkit.Equal(t, obj.GetLabels()["example.com/x"], tier)
 	}
 }
 
@@ -237,9 +219,7 @@ func TestPatcher_Errors(t *testing.T) {
 		`{path: /data/b, cel: "[1,2,3,4,5,6,7,8,9,0].map(a, [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d, [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, f))))))"}`,
 	} {
 		p, err := theRule(t, "patches: ["+patch+"]").Patcher(rules.Cluster{Name: "c1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		err = p.Apply(t.Context(), configMap("n", "x", map[string]any{"a": "secret"}))
 		if !errors.Is(err, rules.ErrPatch) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", patch, err)
@@ -266,9 +246,7 @@ func TestRule_Adopts(t *testing.T) {
 	t.Parallel()
 	r := theRule(t, "adopt: IfEqual", `patches: [{jsonPatch: [{op: add, path: /data/region, value: eu}]}]`)
 	p, err := r.Patcher(rules.Cluster{Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	original := configMap("default", "a", map[string]any{"k": "1"})
 	patched := map[string]any{"k": "1", "region": "eu"}
 	marked := configMap("default", "a", patched)
@@ -294,8 +272,6 @@ func TestRule_Adopts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := c.rule.Adopts(t.Context(), q, c.copied, c.found); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
+		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
 	}
 }

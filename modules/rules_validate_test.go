@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -43,14 +44,10 @@ func decode(t *testing.T, text string) rules.Config {
 	t.Helper()
 	c := rules.Defaults()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Decode(&c))
 	return c
 }
 
@@ -167,9 +164,7 @@ func TestConfig_Refused(t *testing.T) {
 		"cel: ERROR":                                  {"patches: [{path: /data/x, cel: 'unknown + 1'}]"},
 	} {
 		err := decode(t, one(lines...)).Validate()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want %q", lines, err, want)
-		}
+		testkit.ErrorHas(t, err, want, lines)
 	}
 	for want, text := range map[string]string{
 		"another rule has this name":                      "rules:\n" + strings.Repeat("- {name: a, from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [b]}, to: {names: Mirror}}\n", 2),
@@ -178,8 +173,6 @@ func TestConfig_Refused(t *testing.T) {
 		"abandonAfter: use a duration":                    "abandonAfter: 3 days",
 		"abandonAfter: use a duration of at least a minu": "abandonAfter: 1s",
 	} {
-		if err := decode(t, text).Validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
+		testkit.ErrorHas(t, decode(t, text).Validate(), want, text)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -76,9 +77,7 @@ func (s *site) history() []writing {
 
 func (s *site) must(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 }
 
 // addNode adds a Node with 2 CPUs and 4 GiB.

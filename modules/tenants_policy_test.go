@@ -15,11 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/tenants"
 )
 
@@ -29,13 +29,10 @@ func TestTenants_Policy(t *testing.T) {
 	const account = "the-hub"
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	cluster := fleettest.Cluster(t, "policy")
-	admin, err := client.New(cluster.Config(), client.Options{})
-	must(err)
+	admin := fleettest.Client(t, cluster.Config())
 	text, err := os.ReadFile("tenants/policy.yaml")
 	must(err)
 	text = bytes.Replace(text, []byte("system:serviceaccount:kube-system:clusterfx-edge-eu-1"), []byte(account), 1)
@@ -46,8 +43,7 @@ func TestTenants_Policy(t *testing.T) {
 	}
 	credential, err := cluster.MintCertificate(t.Context(), fleet.User{Name: account, Rules: tenants.Module.Rules()})
 	must(err)
-	hub, err := client.New(credential.Config(), client.Options{})
-	must(err)
+	hub := fleettest.Client(t, credential.Config())
 
 	binding := func(namespace string) error {
 		return hub.Create(t.Context(), &rbacv1.RoleBinding{

@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/tenants"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -84,6 +85,7 @@ func (s *tenancy) expectStatus(key string, texts ...string) {
 }
 
 // A tenant gets its namespace in the remotes that it selects, and loses it when it no longer selects them, and when it is deleted.
+// Promise: a Cluster is deleted: its part of the status goes.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)
@@ -130,9 +132,7 @@ func TestTenants(t *testing.T) {
 		return err
 	})
 
-	if err := s.kv.Delete(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.kv.Delete(t.Context(), "acme"))
 	waitTerminating(t, oslo)
 }
 
@@ -163,9 +163,7 @@ func TestTenants_Drift(t *testing.T) {
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}}
 	paris.WaitFor(policy, func() error { return nil })
 	narrowed := []byte(`{"spec":{"podSelector":{"matchLabels":{"app":"none"}}}}`)
-	if err := paris.Client().Patch(t.Context(), policy, client.RawPatch("application/merge-patch+json", narrowed)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, paris.Client().Patch(t.Context(), policy, client.RawPatch("application/merge-patch+json", narrowed)))
 	paris.WaitFor(policy, func() error {
 		if n := len(policy.Spec.PodSelector.MatchLabels); n > 0 {
 			return fmt.Errorf("the policy is for %v", policy.Spec.PodSelector)
@@ -194,6 +192,7 @@ func TestTenants_Relabelled(t *testing.T) {
 
 // Five revocations within ten minutes are done at once: they are writes, which no limit of deletes holds. That an admin has applied
 // himself, or copied the marks of his RoleBinding to thirty others, neither keeps him nor another one, and deletes nothing.
+// Promise: an admin of a tenant forges marks, or applies himself: his and other revocations are done at once.
 func TestTenants_Revocations(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)
@@ -204,22 +203,16 @@ func TestTenants_Revocations(t *testing.T) {
 		s.expectAdmins(paris, fmt.Sprint("t", i), "jane")
 	}
 	var made rbacv1.RoleBinding
-	if err := paris.Client().Get(t.Context(), client.ObjectKey{Namespace: "tenant-t0", Name: "tenant"}, &made); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, paris.Client().Get(t.Context(), client.ObjectKey{Namespace: "tenant-t0", Name: "tenant"}, &made))
 	applied := rbacv1ac.RoleBinding("tenant", "tenant-t0").WithSubjects(
 		rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.UserKind).WithName("jane"))
-	if err := paris.Client().Apply(t.Context(), applied, client.FieldOwner("jane")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, paris.Client().Apply(t.Context(), applied, client.FieldOwner("jane")))
 	const forged = 30
 	for i := range forged {
 		one := &rbacv1.RoleBinding{RoleRef: made.RoleRef, ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-t0", Name: fmt.Sprint("forged-", i), Labels: made.Labels, Annotations: made.Annotations,
 		}}
-		if err := paris.Client().Create(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, paris.Client().Create(t.Context(), one))
 	}
 	for i := range tenants {
 		s.put(fmt.Sprint("t", i), `{"clusters":{}}`)
@@ -231,12 +224,8 @@ func TestTenants_Revocations(t *testing.T) {
 	s.put("t0", `{"clusters":{},"admins":["jim"]}`)
 	s.expectAdmins(paris, "t0", "jim")
 	var all rbacv1.RoleBindingList
-	if err := paris.Client().List(t.Context(), &all, client.InNamespace("tenant-t0")); err != nil {
-		t.Fatal(err)
-	}
-	if len(all.Items) != forged+1 {
-		t.Errorf("%d RoleBindings are left, want %d", len(all.Items), forged+1)
-	}
+	testkit.Must(t, paris.Client().List(t.Context(), &all, client.InNamespace("tenant-t0")))
+	testkit.Equal(t, len(all.Items), forged+1, "RoleBindings are left")
 	s.expectStatus("t0", `"reason":"Made"`) // and not DeletesHeld
 }
 
@@ -255,6 +244,7 @@ func waitTerminating(t *testing.T, r *hubtest.Remote) {
 }
 
 // A tenant that is deleted while a remote is away loses its namespace there when the remote is back; the other remote does not wait.
+// Promise: a remote is away when an entity is deleted: it follows when it is back; the others do not wait.
 func TestTenants_RemoteIsAway(t *testing.T) {
 	t.Parallel()
 	s := newTenancy(t)
@@ -262,9 +252,7 @@ func TestTenants_RemoteIsAway(t *testing.T) {
 	s.put("acme", `{"clusters":{}}`)
 	s.expectStatus("acme", `"oslo":{`, `"paris":{`)
 	paris.Kill()
-	if err := s.kv.Delete(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.kv.Delete(t.Context(), "acme"))
 	waitTerminating(t, oslo)
 	paris.Restart()
 	waitTerminating(t, paris)

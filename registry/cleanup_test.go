@@ -119,6 +119,7 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 }
 
 // Remove returns within its deadline with a dead remote, a paused remote or a step that hangs, and lists the abandoned steps.
+// Promise: a removal always ends, without the remote.
 func TestRegistry_RemoveEnds(t *testing.T) {
 	t.Parallel()
 	all := []string{"traces/configmap", "traces/first", "traces/last"}

@@ -64,6 +64,7 @@ func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
 }
 
 // A credential that the remote refuses is not used while the previous credential works, and no lease fails.
+// Promise: new credentials that a remote refuses do not stop the app.
 func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

@@ -10,7 +10,7 @@ WithClient. The registry does not know the Cluster API: reconcilers/cluster tran
 
 # Parts
 
-Read registry/state and internal/machine first. Each row imports only rows below it.
+Read registry/state and internal/machine first. Rows import only rows below.
 
 	watch                sources for hub reconcilers that watch remotes
 	registry             the public surface, and leases
@@ -22,9 +22,7 @@ Read registry/state and internal/machine first. Each row imports only rows below
 	internal/machine     the pure state machine of one remote
 	internal/contain     wrappers that contain the code of modules
 	internal/boundcache  the cache of an app: budget, filters, staleness
-	internal/restmapper  discovery, shared between remotes
 	internal/transport   between client and API server: deadline, rate limit, fence, gate, limits
-	internal/inflight    writes on their way
 	state, kubeconfig    the desired state and the status; a Secret's bytes as credentials
 
 A new token takes this way: reconcilers/cluster calls Ensure; the machine orders a trial; the actor tries the
@@ -56,7 +54,7 @@ the remote.
 
 Probes decide about reachability, never informers: an informer of a silent API server reports no error at all (0 in
 240 s, measured), and takes up to 90 s to see that it is back, while a new epoch takes a fraction of a second. A
-failed app is restarted with a backoff from 1 s to 2 min.
+failed app restarts with a backoff up to 2 min.
 
 What a change does:
 
@@ -71,8 +69,7 @@ A change that fails leaves the running app alone and shows in the Status; a cred
 is refused, and a server that does stops the app. Leases, hooks and runnables without leader election of a replaced
 app overlap with the next for ten seconds.
 
-A selected module waits while the remote lacks a kind, a version or a permission that it needs, and the others run. A
-kind that a module watches without requiring it keeps the whole app waiting instead.
+A selected module waits while the remote lacks a kind, a version or a permission that it needs, and the others run.
 
 # Locking
 
@@ -88,13 +85,11 @@ StopTimeout is left behind as a zombie.
 Options.Gate decides about each write, right before it is sent, and cannot recall one that it let pass. So whoever
 hands a remote to another process must close the gate, and then call AwaitWrites.
 
-Starts and first contacts wait for slots: known remotes first, then new ones, then those whose app failed.
-
 # Why
 
 A module is ordinary fx. fx is not made to be nested, so it only builds the graph, and the registry runs the hooks
-(internal/app). Each remote has its own manager, whose failure affects one remote; the price is memory. All modules of
-a remote share one app and one cache, and fail together.
+(internal/app). Each remote has its own manager; the price is memory. All modules of a remote share
+one app and one cache, and fail together.
 
 # Not contained
 

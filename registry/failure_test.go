@@ -38,6 +38,7 @@ func (f *fault) broken() bool {
 	return !f.mended.Load()
 }
 
+// Promise: a module that fails or panics ends the app of that remote only.
 func TestRegistry_ModuleFailures(t *testing.T) {
 	t.Parallel()
 	failing := func(f *fault) error {

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -45,9 +44,9 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 		return nil, fmt.Errorf("build the client of the store of holds: %w", err)
 	}
 	r.remotes.Apps.HubPlace = evidence.Place{Reader: hub, Mapper: o.HubMapper}
-	var store deletions.Store = holdstore.Memory{}
+	var store deletions.Store = deletions.MemoryStore{}
 	if o.Holds.Name != "" {
-		store = &holdstore.ConfigMap{Client: hub, Key: o.Holds}
+		store = &deletions.ConfigMapStore{Client: hub, Key: o.Holds}
 	}
 	now := o.Now
 	if now == nil {
@@ -163,10 +162,10 @@ func (r *Registry) HeldDeletes() []deletes.Hold {
 	return all
 }
 
-func (r *Registry) countedHolds() []telemetry.Hold {
-	var all []telemetry.Hold
+func (r *Registry) countedHolds() []telemetry.HeldDeletes {
+	var all []telemetry.HeldDeletes
 	for _, h := range r.remotes.Apps.Deletes.Holds() {
-		one := telemetry.Hold{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
+		one := telemetry.HeldDeletes{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
 		if h.Fleet {
 			one.Cluster = telemetry.AllClusters
 		}

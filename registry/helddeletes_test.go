@@ -30,7 +30,7 @@ import (
 // objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
-	namespace := fleettest.Namespace(t, c, "held-")
+	namespace := fleettest.Namespace(t, c, "held")
 	for i := range objects {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
 		must(t, c.Create(t.Context(), o))
@@ -161,6 +161,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 }
 
 // Deletes with evidence are not limited, and are refused if the evidence does not hold.
+// Promise: deletes with evidence are not limited.
 func TestDeletes_OnPurpose(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)

@@ -101,6 +101,7 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 }
 
 // The end of a remote ends no hold, unless the remote is removed for good: a Cluster that vanishes and comes back has its holds.
+// Promise: the end of a remote ends no hold.
 func TestDeletes_StopKeepsHolds(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)

@@ -68,6 +68,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 }
 
 // The limit of all remotes together is kept, too.
+// Promise: a module deletes at most 100 objects of a kind in all remotes without evidence.
 func TestDeletes_Fleet(t *testing.T) {
 	t.Parallel()
 	const remotes, each = 6, 20

@@ -124,6 +124,7 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 }
 
 // A hold in the ConfigMap is in force in the next registry, with its id. An allowance for another id has no effect.
+// Promise: a hold outlives the hub.
 func TestDeletes_NextRegistry(t *testing.T) {
 	t.Parallel()
 	key := client.ObjectKey{Namespace: "default", Name: unique("next-holds")}

@@ -120,6 +120,7 @@ const together = 32
 
 // API servers that lie affect the state of their own remotes only: the hub keeps running, no credential reaches another
 // host, and the neighbour's reconciler keeps its latency.
+// Promise: a remote that lies hurts neither other remotes nor the hub.
 func TestHostile(t *testing.T) {
 	scripts := scriptsToRun(t, false)
 	s := newHostileSuite(t, registry.Limits{SyncTimeout: 6 * time.Second})

@@ -37,13 +37,13 @@ import (
 // This file makes what the parts of a registry share: a Host of the package app within a Host of the package actor.
 
 // newAppHost also returns the function that ends the contexts of the Apps.
-func newAppHost(o Options) (*app.Host, context.CancelFunc) {
+func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 	root := o.Root
 	if root == nil {
 		root = context.Background()
 	}
 	root, end := context.WithCancel(context.WithoutCancel(root))
-	h := &app.Host{
+	h := &app.Common{
 		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
 		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{}, Buffers: &transport.Buffers{},
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
@@ -68,7 +68,7 @@ func (r *Registry) startSlots() map[string]int {
 }
 
 // newRemotes makes a Host whose functions lead back to the registry.
-func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Host {
+func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Common {
 	apps, end := newAppHost(o)
 	r.end = end
 	declared := func(module string) (permissions.Declaration, bool) { return declared(modules, module) }
@@ -77,7 +77,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	if epochs == nil {
 		epochs = &atomic.Int64{}
 	}
-	return &actor.Host{
+	return &actor.Common{
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{
 			Contacts: startqueue.New(contacts, contactTurn, o.overloaded).Adapting(o.paces.Overload), Tracer: apps.Tracer, Metrics: apps.Metrics,

@@ -127,7 +127,7 @@ type declarations struct {
 
 // hubGraph is the graph of a hub part. It receives the values that the hub part gives to apps.
 type hubGraph struct {
-	entry      *catalog.Entry
+	entry      *catalog.Item
 	modules    catalog.Catalog
 	options    Options
 	log        logr.Logger
@@ -138,7 +138,7 @@ type hubGraph struct {
 }
 
 // fx has a Life around the zero app.Life if the graph is only checked.
-func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
+func (g *hubGraph) fx(l *hubpart.Run) fx.Option {
 	var scope []fx.Option
 	if g.shutdowner != nil {
 		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return g.shutdowner }))
@@ -160,7 +160,7 @@ func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
 		fx.Invoke(func(given partGiven) { g.given = given }))...)
 }
 
-func (g *hubGraph) values(l *hubpart.Life) partValues {
+func (g *hubGraph) values(l *hubpart.Run) partValues {
 	mgr, config := l.Values()
 	traces := g.options.Traces
 	if traces == nil {
@@ -177,11 +177,11 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 // HubPartGraph returns the options of the App of a module's hub part, for tools that inspect its graph. It uses the
 // fields Modules, ModuleConfigs and HubParts. An App cannot be built from them: their values are empty.
 func (o Options) HubPartGraph(m Module) fx.Option {
-	g := &hubGraph{entry: &catalog.Entry{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
+	g := &hubGraph{entry: &catalog.Item{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
 	for _, one := range inCatalog(o.Modules) {
-		g.modules = append(g.modules, catalog.Entry{Module: one})
+		g.modules = append(g.modules, catalog.Item{Module: one})
 	}
-	return g.fx(&hubpart.Life{Life: &app.Life{}})
+	return g.fx(&hubpart.Run{Life: &app.Life{}})
 }
 
 type noShutdowner struct{}

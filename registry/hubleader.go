@@ -34,8 +34,8 @@ type Leader interface {
 	// caller must end its work and call ended, whether or not the leadership has ended. This replica does not lead
 	// again before that, unless the work takes too long.
 	Await(ctx context.Context) (leads context.Context, ended func(), err error)
-	// Check returns an error that matches ErrNotLeader unless this replica leads now. It is called for each write: no
-	// waiting.
+	// Check returns an error that matches ErrNotLeader unless this replica leads now. It must not block: it is called
+	// before each write.
 	Check() error
 }
 

@@ -197,6 +197,7 @@ func expectHeldAfter(t *testing.T, r *registry.Registry, deleted int) {
 
 // A hub that has lost its data looks as if everything was deleted. The deletes are undeclared, so their limit holds, and
 // the rest is kept until the data is back.
+// Promise: the upstream API server loses its data, or is restored from an older backup: deletes stay within the limits of deletions, and nothing is left to do when it is back.
 func TestHubObjects_EmptiedHub(t *testing.T) {
 	t.Parallel()
 	clusters := fleettest.Clusters(t, "hub", "two")

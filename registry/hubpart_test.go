@@ -104,6 +104,7 @@ func hubPartFaults() map[string]struct {
 
 // The hub part of a module that fails, in any of its functions, fails alone and restarts. Another hub part and the apps
 // of the remotes keep running.
+// Promise: a hub part fails alone.
 func TestHubParts_FailAlone(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")

@@ -38,7 +38,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},
 				})
 			},
-			Begin: func(l *hubpart.Life) hubpart.Callbacks { return r.beginHubPart(l, g) },
+			Begin: func(l *hubpart.Run) hubpart.Callbacks { return r.beginHubPart(l, g) },
 		})
 	}
 	return hubpart.New(hubpart.Options{
@@ -49,7 +49,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 }
 
 // beginHubPart completes g, which has no handle yet.
-func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Callbacks {
+func (r *Registry) beginHubPart(l *hubpart.Run, g hubGraph) hubpart.Callbacks {
 	g.registry = &Registry{core: r.core, by: l.Guard()}
 	shares := g.entry.Shares()
 	return hubpart.Callbacks{

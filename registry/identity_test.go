@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
+// Promise: nothing runs in a remote that is another cluster than before, until an operator accepts it.
 func TestRegistry_Identity(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "hub")
@@ -90,6 +91,7 @@ func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 
 // Of two remotes for the same cluster, the remote that was registered first runs, whichever of them the hub starts
 // first. The other remote runs after the first is stopped.
+// Promise: of two Clusters for one remote the older one stays.
 func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][2]registry.ClusterName{

@@ -45,6 +45,7 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 }
 
 // No client of an app or a lease bypasses a middleware, and a label enables and disables the middleware while the clients are in use.
+// Promise: no client of a module bypasses a middleware.
 func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")

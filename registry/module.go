@@ -27,11 +27,12 @@ import (
 type Module struct {
 	inner catalog.Module
 	// ConfigureModules sets entry and rules. Zero values mean the defaults.
-	entry  *catalog.Entry
+	entry  *catalog.Item
 	rules  *catalog.ConfigRules
 	inputs []Input
 }
 
+// ModuleOptions are the parts of a module.
 type ModuleOptions struct {
 	// Description is one sentence for people who choose among modules.
 	Description string

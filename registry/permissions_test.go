@@ -62,6 +62,7 @@ func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Prox
 
 // A module whose permissions the credentials lack waits, and its message names them; the other modules run. When the
 // permissions are granted the module starts; when they are revoked it is stopped, and the other modules continue.
+// Promise: a missing permission blocks only the module that needs it.
 func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "one")

@@ -36,11 +36,11 @@ import (
 // the registry run as code of the module, and end with the hub part.
 type Registry struct {
 	*core
-	by *contain.Guard // the hub part that this handle is for; nil for the hub itself
+	by *contain.Container // the hub part that this handle is for; nil for the hub itself
 }
 
 type core struct {
-	remotes   *actor.Host        // what all remotes share
+	remotes   *actor.Common      // what all remotes share
 	end       context.CancelFunc // of the contexts of all Apps, after Shutdown
 	log       logr.Logger
 	hubID     string

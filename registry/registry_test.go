@@ -58,6 +58,7 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 	}
 }
 
+// Promise: while a remote cannot be used, a lease returns the reason at once.
 func TestRegistry_Leases(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -226,6 +227,7 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 	}
 }
 
+// Promise: a new token is used under the running app.
 func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
 	t.Parallel()
 	var c counter

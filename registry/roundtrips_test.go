@@ -229,6 +229,7 @@ func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 
 // Until the identity of a remote is known and is the expected one, the remote gets requests for what the hub itself needs to
 // know. No app sees it.
+// Promise: before the identity of a remote is known the hub only asks questions.
 func TestRegistry_NothingButQuestionsBeforeTheIdentity(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

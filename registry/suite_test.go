@@ -120,7 +120,12 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	must(t, r.Spawn(ctx, name, c))
 }
 
-var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
+var must, eventually = testkit.Must, testkit.Eventually
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
+	t.Helper()
+	return fleettest.Client(t, c.Config())
+}
 
 // expectStatus waits until the status of a remote is as a function wants it.
 func expectStatus(t testing.TB, r *registry.Registry, name registry.ClusterName, is func(registry.Status) bool) {

@@ -23,7 +23,7 @@ func declared(modules catalog.Catalog, module string) (permissions.Declaration, 
 	return declarationOf(entry.Module, allRules(entry)), true
 }
 
-func allRules(e *catalog.Entry) catalog.ConfigRules {
+func allRules(e *catalog.Item) catalog.ConfigRules {
 	rules, _ := e.AllRules() // newCatalog has reported the error.
 	return rules
 }

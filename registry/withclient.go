@@ -110,7 +110,7 @@ func (r *Registry) IsElsewhere(name ClusterName) bool {
 type lentCluster struct {
 	cluster.Cluster
 	client client.Client
-	by     *contain.Guard // the hub part that has the lease; nil for the hub itself
+	by     *contain.Container // the hub part that has the lease; nil for the hub itself
 }
 
 // GetCache returns the app's cache. Code that a hub part adds to it belongs to the hub part's module.

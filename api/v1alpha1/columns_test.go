@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // kubectl runs the real kubectl against the cluster and returns its output.
@@ -31,9 +32,7 @@ func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 func kubectlPath(t *testing.T) string {
 	t.Helper()
 	path, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 
@@ -50,20 +49,14 @@ func TestKubectl_Get(t *testing.T) {
 	create(t, c, "columns")
 
 	want := "NAME READY REASON VERSION MODULES AGE\ncolumns Unknown Pending AGE"
-	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns")); got != want {
-		t.Errorf("columns of a new Cluster: got:\n%s\nwant:\n%s", got, want)
-	}
+	testkit.Equal(t, squeeze(kubectl(t, cluster, "get", "fxc", "columns")), want, "columns of a new Cluster")
 
 	apply(t, c, "columns", reconciler, reported())
 	want = "NAME READY REASON VERSION MODULES AGE\ncolumns True Ready v1.36.3 1/2 AGE"
-	if got := squeeze(kubectl(t, cluster, "get", "clusters.clusterfx.dev", "columns")); got != want {
-		t.Errorf("columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
-	}
+	testkit.Equal(t, squeeze(kubectl(t, cluster, "get", "clusters.clusterfx.dev", "columns")), want, "columns of a ready Cluster")
 	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES RUNNER MESSAGE\n" +
 		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z hub-0 1 module is running"
-	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")); got != want {
-		t.Errorf("wide columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
-	}
+	testkit.Equal(t, squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")), want, "wide columns of a ready Cluster")
 	if got := kubectl(t, cluster, "get", "clusterfx", "-o", "name"); !strings.Contains(got, "cluster.clusterfx.dev/columns\n") {
 		t.Errorf("category clusterfx: got %q, want it to list the Cluster", got)
 	}

@@ -51,11 +51,12 @@ const (
 // Reasons of DeletesHeld.
 const (
 	// ReasonLimitExceeded, with True, means that a module has deleted more objects in the remote than it may without
-	// evidence. The hold ends when the module has asked for none of the held deletes for ten minutes.
+	// evidence. The hold ends when the module has asked for none of the held deletes for ten minutes. Find out why the module
+	// deletes, then hub deletes allow.
 	ReasonLimitExceeded = "LimitExceeded"
 
 	// ReasonStoreUnavailable, with True, means that the hub refused deletes in the remote because it cannot read or
-	// write the ConfigMap in which it keeps the holds.
+	// write the ConfigMap in which it keeps the holds. Apply the roles of the installation again.
 	ReasonStoreUnavailable = "StoreUnavailable"
 )
 
@@ -63,7 +64,7 @@ const (
 const (
 	// ReasonPending, with Unknown, is the reason of every condition that has not been looked at yet. The API server
 	// sets it on Ready when the Cluster is created; the hub sets it on the conditions after the first condition that is
-	// not True.
+	// not True. If Ready keeps it, no hub works: hub check.
 	ReasonPending = "Pending"
 
 	// ReasonStopping, with Unknown, is the reason of ModulesReady while an app is being taken down,
@@ -71,13 +72,13 @@ const (
 	ReasonStopping = "Stopping"
 
 	// ReasonPaused, with Unknown, is the reason of Reachable, Authorized, ModulesReady and Ready while
-	// spec.state is Paused: nothing runs, so nothing is known.
+	// spec.state is Paused: nothing runs, so nothing is known. hub resume starts it.
 	ReasonPaused = "Paused"
 
 	// ReasonForbidden means that the remote knows the credentials but denies the request. With False it is set on
 	// Reachable when the remote refuses the probe; with Unknown on IdentityConfirmed when the credentials may not read
 	// the namespace kube-system, which does not block Ready. With False it is set on ModulesReady, too, when a module
-	// may not watch a kind that it needs.
+	// may not watch a kind that it needs: add the rule that the message names to the module, or grant it as hub rbac prints.
 	ReasonForbidden = "Forbidden"
 )
 
@@ -87,61 +88,65 @@ const (
 	// ReasonValid, with True: the credentials are acceptable and not about to expire.
 	ReasonValid = "Valid"
 
-	// ReasonExpiringSoon, with True: the credentials are good but should be renewed now.
+	// ReasonExpiringSoon, with True: the credentials expire within seven days, and less than a sixth of their life is left. Renew
+	// them: hub rotate, or a new Secret.
 	ReasonExpiringSoon = "ExpiringSoon"
 
-	// ReasonSecretNotFound, with False: the credentials namespace holds no Secret of that name.
+	// ReasonSecretNotFound, with False: the hub's credentials namespace holds no Secret of that name.
 	ReasonSecretNotFound = "SecretNotFound"
 
-	// ReasonKeyNotFound, with False: the Secret has neither the key that the Cluster names nor any known key.
+	// ReasonKeyNotFound, with False: the Secret has neither the key that the Cluster names nor any known key. Put the
+	// kubeconfig under kubeconfig, or name its key.
 	ReasonKeyNotFound = "KeyNotFound"
 
 	// ReasonInvalidKubeconfig, with False: the data cannot be parsed, is incomplete, contradicts
-	// itself or does not contain the named context.
+	// itself or does not contain the named context. The message has the place.
 	ReasonInvalidKubeconfig = "InvalidKubeconfig"
 
 	// ReasonExecNotAllowed, with False: the kubeconfig runs a command to get a credential. Nothing
-	// allows this.
+	// allows this: use a token or a certificate.
 	ReasonExecNotAllowed = "ExecNotAllowed"
 
 	// ReasonInsecureTLSNotAllowed, with False: the kubeconfig turns off the verification of the
-	// remote's certificate.
+	// remote's certificate. Add its CA, or start the hub with --insecure-kubeconfig-tls.
 	ReasonInsecureTLSNotAllowed = "InsecureTLSNotAllowed"
 
 	// ReasonFilePathNotAllowed, with False: the kubeconfig names a file instead of containing the
-	// data. Nothing allows this.
+	// data. Nothing allows this: kubectl config view --raw --flatten --minify writes the data.
 	ReasonFilePathNotAllowed = "FilePathNotAllowed"
 
-	// ReasonAuthProviderNotAllowed, with False: the kubeconfig uses an auth provider.
+	// ReasonAuthProviderNotAllowed, with False: the kubeconfig uses an auth provider. Use a token or a certificate.
 	ReasonAuthProviderNotAllowed = "AuthProviderNotAllowed"
 
-	// ReasonImpersonationNotAllowed, with False: the kubeconfig impersonates another user.
+	// ReasonImpersonationNotAllowed, with False: the kubeconfig impersonates another user. Remove the field as.
 	ReasonImpersonationNotAllowed = "ImpersonationNotAllowed"
 
-	// ReasonBasicAuthNotAllowed, with False: the kubeconfig holds a user name and a password.
+	// ReasonBasicAuthNotAllowed, with False: the kubeconfig holds a user name and a password. Use a token or a certificate.
 	ReasonBasicAuthNotAllowed = "BasicAuthNotAllowed"
 
 	// ReasonSchemeNotAllowed, with False: the server is not an https URL.
 	ReasonSchemeNotAllowed = "SchemeNotAllowed"
 
 	// ReasonProxyNotAllowed, with False: the kubeconfig or the Cluster names a proxy, and the operator has not allowed
-	// proxies.
+	// proxies with --allow-proxy-url.
 	ReasonProxyNotAllowed = "ProxyNotAllowed"
 
 	// ReasonAddressNotAllowed, with False: the hub does not dial the server's address, for example loopback, link-local
-	// or a range that the operator denies.
+	// or a range that the operator denies. Use another address (hub register --cluster-server, spec.server), or start the hub with
+	// --allow-cidr.
 	ReasonAddressNotAllowed = "AddressNotAllowed"
 
-	// ReasonTooLarge, with False: the data is larger than a kubeconfig may be.
+	// ReasonTooLarge, with False: the data is larger than a kubeconfig may be. Keep the cluster, the user and the context in use.
 	ReasonTooLarge = "TooLarge"
 
-	// ReasonExpired, with False: the certificate or the token is past its end. With True: it is, and
-	// AnnotationAcceptCredentials demands it.
+	// ReasonExpired, with False: the certificate or the token is past its end, and the last good ones stay in use: hub rotate, or a
+	// new Secret. With True: it is, and AnnotationAcceptCredentials demands it.
 	ReasonExpired = "Expired"
 
 	// ReasonNotInUse, with False: the remote refuses the credentials in the Secret, or they lead to another
 	// cluster. With Unknown: they could not be tried. The last good ones stay in use, Ready is not affected, and
-	// the hub tries the new ones again.
+	// the hub tries the new ones again. Correct the Secret, or put the fingerprint from the message into
+	// AnnotationAcceptCredentials.
 	ReasonNotInUse = "NotInUse"
 )
 
@@ -153,29 +158,31 @@ const (
 	ReasonProbeSucceeded = "ProbeSucceeded"
 
 	// ReasonUnreachable, with False: no connection, for example because it is refused, there is no
-	// route, or the name cannot be resolved.
+	// route, or the name cannot be resolved. Look at the network between the hub and the address in the Secret.
 	ReasonUnreachable = "Unreachable"
 
-	// ReasonTimedOut, with False: there was no response in time.
+	// ReasonTimedOut, with False: there was no response in time: the network, or a firewall that drops packets. A slow remote may need
+	// a higher spec.probe.timeoutSeconds.
 	ReasonTimedOut = "TimedOut"
 
-	// ReasonTLSFailed, with False: the remote's certificate was not accepted, or the handshake failed.
+	// ReasonTLSFailed, with False: the remote's certificate was not accepted, or the handshake failed. Compare the CA in
+	// the Secret with that of the server, and spec.tlsServerName with its names.
 	ReasonTLSFailed = "TLSFailed"
 
 	// ReasonUnauthorized, with False: the remote does not accept the credentials, which may have been
-	// revoked.
+	// revoked or have expired: hub rotate, or a new Secret.
 	ReasonUnauthorized = "Unauthorized"
 
 	// ReasonNotHealthy, with False: the remote responds, but reports that it is not ready, or does not respond like a
-	// Kubernetes API server.
+	// Kubernetes API server: kubectl get --raw '/readyz?verbose'.
 	ReasonNotHealthy = "NotHealthy"
 
 	// ReasonNotForwarded, with False: a server on the way, such as a proxy whose agent is away, responds with 404 in place of the
-	// remote. That is no statement about any object.
+	// remote. That is no statement about any object. Look at the proxy, and the path of the server's URL.
 	ReasonNotForwarded = "NotForwarded"
 
 	// ReasonThrottled, with True: the remote responds to probes with status 429, which asks the hub to wait. Its app stays. With False:
-	// it has responded so since the hub contacted it first.
+	// it has responded so since the hub contacted it first. Look at its priority and fairness settings.
 	ReasonThrottled = "Throttled"
 )
 
@@ -190,10 +197,10 @@ const (
 	ReasonFirstContact = "FirstContact"
 
 	// ReasonIdentityChanged, with False: the credentials lead to another remote than before. Nothing runs until the old
-	// remote is back or an operator accepts the new remote with AnnotationAcceptID.
+	// remote is back or an operator accepts the new remote, such as a cluster that was rebuilt, with AnnotationAcceptID.
 	ReasonIdentityChanged = "IdentityChanged"
 
-	// ReasonDuplicateRegistration, with False: an older Cluster leads to the same remote.
+	// ReasonDuplicateRegistration, with False: an older Cluster leads to the same remote. Delete one of the two.
 	ReasonDuplicateRegistration = "DuplicateRegistration"
 
 	// ReasonIsHub: the credentials lead to the hub's own cluster. With False nothing runs there; with True the operator
@@ -210,20 +217,23 @@ const (
 	// another hub has the remote at work.
 	ReasonStarting = "Starting"
 
-	// ReasonBuildFailed, with False: the app could not be constructed.
+	// ReasonBuildFailed, with False: the app could not be constructed: the message names the module, hub graph --validate the missing
+	// dependency.
 	ReasonBuildFailed = "BuildFailed"
 
 	// ReasonStartFailed, with False: the app was constructed, but a start hook failed or took too
-	// long.
+	// long. The message names the module.
 	ReasonStartFailed = "StartFailed"
 
-	// ReasonCacheSyncTimedOut, with False: a cache of the app did not fill in time.
+	// ReasonCacheSyncTimedOut, with False: a cache of the app did not fill within ten minutes; the message names the kind.
 	ReasonCacheSyncTimedOut = "CacheSyncTimedOut"
 
-	// ReasonModuleFailed, with False: a module failed or panicked while the app ran.
+	// ReasonModuleFailed, with False: a module failed or panicked while the app ran. The hub starts the app again after 1 s, 2 s
+	// and so on up to 2 min; its log has the error.
 	ReasonModuleFailed = "ModuleFailed"
 
-	// ReasonOverBudget, with False: the app used more than a remote may use of the hub.
+	// ReasonOverBudget, with False: the app used more than a remote may use of the hub: set spec.namespaces, filter the cache of the
+	// module, or raise --max-cache-bytes-per-cluster or --max-objects-per-cluster.
 	ReasonOverBudget = "OverBudget"
 
 	// ReasonStale: the app runs, but an informer of it has been unable to list and watch its kind for more than 30
@@ -240,7 +250,7 @@ const (
 
 	// ReasonWaiting, with False: a module of a starting app watches a kind that the remote does not serve or does not
 	// allow to watch, or spec.modules names a module that this hub does not have. In status.modules it is the reason of
-	// that module.
+	// that module. Install the CRD, or correct the name.
 	ReasonWaiting = "Waiting"
 )
 
@@ -259,7 +269,8 @@ const (
 	// ReasonAllowed, with True: every permission that a module declares is granted.
 	ReasonAllowed = "Allowed"
 
-	// ReasonRightsMissing, with False: the message names the modules and the permissions that they lack.
+	// ReasonRightsMissing, with False: the message names the modules and the permissions that they lack. Grant them: hub register again, or
+	// the role that hub rbac --in remote prints. The modules start by themselves.
 	ReasonRightsMissing = "RightsMissing"
 )
 

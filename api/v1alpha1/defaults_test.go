@@ -5,11 +5,11 @@ package v1alpha1_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // pending is the status that the API server gives a new Cluster. Its observedGeneration and its unknown Ready show
@@ -32,21 +32,15 @@ func TestCluster_Defaults(t *testing.T) {
 	_, c := hub(t)
 	create(t, c, "defaults")
 	got := &hubv1.Cluster{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "defaults"}, got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Get(t.Context(), client.ObjectKey{Name: "defaults"}, got))
 	want := hubv1.ClusterSpec{
 		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "defaults"},
 		State:               hubv1.ClusterActive,
 		Probe:               hubv1.ProbeSpec{PeriodSeconds: 5, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1},
 		Client:              hubv1.ClientSpec{QPS: 500, Burst: 1000, TimeoutSeconds: 10},
 	}
-	if diff := cmp.Diff(want, got.Spec); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(pending(), got.Status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, got.Spec, want, "spec")
+	testkit.Equal(t, got.Status, pending(), "status")
 }
 
 func TestCluster_DefaultsFillGaps(t *testing.T) {
@@ -63,14 +57,8 @@ func TestCluster_DefaultsFillGaps(t *testing.T) {
 	}
 	createOnce(t, c, cluster)
 	probe := hubv1.ProbeSpec{PeriodSeconds: 30, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1}
-	if diff := cmp.Diff(probe, cluster.Spec.Probe); diff != "" {
-		t.Errorf("spec.probe (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, cluster.Spec.Probe, probe, "spec.probe")
 	limits := hubv1.ClientSpec{QPS: 5, Burst: 1000, TimeoutSeconds: 10}
-	if diff := cmp.Diff(limits, cluster.Spec.Client); diff != "" {
-		t.Errorf("spec.client (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(pending(), cluster.Status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, cluster.Spec.Client, limits, "spec.client")
+	testkit.Equal(t, cluster.Status, pending(), "status")
 }

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // walk calls visit for every part of the schema, with its path. The path of the root is empty.
@@ -112,9 +113,7 @@ func TestComplaints(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := complaints(test.path, &test.schema); len(got) != 1 {
-				t.Errorf("got the complaints %q, want exactly one", got)
-			}
+			testkit.Equal(t, len(complaints(test.path, &test.schema)), 1, "complaints")
 		})
 	}
 }
@@ -149,18 +148,14 @@ func TestSchema_LimitsAreTheConstants(t *testing.T) {
 
 func TestStatus_BeginsWithConditions(t *testing.T) {
 	t.Parallel()
-	if first := reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name; first != "Conditions" {
-		t.Errorf("first field of the status: got %s, want Conditions", first)
-	}
+	testkit.Equal(t, reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name, "Conditions", "first field of the status")
 }
 
 // The value of each condition type and reason is the name of its constant, without the prefix.
 func TestConstants_SayTheirName(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "condition_types.go", nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	prefix := regexp.MustCompile(`^(Condition|Reason)`)
 	seen := 0
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The two field managers of a status apply without force: a conflict would fail the test.
@@ -30,9 +30,7 @@ func apply(t *testing.T, c client.Client, name string, by client.FieldOwner, s *
 		t.Fatalf("apply the status as %s: %v", by, err)
 	}
 	got := &hubv1.Cluster{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Get(t.Context(), client.ObjectKey{Name: name}, got))
 
 	return got
 }
@@ -82,9 +80,7 @@ func expectConditions(t *testing.T, cluster *hubv1.Cluster, want map[string]stri
 	for _, c := range cluster.Status.Conditions {
 		got[c.Type] = c.Reason
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, got, want, "conditions")
 }
 
 // counted is a status as the inventory module applies it. Each call returns a new one, because the client decodes the
@@ -124,9 +120,7 @@ func TestStatus_ManagersKeepOutOfEachOthersWay(t *testing.T) {
 	first := apply(t, c, "two-managers", inventory, counted())
 	withDefaults := pending()
 	withDefaults.Inventory = first.Status.Inventory
-	if diff := cmp.Diff(withDefaults, first.Status); diff != "" {
-		t.Errorf("status after the inventory alone (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, first.Status, withDefaults, "status after the inventory alone")
 	if n := first.Status.Inventory.ReadyNodes; n == nil || *n != 0 {
 		t.Errorf("readyNodes: got %v, want an explicit 0", n)
 	}
@@ -138,20 +132,14 @@ func TestStatus_ManagersKeepOutOfEachOthersWay(t *testing.T) {
 	if got := second.Status.Credentials.ExpirationTime.Time; !got.Equal(expiry().Time) {
 		t.Errorf("expirationTime: got %v, want %v", got, expiry())
 	}
-	if diff := cmp.Diff(first.Status.Inventory, second.Status.Inventory); diff != "" {
-		t.Errorf("inventory after the reconciler (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, second.Status.Inventory, first.Status.Inventory, "inventory after the reconciler")
 
 	third := apply(t, c, "two-managers", reconciler, reported())
-	if third.ResourceVersion != second.ResourceVersion {
-		t.Error("applying the same status a second time changes the resourceVersion")
-	}
+	testkit.Equal(t, third.ResourceVersion, second.ResourceVersion, "applying the same status a second time changes the resourceVersion")
 
 	fourth := apply(t, c, "two-managers", inventory, hubac.ClusterStatus())
 	second.Status.Inventory = hubv1.InventoryStatus{}
-	if diff := cmp.Diff(second.Status, fourth.Status); diff != "" {
-		t.Errorf("status after the inventory module drops its fields (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, fourth.Status, second.Status, "status after the inventory module drops its fields")
 }
 
 // A status with a text that is too long is refused as a whole, so writers cut their texts to the Max constants.

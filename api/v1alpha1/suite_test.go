@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
@@ -26,17 +26,8 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 // hub returns a real API server that serves the kind, and a client with strict field validation.
 func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	cluster := fleettest.Cluster(t, "hub")
-	c, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := fleettest.Client(t, cluster.Config(), hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
@@ -45,13 +36,9 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_clusters.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict(data, crd))
 
 	return crd
 }
@@ -71,9 +58,7 @@ func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 // createOnce creates a Cluster that is deleted when the test ends, so that the test can run again.
 func createOnce(t *testing.T, c client.Client, cluster *hubv1.Cluster) {
 	t.Helper()
-	if err := c.Create(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() {
 		if err := c.Delete(context.WithoutCancel(t.Context()), cluster); err != nil {
 			t.Error(err)

@@ -92,8 +92,8 @@ func (l *life) config(name, text string) {
 func (l *life) expectRefused() {
 	l.t.Helper()
 	for text, want := range map[string]string{
-		"modules:\n- name: nothing\n":                      `wrong.yaml:4: this hub has no module "nothing"`,
-		"flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n": "wrong.yaml:4: --deny-cidr=127.0.0.0/8 denies",
+		"modules:\n- name: nothing\n":                      `wrong.yaml: this hub has no module "nothing"`,
+		"flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n": "wrong.yaml: --deny-cidr=127.0.0.0/8 denies",
 	} {
 		l.config("wrong.yaml", text)
 		wrong := startIn(l.t, l.dir, l.env, "dev", "--config=wrong.yaml")

@@ -26,6 +26,7 @@ type freezing struct {
 // A leader is frozen for longer than its lease lasts, and continues after the other hub has taken over (F57). Until it
 // leads again, the audit logs of the hub and the remote have no write that it issued after it continued, and no write
 // that arrived more than a second later. Its process survives.
+// Promise: a hub whose lease has expired writes nowhere, also after a freeze.
 func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/lease TestCandidacy_Deposed")
 	t.Parallel()

@@ -191,7 +191,7 @@ func (e evaluation) query(t *testing.T, loader *promqltest.LazyLoader, now time.
 	return found
 }
 
-// Each alert has a severity, a summary and a runbook with a mitigation; each runbook has an alert.
+// Each alert has a severity, a summary and a runbook that says what to do; each runbook has an alert.
 func TestAlerts_Runbooks(t *testing.T) {
 	t.Parallel()
 	const folder = "https://github.com/clusterfx/clusterfx/blob/main/docs/runbooks/"
@@ -207,7 +207,7 @@ func TestAlerts_Runbooks(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Diagnosis\n", "\n## Mitigation\n"} {
+		for _, heading := range []string{"# " + name + "\n", "\n## Symptom\n", "\n## Look\n", "\n## Do\n"} {
 			if !strings.Contains(string(page), heading) {
 				t.Errorf("runbook of %s lacks the heading %q", name, heading)
 			}

@@ -23,7 +23,6 @@ import (
 	pkgruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -88,33 +87,19 @@ func (l *CustomList) DeepCopyObject() pkgruntime.Object {
 
 var customVersion = schema.GroupVersion{Group: "bench.example.com", Version: "v1"}
 
-func benchScheme(b *testing.B) *pkgruntime.Scheme {
-	b.Helper()
-	scheme := pkgruntime.NewScheme()
-	must(b, clientgoscheme.AddToScheme(scheme))
+func addCustom(scheme *pkgruntime.Scheme) error {
 	scheme.AddKnownTypes(customVersion, &Custom{}, &CustomList{})
 	metav1.AddToGroupVersion(scheme, customVersion)
-	return scheme
+	return nil
 }
 
 func installCustom(b *testing.B, config *rest.Config) {
 	b.Helper()
-	keep := true
-	object := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
-		ObjectMeta: metav1.ObjectMeta{Name: "customs.bench.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: customVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "customs", Singular: "custom", Kind: "Custom", ListKind: "CustomList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": object, "status": object},
-				}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}}})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{
+		fleettest.CRD(b, customVersion.WithKind("Custom"), `{type: object, properties: {
+  spec: {type: object, x-kubernetes-preserve-unknown-fields: true},
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`),
+	}})
 	must(b, err)
 }
 
@@ -175,20 +160,15 @@ func newField(b *testing.B, n, remotes int) *field {
 		names = append(names, fmt.Sprint("bench-remote-", i))
 	}
 	clusters := fleettest.Clusters(b, names...)
-	f := &field{b: b, scheme: benchScheme(b), hub: clusters[0].Config(), n: n}
+	f := &field{b: b, scheme: fleettest.Scheme(b, addCustom), hub: clusters[0].Config(), n: n}
 	f.hub.QPS = -1
 	installCustom(b, f.hub)
-	var err error
-	f.admin, err = client.New(f.hub, client.Options{Scheme: f.scheme})
-	must(b, err)
+	f.admin = fleettest.Client(b, f.hub, addCustom)
 	for i, c := range clusters[1:] {
 		r := &benchRemote{name: names[i+1], config: c.Config(), text: map[string]string{}}
 		r.config.QPS = -1
-		r.client, err = client.New(r.config, client.Options{Scheme: f.scheme})
-		must(b, err)
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-		must(b, r.client.Create(b.Context(), ns))
-		r.namespace = ns.Name
+		r.client = fleettest.Client(b, r.config, addCustom)
+		r.namespace = fleettest.Namespace(b, r.client, "bench")
 		f.watch(r)
 		f.remotes = append(f.remotes, r)
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -107,9 +108,7 @@ func (v *inNATS) reported(f *field) error {
 type inKubernetes struct{ namespace string }
 
 func (v *inKubernetes) fill(f *field) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-	must(f.b, f.admin.Create(f.b.Context(), ns))
-	v.namespace = ns.Name
+	v.namespace = fleettest.Namespace(f.b, f.admin, "bench")
 	inParallel(f.n, func(i int) {
 		must(f.b, f.admin.Create(f.b.Context(), &Custom{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.namespace, Name: key(i)}, Spec: order{Text: "first"},

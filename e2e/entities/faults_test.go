@@ -23,6 +23,7 @@ import (
 
 // A process that ends before any of its writes leaves nothing that the next one does not finish. To end before a write is to end after
 // the write before it.
+// Promise: the process ends before or after each of its writes: the next one converges.
 func TestProcess_EndsBeforeEachWrite(t *testing.T) {
 	fleettest.Slow(t, "nothing: an end before each single write takes a process for each of them")
 	t.Parallel()
@@ -44,6 +45,7 @@ func TestProcess_EndsBeforeEachWrite(t *testing.T) {
 
 // A process that is killed at random moments, while orders change, converges, and leaves no consumers on the stream: after a while there
 // are as many as live watches.
+// Promise: it is killed at random: it converges, and leaves no consumers.
 func TestProcess_KilledAtRandom(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_LeavesNoConsumers")
 	t.Parallel()
@@ -86,6 +88,7 @@ func TestProcess_KilledAtRandom(t *testing.T) {
 
 // A process that is frozen while orders change, and while their markers are compacted, follows when it runs again: nothing is deleted by
 // mistake, and each deletion is carried out.
+// Promise: it is frozen for a minute, and markers are compacted meanwhile: it follows, and carries out the deletions.
 func TestProcess_Frozen(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_RemembersMarkers")
 	t.Parallel()
@@ -107,6 +110,7 @@ func TestProcess_Frozen(t *testing.T) {
 
 // A process that had the lease is frozen while the server is away, and another one takes over: nothing of the first is written after the
 // server and the first process are back.
+// Promise: the leader is frozen with a write in flight, the server goes, another process takes over: nothing of the first is written.
 func TestLeader_Frozen(t *testing.T) {
 	fleettest.Slow(t, "nothing: TestGate shows that no write begins without the lease; one that is in flight while its process is frozen takes a process")
 	t.Parallel()
@@ -139,6 +143,7 @@ func TestLeader_Frozen(t *testing.T) {
 }
 
 // The leader of three servers is killed, and then comes back: the process follows all the time.
+// Promise: the leader of three servers is killed: the process follows all the time.
 func TestServers_LeaderKilled(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/entity/bucket TestD9_TheCopySurvivesTheServer")
 	t.Parallel()
@@ -190,13 +195,12 @@ func (s *stage) leaderOf(t *testing.T, servers []*nats.Server) *nats.Server {
 }
 
 // The network between the process and NATS is cut, in ways that the process notices and in ways that it does not.
+// Promise: the network is cut, in six ways: the process follows after the return.
 func TestNetwork_Cut(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/entity/bucket TestD9_TheCopySurvivesTheServer")
 	t.Parallel()
 	s := newStage(t)
-	proxy, err := fault.New(s.server.Address())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, s.server.Address())
 	s.url = "nats://" + proxy.Addr()
 	all := orders(5, "before")
 	s.putAll(t, all)
@@ -218,6 +222,7 @@ func TestNetwork_Cut(t *testing.T) {
 
 // The server is killed and starts again, with its data, empty, and with the data of a backup. Nothing is deleted by mistake; what is
 // there is followed; after the bucket is accepted, nothing is orphaned.
+// Promise: the server starts with its data, restored, and empty: nothing is deleted by mistake; nothing is orphaned after accept.
 func TestServer_Comes(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/entity/bucket TestBucket_Restored")
 	t.Parallel()

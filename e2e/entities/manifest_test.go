@@ -35,6 +35,7 @@ import (
 
 // The manifests in config/nats are accepted by an API server, and three servers with their configuration, TLS and the permissions that
 // hub rbac prints have a bucket on all three, which a hub follows.
+// Promise: three servers with TLS, users and the manifests of config/nats: the hub follows, and refuses a certificate that it cannot verify.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -16,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,12 +83,8 @@ func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	cluster := fleettest.Clusters(t, "remote")[0]
 	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(s.kubeconfig, cluster.Kubeconfig(), 0o600))
-	var err error
-	s.remote, err = client.New(cluster.Config(), client.Options{})
-	must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entities-"}}
-	must(t, s.remote.Create(t.Context(), ns))
-	s.namespace = ns.Name
+	s.remote = fleettest.Client(t, cluster.Config())
+	s.namespace = fleettest.Namespace(t, s.remote, "entities")
 	s.createBuckets(t, len(servers))
 	return s
 }

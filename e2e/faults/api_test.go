@@ -11,7 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // apiRows are about remotes that respond, but whose API does not work as their modules need it.
@@ -60,26 +60,6 @@ func missingRight(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// widgetCRD is the definition of the kind that the module widgets watches, in one version.
-func widgetCRD(version string) *apiextensionsv1.CustomResourceDefinition {
-	anything := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + widgetKind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: widgetKind.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: widgetKind.Kind, ListKind: "WidgetList", Plural: "widgets", Singular: "widget",
-			},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything},
-				},
-			}},
-		},
-	}
-}
-
 // missingCRD is a remote whose module needs an API that is installed later, removed, and installed again.
 func missingCRD(t *testing.T, s *stage) {
 	t.Helper()
@@ -91,9 +71,9 @@ func missingCRD(t *testing.T, s *stage) {
 	r.expectMessage(hubv1.ConditionModulesReady, widgets)
 	r.expectWorking() // The other module does not wait.
 
-	must(t, admin.Create(t.Context(), widgetCRD(widgetKind.Version)))
+	must(t, admin.Create(t.Context(), fleettest.CRD(t, widgetKind, "")))
 	t.Cleanup(func() {
-		_ = admin.Delete(context.WithoutCancel(t.Context()), widgetCRD(widgetKind.Version))
+		_ = admin.Delete(context.WithoutCancel(t.Context()), fleettest.CRD(t, widgetKind, ""))
 	})
 	r.since = time.Now()
 	r.expectReady(crdWithin)
@@ -102,7 +82,7 @@ func missingCRD(t *testing.T, s *stage) {
 	// An API that is removed while the app runs does not stop the other modules, and does not cause many requests to
 	// the remote.
 	epoch := r.epoch()
-	must(t, admin.Delete(t.Context(), widgetCRD(widgetKind.Version)))
+	must(t, admin.Delete(t.Context(), fleettest.CRD(t, widgetKind, "")))
 	r.since = time.Now()
 	r.staysReady(epoch, goneFor)
 	r.expectWorking()
@@ -113,7 +93,7 @@ func missingCRD(t *testing.T, s *stage) {
 	if len(asked) > 3*int(goneFor/time.Second) {
 		t.Errorf("the app sent %d requests in %s for a removed kind, want at most 3 per second", len(asked), goneFor)
 	}
-	eventually(t, func() error { return admin.Create(t.Context(), widgetCRD(widgetKind.Version)) })
+	eventually(t, func() error { return admin.Create(t.Context(), fleettest.CRD(t, widgetKind, "")) })
 	r.expectWidget(admin, "second")
 }
 
@@ -169,9 +149,7 @@ func hangingWebhook(t *testing.T, s *stage) {
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick, func(c *hubv1.ClusterSpec) { c.Client.TimeoutSeconds = 2 })
 	r.expectReady(patience)
-	nobody, err := fault.New(r.on.Server())
-	must(t, err)
-	t.Cleanup(nobody.Close)
+	nobody := fleettest.Proxy(t, r.on.Server())
 	must(t, nobody.Set(fault.NeverRead()))
 	webhook := webhookAt("https://"+nobody.Addr()+"/", authorityOf(t, r.on.Kubeconfig()), r.name)
 	admin := s.clientFor(t, r.on.Config())

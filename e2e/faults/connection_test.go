@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // connectionRows are about the connection to a remote and the server at its address.
@@ -82,9 +83,7 @@ func anotherName(t *testing.T, s *stage) {
 func restless(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
-	other, err := fault.New(r.on.Server())
-	must(t, err)
-	t.Cleanup(other.Close)
+	other := fleettest.Proxy(t, r.on.Server())
 	r.register(runs(stopwatchName, lingering)) // so that apps take some time to stop
 	r.expectReady(patience)
 	r.expectWorking()

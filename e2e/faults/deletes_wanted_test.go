@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -185,9 +186,7 @@ func TestDeletes_HubKilled(t *testing.T) {
 			return admin.Get(t.Context(), client.ObjectKey{Namespace: r.name, Name: one.Name}, &corev1.ConfigMap{})
 		})
 	}
-	if n := l.copies(); n != copiesEach-20+3 {
-		t.Errorf("%d copies are left, want %d", n, copiesEach-20+3)
-	}
+	testkit.Equal(t, l.copies(), copiesEach-20+3, "copies are left")
 	if again := l.stored(); len(again) != 1 || again[0] != ids[0] {
 		t.Errorf("the stored holds are %v, want %v", again, ids)
 	}

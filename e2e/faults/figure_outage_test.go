@@ -4,7 +4,6 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -140,9 +140,7 @@ func (r *remote) expectFenced(ctx context.Context, outlived client.Client) {
 		r.t.Error(err)
 	}
 	request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "after-the-stop"}}
-	if err := outlived.Create(ctx, request); !errors.Is(err, registry.ErrStopped) {
-		r.t.Errorf("%s: a request after the stop returns %v, want ErrStopped", r.name, err)
-	}
+	testkit.ErrorIs(r.t, outlived.Create(ctx, request), registry.ErrStopped, r.name, "a request after the stop returns")
 	err := r.stage.clientFor(r.t, r.on.Config()).Get(ctx, client.ObjectKeyFromObject(request), request)
 	if !apierrors.IsNotFound(err) {
 		r.t.Errorf("%s: read the object of the request after the stop: got %v, want NotFound", r.name, err)

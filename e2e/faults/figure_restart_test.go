@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/fx"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -89,7 +86,7 @@ func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	t.Helper()
 	o := s.hubOptions(replica).Registry
 	o.Hub, o.Scheme, o.Modules = s.hub.Config(), s.scheme, []registry.Module{s.stopwatch.module()}
-	o.HubMapper = mapperFor(t, o.Hub)
+	o.HubMapper = fleettest.Mapper(t, o.Hub)
 	r, err := registry.New(o)
 	must(t, err)
 	configs := map[registry.ClusterName]state.Desired{}
@@ -109,14 +106,4 @@ func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	defer cancel()
 	must(t, r.Shutdown(ctx))
 	return took
-}
-
-func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
 }

@@ -44,9 +44,7 @@ func TestFigure_EndpointChange(t *testing.T) {
 	r := s.newRemote(t, "moving", s.cluster(calm))
 	r.register()
 	r.expectReady(patience)
-	other, err := fault.New(r.on.Server())
-	must(t, err)
-	t.Cleanup(other.Close)
+	other := fleettest.Proxy(t, r.on.Server())
 	ways := []*fault.Proxy{other, r.proxy}
 	finish := r.borrow(t, 4)
 	writing := r.keepWriting(t)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -130,9 +131,7 @@ func (all neighbours) observe(t *testing.T) (finish func()) {
 		var waits []time.Duration
 		for i, n := range all {
 			waits = append(waits, n.check(t, from, to)...)
-			if now := n.epoch(); now != epochs[i] {
-				t.Errorf("the app of %s restarted: got epoch %d, want %d", n.name, now, epochs[i])
-			}
+			testkit.Equal(t, n.epoch(), epochs[i], "the app of", n.name, "restarted: epoch")
 		}
 		t.Logf("neighbours during %s: %d writes, reconciled within %s (median), %s (p99)",
 			to.Sub(from).Round(time.Millisecond), len(waits), percentile(waits, 50), percentile(waits, 99))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // crowd describes remotes to register at once, as names for a few API servers.
@@ -39,10 +40,7 @@ func (s *stage) newCrowd(t *testing.T, c crowd) []*remote {
 		on := c.on[i%len(c.on)]
 		r := &remote{t: t, stage: s, name: fmt.Sprintf("%s-%d", c.name, i), on: s.cluster(on)}
 		if c.proxied {
-			var err error
-			r.proxy, err = fault.New(r.on.Server())
-			must(t, err)
-			t.Cleanup(r.proxy.Close)
+			r.proxy = fleettest.Proxy(t, r.on.Server())
 		}
 		all[i] = r
 		registering.Go(func() error {

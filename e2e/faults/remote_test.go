@@ -23,6 +23,8 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -43,10 +45,7 @@ type remote struct {
 func (s *stage) newRemote(t *testing.T, name string, on *fleet.Cluster) *remote {
 	t.Helper()
 	r := &remote{t: t, stage: s, name: name, on: on, since: time.Now()}
-	var err error
-	r.proxy, err = fault.New(on.Server())
-	must(t, err)
-	t.Cleanup(r.proxy.Close)
+	r.proxy = fleettest.Proxy(t, on.Server())
 	must(t, s.clientFor(t, on.Config()).Create(t.Context(), namespace(name)))
 	return r
 }
@@ -318,9 +317,7 @@ func (r *remote) staysReady(epoch int64, d time.Duration) {
 		versions, _ := r.stage.history.since(r.name, at)
 		r.t.Errorf("%s did not stay Ready: after %s its status was %s", r.name, at.Sub(r.since), conditionText(versions[0].cluster))
 	}
-	if now := r.epoch(); now != epoch {
-		r.t.Errorf("the app of %s restarted: got epoch %d, want %d", r.name, now, epoch)
-	}
+	testkit.Equal(r.t, r.epoch(), epoch, "the app of", r.name, "restarted: epoch")
 }
 
 // readySince returns the time at which the Cluster became Ready.

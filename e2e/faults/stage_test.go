@@ -4,7 +4,6 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -16,10 +15,8 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,7 +63,7 @@ type stageOptions struct {
 // newStage starts a fleet with the hub's cluster and the clusters of these names. It does not start the hub.
 func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 	t.Helper()
-	s := &stage{t: t, options: o, scheme: newScheme(t), stopwatch: newStopwatch(), log: newLog(t)}
+	s := &stage{t: t, options: o, scheme: fleettest.Scheme(t, hubv1.AddToScheme), stopwatch: newStopwatch(), log: newLog(t)}
 	s.fleet = fleettest.New(t, o.fleet)
 	var starting sync.WaitGroup
 	for _, name := range clusters {
@@ -82,13 +79,6 @@ func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 	must(t, s.admin.Create(t.Context(), namespace(hubv1.DefaultNamespace)))
 	s.history = newHistory(s)
 	return s
-}
-
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
-	return scheme
 }
 
 // newCluster starts another API server.
@@ -195,12 +185,7 @@ func (s *stage) remotes() *registry.Registry {
 // clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{Scheme: s.scheme, HTTPClient: httpClient})
-	must(t, err)
-	return direct
+	return fleettest.Client(t, config, hubv1.AddToScheme)
 }
 
 func namespace(name string) *corev1.Namespace {

@@ -3,7 +3,6 @@
 package fleet_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestCluster_AuditEvents(t *testing.T) {
@@ -69,7 +69,5 @@ func TestCluster_AuditEvents(t *testing.T) {
 func TestCluster_AuditEvents_withoutALog(t *testing.T) {
 	t.Parallel()
 	_, err := fleettest.Cluster(t, "a").AuditEvents()
-	if err == nil || !strings.Contains(err.Error(), "start the fleet with Options.Audit") {
-		t.Errorf("got %v, want an error about Options.Audit", err)
-	}
+	testkit.ErrorHas(t, err, "start the fleet with Options.Audit")
 }

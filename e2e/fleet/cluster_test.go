@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestCluster_Lifecycle(t *testing.T) {
@@ -68,13 +69,9 @@ func TestCreate_flags(t *testing.T) {
 func listAt(t *testing.T, c *fleet.Cluster, addr netip.Addr) error {
 	t.Helper()
 	elsewhere, err := fleet.At(c.Kubeconfig(), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(elsewhere)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return list(t.Context(), clientFor(t, config))
 }
 

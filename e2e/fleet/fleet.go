@@ -22,15 +22,17 @@ import (
 // processors of a small machine.
 const startTimeout = 5 * time.Minute
 
+// Provider is a way of running clusters.
 type Provider string
 
 const (
 	// Processes of this machine: kube-apiserver and etcd. The default.
 	Processes Provider = "processes"
-	Kind      Provider = "kind"
+	// Kind runs clusters with real nodes in Docker.
+	Kind Provider = "kind"
 )
 
-// The zero Options are good for a test.
+// Options configure a fleet. The zero Options are good for a test.
 type Options struct {
 	Provider Provider
 	// Dir has data, logs and keys. Files of a killed process are removed. Default: a new temporary folder.

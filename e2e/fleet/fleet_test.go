@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestFleet_Create(t *testing.T) {
@@ -24,9 +25,7 @@ func TestFleet_Create(t *testing.T) {
 		a, b := both[0], both[1]
 		for _, c := range both {
 			version, err := clientFor(t, c.Config()).Discovery().ServerVersion()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if os.Getenv("KUBEBUILDER_ASSETS") == "" && version.GitVersion != fleet.KubernetesVersion {
 				t.Errorf("cluster %s runs %s, want %s", c.Name(), version.GitVersion, fleet.KubernetesVersion)
 			}
@@ -54,9 +53,7 @@ func TestFleet_Create(t *testing.T) {
 	t.Run("an API server that cannot start shows the end of its log", func(t *testing.T) {
 		t.Parallel()
 		_, err := fleettest.Shared(t).Create(t.Context(), "broken", "--no-such-flag=1")
-		if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
-			t.Errorf("got %v, want the error of kube-apiserver", err)
-		}
+		testkit.ErrorHas(t, err, "unknown flag: --no-such-flag")
 	})
 }
 
@@ -70,9 +67,7 @@ func TestFleet_Close(t *testing.T) {
 		f, err = fleet.New(t.Context(), fleet.Options{Log: t.Output()})
 	})
 	started.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	starting := make(chan error)
 	go func() {
 		_, err := f.Create(t.Context(), "late")
@@ -87,9 +82,7 @@ func TestFleet_Close(t *testing.T) {
 	pids := f.Processes()
 
 	begin := time.Now()
-	if err := f.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Close(t.Context()))
 	t.Logf("closed after %s", time.Since(begin).Round(time.Millisecond))
 	if err := <-starting; err == nil {
 		t.Error("a cluster starts in a closed fleet, want an error")
@@ -111,16 +104,12 @@ func TestNew_Dir(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(precious, nil, 0o600))
 	f := fleettest.New(t, fleet.Options{Dir: dir})
 	if _, err := fleet.New(t.Context(), fleet.Options{Dir: dir}); err == nil {
 		t.Error("two fleets share a folder")
 	}
-	if err := f.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Close(t.Context()))
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("the folder contains %v (%v), want only the file precious", left, err)

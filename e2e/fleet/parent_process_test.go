@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // parentVariable is the environment variable that makes TestParent start a fleet; its value is a plan as JSON.
@@ -40,21 +41,15 @@ func TestParent(t *testing.T) {
 		t.Skip("other tests run it as a process")
 	}
 	var p plan
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &p))
 	f, err := fleet.New(t.Context(), p.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range p.Clusters {
 		if _, err := f.Create(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(offspring{f.Dir(), f.Processes()}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.NewEncoder(os.Stdout).Encode(offspring{f.Dir(), f.Processes()}))
 	select {}
 }
 
@@ -62,23 +57,15 @@ func TestParent(t *testing.T) {
 func killParent(t *testing.T, p plan) offspring {
 	t.Helper()
 	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestParent$")
 	cmd.Env = append(os.Environ(), parentVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	var found offspring
 	err = json.NewDecoder(bufio.NewReader(out)).Decode(&found)
 	for name, pid := range found.Processes {
@@ -86,9 +73,7 @@ func killParent(t *testing.T, p plan) offspring {
 			t.Errorf("%s does not run while its parent runs", name)
 		}
 	}
-	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, cmd.Process.Kill()))
 	_ = cmd.Wait() // The process was killed.
 	return found
 }

@@ -14,6 +14,7 @@ import (
 
 const defaultLifetime = 24 * time.Hour
 
+// User is the subject of a credential.
 type User struct {
 	// Name, for a token of a service account in kube-system.
 	Name string

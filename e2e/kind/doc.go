@@ -8,7 +8,7 @@ remotes, each in a node of its own.
 	make e2e-kind KIND_NODE_IMAGE=kindest/node:local HUB_IMAGE=ghcr.io/clusterfx/hub:v0.1.0
 
 It needs Docker, about 4 GB of memory and five minutes. The default images are those of kind's release and of the
-binary alone. The run writes dist/e2e-kind.md, like docs/e2e.md. Its steps run a user's commands and build upon each
+binary alone. The run writes dist/e2e-kind.md and logs it. Its steps run a user's commands and build upon each
 other; the first failure ends it and prints the management cluster's objects. It shows only what needs nodes: that the
 Pods are admitted and run, reach the remotes, pass on their lease when one is killed, and that images work.
 */

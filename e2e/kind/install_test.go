@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func (s *site) startClusters() string {
@@ -36,9 +37,7 @@ func (s *site) loadImages() string {
 	s.build(stock, "./cmd/hub")
 	s.build(own, "./examples/podcount")
 	for _, image := range s.images {
-		if err := s.hub.LoadImage(s.t.Context(), image); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, s.hub.LoadImage(s.t.Context(), image))
 	}
 	s.summary.version("hub", s.run("docker", "run", "--rm", s.images[stock], "version"))
 	return fmt.Sprintf("%s, %s", s.images[stock], s.size(s.images[stock]))
@@ -54,15 +53,11 @@ func (s *site) build(name, pkg string) {
 	}
 	s.images[name] = "clusterfx.test/" + name + ":e2e"
 	context := s.t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(context, "bin"), 0o755), os.Link(binary, filepath.Join(context, "bin", "hub"))); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, errors.Join(os.Mkdir(filepath.Join(context, "bin"), 0o755), os.Link(binary, filepath.Join(context, "bin", "hub"))))
 	// The files that hub new module writes for a custom hub.
 	for _, file := range []string{"Dockerfile", ".dockerignore"} {
 		text, err := os.ReadFile(filepath.Join(s.root, "examples", "quota", file))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 		write(s.t, filepath.Join(context, file), string(text))
 	}
 	s.run("docker", "build", "--build-arg", "BASE=scratch", "-t", s.images[name], context)
@@ -83,13 +78,9 @@ func (s *site) size(image string) string {
 func (s *site) overlay(program string, components ...string) string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "overlay")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, os.MkdirAll(dir, 0o755))
 	config, err := filepath.Rel(dir, filepath.Join(s.root, "config"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	text := fmt.Sprintf("resources: [%s/default]\n", config)
 	for _, component := range components {
 		text += fmt.Sprintf("components: [%s/%s]\n", config, component)
@@ -105,9 +96,7 @@ func (s *site) overlay(program string, components ...string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func (s *site) deploy() string {
@@ -139,9 +128,7 @@ func (s *site) register() string {
 func (s *site) registerWith(program string, remote *fleet.Cluster) {
 	s.t.Helper()
 	server, err := remote.InsideServer()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	s.program(program, "register", remote.Name(), "--yes", "--cluster-server", server, "--cluster-kubeconfig", kubeconfig(remote))
 }
 
@@ -168,13 +155,9 @@ func (s *site) deregister() string {
 	for _, name := range []string{first, second} {
 		remote := s.remote(name)
 		s.program(own, "deregister", name, "--yes", "--cluster-kubeconfig", kubeconfig(remote))
-		if after := s.accounts(remote); after != s.before[name] {
-			s.t.Errorf("%s: before registration\n%s\nafter deregistration\n%s", name, s.before[name], after)
-		}
+		testkit.Equal(s.t, s.accounts(remote), s.before[name], "accounts after deregistration in", name)
 	}
-	if left := s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"); left != "" {
-		s.t.Errorf("objects left in the hub: %s", left)
-	}
+	testkit.Equal(s.t, s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"), "", "objects left in the hub")
 	return "the same ServiceAccounts, Secrets, roles and bindings as before; no Cluster and no Secret in the hub"
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // upgrade replaces the stock hub by a hub with another module. The permissions of the module are granted first in the
@@ -71,18 +72,14 @@ func (s *site) token(name string) string {
 	s.t.Helper()
 	text := s.kubectl(s.hub, "get", "secret", name, "-n", namespace, "-o", "jsonpath={.data.token}")
 	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return string(data)
 }
 
 func (s *site) rotate() string {
 	remote := s.remote(first)
 	old := s.token(first)
-	if err := whoami(s.t, remote, old); err != nil {
-		s.t.Fatalf("the token in use: %v", err)
-	}
+	testkit.Must(s.t, whoami(s.t, remote, old))
 	s.program(own, "rotate", first, "--cluster-kubeconfig", kubeconfig(remote))
 	if s.token(first) == old {
 		s.t.Fatal("the token has not changed")
@@ -103,9 +100,7 @@ func (s *site) rotate() string {
 // remote works.
 func (s *site) freeze() string {
 	begin := time.Now()
-	if err := s.remote(second).Pause(); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.remote(second).Pause())
 	expectReady := func(name, status string) {
 		expect(s.t, status, func() string { return s.field(name, `{.status.conditions[?(@.type=="Ready")].status}`) })
 	}
@@ -125,9 +120,7 @@ func (s *site) freeze() string {
 	s.kubectl(s.hub, "patch", "configmap", "greeting", "-n", "default", "-p", `{"data":{"text":"still here"}}`)
 	expect(s.t, "still here", func() string { return s.greeting(s.remote(first)) })
 	begin = time.Now()
-	if err := s.remote(second).Resume(); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.remote(second).Resume())
 	expectReady(second, "True")
 	back := time.Since(begin)
 	expect(s.t, "still here", func() string { return s.greeting(s.remote(second)) })
@@ -161,13 +154,9 @@ func (s *site) kill() string {
 func (s *site) killPod(pod string) {
 	s.t.Helper()
 	server, err := s.hub.InsideServer()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	node, err := url.Parse(server)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	s.run("docker", "exec", node.Hostname(), "sh", "-c",
 		"kill -9 $(crictl inspect -o go-template --template '{{.info.pid}}' $(crictl ps -q --name hub --label io.kubernetes.pod.name="+pod+"))")
 }

@@ -59,13 +59,9 @@ func newSite(t *testing.T) *site {
 		t.Fatalf("these tests need a Docker daemon that this user may use: %v: %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	kubectl, err := fleet.Binary("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &site{
 		root: root, dir: t.TempDir(), tool: kubectl, summary: &summary{},
 		fleet:  fleettest.New(t, fleet.Options{Provider: fleet.Kind, Image: os.Getenv("KIND_NODE_IMAGE")}),
@@ -83,9 +79,7 @@ func kubeconfig(c *fleet.Cluster) string { return filepath.Join(c.Dir(), "admin.
 func (s *site) run(program string, args ...string) string {
 	s.t.Helper()
 	out, err := s.try(program, args...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return out
 }
 
@@ -159,9 +153,7 @@ func whoami(t *testing.T, c *fleet.Cluster, token string) error {
 	config := rest.AnonymousClientConfig(c.Config())
 	config.BearerToken = token
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, err = client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	return err
 }

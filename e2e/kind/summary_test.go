@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // summary is the page that a run writes.
@@ -56,12 +58,8 @@ func (s *summary) write(t *testing.T, root string) {
 		strings.Join(s.shown, "\n"),
 	}, "\n")
 	dir := filepath.Join(root, "dist")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(dir, 0o755))
 	path := filepath.Join(dir, "e2e-kind.md")
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(page), 0o644))
 	t.Logf("%s:\n%s", path, page)
 }

@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -70,12 +71,8 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	slices.Sort(latencies)
 	t.Logf("%d names were registered and removed twice in %s; meanwhile %d reconciles of the other remotes took %s (median) to %s",
 		coming, took, len(latencies), latencies[len(latencies)/2], latencies[len(latencies)-1])
-	if left := r.List(); len(left) != staying {
-		t.Errorf("got %d remotes at the end, want the %d staying remotes", len(left), staying)
-	}
-	if n := r.Zombies(); n != 0 {
-		t.Errorf("got %d zombies, want 0", n)
-	}
+	testkit.Equal(t, len(r.List()), staying, "remotes at the end")
+	testkit.Equal(t, r.Zombies(), 0, "zombies")
 	for _, b := range asides {
 		b.expectUnaware()
 	}
@@ -125,7 +122,7 @@ func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-cha
 	t.Helper()
 	ended := make(chan struct{})
 	result := make(chan []time.Duration, 1)
-	direct := map[string]client.Client{one: clientFor(t, fleettest.Cluster(t, one)), two: clientFor(t, fleettest.Cluster(t, two))}
+	direct := map[string]client.Client{one: fleettest.Client(t, fleettest.Cluster(t, one).Config(), hubv1.AddToScheme), two: fleettest.Client(t, fleettest.Cluster(t, two).Config(), hubv1.AddToScheme)}
 	go func() {
 		var all []time.Duration
 		defer func() { result <- all }()
@@ -172,9 +169,7 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 		c.Spec.KubeconfigSecretRef.Name = name + "-" + where
 		lives = append(lives, life{where: where, began: h.createAtOnce(c)})
 		if i%10 >= 8 { // an odd and an even life
-			if c := h.expectReady(name); c.Status.ID != idOf(t, remotes[where]) {
-				t.Errorf("life %d has the ID %s, want the ID of %s", i, c.Status.ID, where)
-			}
+			testkit.Equal(t, h.expectReady(name).Status.ID, idOf(t, remotes[where]), "ID in life", i, "of", where)
 		} else {
 			// The removal comes at a random point of the start, or before it.
 			<-time.After(rand.N(100 * time.Millisecond))
@@ -252,7 +247,7 @@ func checkLives(t *testing.T, remotes map[string]*fleet.Cluster, name registry.C
 func idOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var system corev1.Namespace
-	must(t, clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
+	must(t, fleettest.Client(t, c.Config(), hubv1.AddToScheme).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
 	return string(system.UID)
 }
 

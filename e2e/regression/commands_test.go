@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // commandEchoes are more ways to echo a token: in responses whose content commands print or register writes.
@@ -90,7 +91,7 @@ func TestCanary_Commands(t *testing.T) {
 	fleettest.Slow(t, "./registry/kubeconfig TestDiscreet_Status")
 	t.Parallel()
 	hub := takeHub(t)
-	direct, path := clientFor(t, hub), filepath.Join(t.TempDir(), "hub")
+	direct, path := fleettest.Client(t, hub.Config(), hubv1.AddToScheme), filepath.Join(t.TempDir(), "hub")
 	must(t, os.WriteFile(path, hub.Kubeconfig(), 0o600))
 	scripts, shared := commandEchoes(), echoes()
 	for _, about := range []string{"probe", "redirect", "malformed", "renewal"} {
@@ -111,9 +112,7 @@ func TestCanary_Commands(t *testing.T) {
 			t.Cleanup(func() { must(t, direct.Delete(context.WithoutCancel(t.Context()), secret)) })
 			texts["check of a Secret"] = command(t, "check", "secret/"+secret.Name, "--kubeconfig", path, "--allow-cidr=127.0.0.0/8", "-o", "json")
 			for where, text := range texts {
-				if near := e.leaks(text); near != "" {
-					t.Errorf("%s contains the token: %s", where, near)
-				}
+				testkit.Equal(t, e.leaks(text), "", where, "contains the token")
 				if where != "what is in the hub" && text == "" {
 					t.Errorf("%s prints nothing", where)
 				}

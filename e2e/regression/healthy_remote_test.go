@@ -121,7 +121,7 @@ func (b *bystander) expectUnaware() {
 	if info.State != state.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
 		b.t.Errorf("%s is %s in epoch %d after %d restarts, want Ready in epoch %d without restarts", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
 	}
-	took, err := awaitMark(b.t.Context(), clientFor(b.t, fleettest.Cluster(b.t, b.cluster)), b.name)
+	took, err := awaitMark(b.t.Context(), fleettest.Client(b.t, fleettest.Cluster(b.t, b.cluster).Config(), hubv1.AddToScheme), b.name)
 	if err != nil {
 		b.t.Error(err)
 	}

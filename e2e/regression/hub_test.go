@@ -56,7 +56,7 @@ func takeHub(t *testing.T) *fleet.Cluster {
 func newHub(t *testing.T, change func(*app.Options)) *hub {
 	t.Helper()
 	h := &hub{t: t, cluster: takeHub(t), scripts: &scripts{}, metrics: prometheus.NewRegistry()}
-	h.Client = clientFor(t, h.cluster)
+	h.Client = fleettest.Client(t, h.cluster.Config(), hubv1.AddToScheme)
 	h.options = app.Options{
 		Config: h.cluster.Config(), Modules: []registry.Module{marker(), h.scripts.module(), inventory.Module},
 	}

@@ -48,13 +48,13 @@ func cycles() []cycle {
 			h.register(name, fleettest.Cluster(t, two).Kubeconfig(), nil)
 		}},
 		{"while its remote is refused", func(t *testing.T, h *hub, name string) {
-			p, data := proxyTo(t, two)
+			p, data := fleettest.ProxyTo(t, fleettest.Cluster(t, two))
 			set(t, p, fault.Refuse())
 			h.register(name, data, nil)
 			h.expectUnreachable(name, hubv1.ReasonUnreachable)
 		}},
 		{"while its remote is silent", func(t *testing.T, h *hub, name string) {
-			p, data := proxyTo(t, two)
+			p, data := fleettest.ProxyTo(t, fleettest.Cluster(t, two))
 			h.register(name, data, nil)
 			h.expectReady(name)
 			set(t, p, fault.Blackhole())
@@ -65,7 +65,7 @@ func cycles() []cycle {
 			h.expect(name, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonModuleFailed)
 		}},
 		{"after a change of its server", func(t *testing.T, h *hub, name string) {
-			p, _ := proxyTo(t, one)
+			p, _ := fleettest.ProxyTo(t, fleettest.Cluster(t, one))
 			h.register(name, fleettest.Cluster(t, one).Kubeconfig(), nil)
 			h.expectReady(name)
 			before := h.epochOf(name)

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -43,7 +45,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		quickly(t, "Stop of another remote", func() error { return r.Stop(t.Context(), name) })
 	}
 	t.Run("a remote that is contacted and does not answer", func(t *testing.T) {
-		p, data := proxyTo(t, one)
+		p, data := fleettest.ProxyTo(t, fleettest.Cluster(t, one))
 		set(t, p, fault.NeverRead())
 		name, config := registry.ClusterName(unique("slow")), configFor(t, data)
 		config.Probe = state.Probe{Period: patience, Timeout: patience}
@@ -58,9 +60,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		})
 		others(t)
 		cancel()
-		if err := <-spawned; !errors.Is(err, context.Canceled) {
-			t.Errorf("Spawn returns %v, want Canceled", err)
-		}
+		testkit.ErrorIs(t, <-spawned, context.Canceled, "Spawn returns")
 		quickly(t, "Stop", func() error { return r.Stop(t.Context(), name) })
 	})
 	t.Run("a remote whose stop hangs", func(t *testing.T) {

@@ -6,10 +6,6 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -22,16 +18,14 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	scheme, err := newScheme()
 	must(t, err)
 	o := registry.Options{
-		Hub: config, HubMapper: mapperFor(t, config), Scheme: scheme, Policy: policy,
+		Hub: config, HubMapper: fleettest.Mapper(t, config), Scheme: scheme, Policy: policy,
 		AllowDuplicates: true, Modules: []registry.Module{marker()},
 	}
 	if change != nil {
 		change(&o)
 	}
 	r, err := registry.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
@@ -45,23 +39,11 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 // toRegistry adds the module that follows the scripts to a registry.
 func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
 
-func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
-}
-
 func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c state.Desired) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := r.Spawn(ctx, name, c); err != nil {
-		t.Fatalf("Spawn: %v", err)
-	}
+	must(t, r.Spawn(ctx, name, c))
 }
 
 func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {

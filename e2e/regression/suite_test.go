@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -31,7 +30,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fault"
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/modules/inventory"
@@ -90,9 +88,7 @@ var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix(
 func configFor(t testing.TB, data []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": data}, kubeconfig.Options{}, policy)
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	must(t, err)
 	return state.Desired{
 		Endpoint: c.Endpoint, Credential: c.Credential,
 		Probe: state.Probe{Period: time.Second, Timeout: time.Second},
@@ -103,22 +99,6 @@ func configFor(t testing.TB, data []byte) state.Desired {
 func admin(t *testing.T, cluster string) state.Desired {
 	t.Helper()
 	return configFor(t, fleettest.Cluster(t, cluster).Kubeconfig())
-}
-
-// proxyTo returns a proxy to a cluster, and a kubeconfig that connects through it.
-func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
-	t.Helper()
-	c := fleettest.Cluster(t, cluster)
-	p, err := fault.New(c.Server())
-	if err != nil {
-		t.Fatalf("start a proxy: %v", err)
-	}
-	t.Cleanup(p.Close)
-	data, err := p.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatalf("make a kubeconfig for the proxy: %v", err)
-	}
-	return p, data
 }
 
 func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
@@ -132,30 +112,6 @@ func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	return s, errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s))
-}
-
-// clientFor returns an administrator's client, without a cache.
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	direct, closeIdle, err := newClient(c.Config())
-	if err != nil {
-		t.Fatalf("make a client: %v", err)
-	}
-	t.Cleanup(closeIdle)
-	return direct
-}
-
-func newClient(config *rest.Config) (client.Client, func(), error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, nil, err
-	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	return direct, httpClient.CloseIdleConnections, err
 }
 
 var must, eventually = testkit.Must, testkit.Eventually

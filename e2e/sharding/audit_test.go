@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const (
@@ -37,11 +38,7 @@ func (s *stage) throughProxies() map[string]*fault.Proxy {
 	s.t.Helper()
 	proxies := map[string]*fault.Proxy{}
 	for i, name := range s.names {
-		proxy, err := fault.New(s.remotes[i%len(s.remotes)].Server())
-		must(s.t, err)
-		s.t.Cleanup(proxy.Close)
-		text, err := proxy.Kubeconfig(s.remotes[i%len(s.remotes)].Kubeconfig())
-		must(s.t, err)
+		proxy, text := fleettest.ProxyTo(s.t, s.remotes[i%len(s.remotes)])
 		must(s.t, s.admin.Update(s.t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
 		}))
@@ -160,9 +157,7 @@ func (s *stage) expectMarks(c *chronicle, clusters []hubv1.Cluster) {
 	s.t.Helper()
 	marks := c.marks()
 	for _, one := range clusters {
-		if marks[one.Name] != 1 {
-			s.t.Errorf("%s was marked %d times, want once", one.Name, marks[one.Name])
-		}
+		testkit.Equal(s.t, marks[one.Name], 1, "marks of", one.Name)
 		delete(marks, one.Name)
 	}
 	if len(marks) > 0 {

@@ -24,6 +24,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // leaderLease names the Lease of leader mode.
@@ -240,9 +241,7 @@ func TestSharding_Mode(t *testing.T) {
 	}
 	s.expectWrites("first")
 	for hub, what := range s.agentsSince(beside) {
-		if hub != "first" {
-			t.Errorf("%s writes beside a hub in leader mode: %s", hub, what)
-		}
+		testkit.Equal(t, hub, "first", "the writer beside a hub in leader mode of", what)
 	}
 
 	s.replicas["first"].leave()

@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -152,9 +152,7 @@ func (s *stage) within(check func() error) {
 // createSmall creates one small object in a remote.
 func (s *stage) createSmall(config *rest.Config) {
 	s.t.Helper()
-	c, err := client.New(config, client.Options{})
-	must(s.t, err)
-	must(s.t, c.Create(s.t.Context(), &corev1.ConfigMap{
+	must(s.t, fleettest.Client(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "small"}, Data: map[string]string{"key": "value"},
 	}))
 }

@@ -21,9 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -104,11 +101,7 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	f := fleettest.New(t, fleet.Options{Audit: o.audit, Addresses: addresses})
 	s.hub, err = f.Create(t.Context(), "hub")
 	must(t, err)
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hubv1.AddToScheme(scheme))
-	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
-	must(t, err)
+	s.admin = fleettest.Client(t, s.hub.Config(), hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	// As a hub in leader mode has left it. The first replica waits if it is missing.
@@ -151,12 +144,8 @@ func (s *stage) kubeconfigOf(replica string) string {
 	if s.proxies[replica] != nil {
 		return path
 	}
-	proxy, err := fault.New(s.hub.Config().Host)
-	must(s.t, err)
-	s.t.Cleanup(proxy.Close)
+	proxy, text := fleettest.ProxyTo(s.t, s.hub)
 	s.proxies[replica] = proxy
-	text, err := proxy.Kubeconfig(s.hub.Kubeconfig())
-	must(s.t, err)
 	must(s.t, os.WriteFile(path, text, 0o600))
 	return path
 }

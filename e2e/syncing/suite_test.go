@@ -8,18 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -50,17 +48,6 @@ func clusters(t *testing.T, names ...string) []*fleet.Cluster {
 		must(t, err)
 	}
 	return all
-}
-
-// clientFor returns a client of a person, without limits.
-func clientFor(t testing.TB, config *rest.Config) client.WithWatch {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	c, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient})
-	must(t, err)
-	return c
 }
 
 func namespace(t testing.TB, c client.Client, name string) {

@@ -55,11 +55,8 @@ func newWorldOf(t testing.TB, all []*fleet.Cluster, s setting) *world {
 	w.identity.TargetNamespace = w.target
 	w.bodies, w.register = &bodies{all: map[string][]byte{}}, configMaps
 	for i, c := range all {
-		w.people[i] = clientFor(t, c.Config())
-		p, err := fault.New(c.Server())
-		must(t, err)
-		t.Cleanup(p.Close)
-		w.network[i] = p
+		w.people[i] = fleettest.Client(t, c.Config())
+		w.network[i] = fleettest.Proxy(t, c.Server())
 	}
 	w.up, w.down = all[above].Config(), all[below].Config()
 	w.up.Host, w.down.Host = "https://"+w.network[above].Addr(), "https://"+w.network[below].Addr()

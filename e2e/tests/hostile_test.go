@@ -5,7 +5,6 @@ package tests
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestScripts_HaveNames(t *testing.T) {
@@ -104,13 +104,9 @@ func TestRedirect_CatchesCredentials(t *testing.T) {
 	v := newVictim(t, named(t, "redirect 307"))
 	body := strings.NewReader("a secret")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+listPath, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := v.Do(r)
-	if err != nil {
-		t.Fatalf("POST: %v", err)
-	}
+	must(t, err)
 	response.Body.Close()
 	got := strings.Join(v.server.Stats().Elsewhere, "; ")
 	if want := "POST " + listPath + " with a token and a body of 8 bytes"; got != want {
@@ -168,9 +164,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("got %v, Retry-After %q; want 3600", err, busy.Header.Get("Retry-After"))
 	}
 	truth, _, err := newVictim(t, hostile.Script{}).get(t.Context(), "/api", 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lie, _, err := newVictim(t, named(t, "borrowed etag")).get(t.Context(), "/api", 1<<20)
 	if err != nil || lie.Header.Get("ETag") != truth.Header.Get("ETag") {
 		t.Errorf("got %v, ETag %q; want the ETag of the real API server, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
@@ -183,13 +177,9 @@ func TestGzipBomb(t *testing.T) {
 	const most = 100 << 20
 	v := newVictim(t, named(t, "gzip bomb"))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+listPath, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := v.Do(r)
-	if err != nil {
-		t.Fatalf("GET: %v", err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	n, err := io.CopyN(io.Discard, response.Body, most)
 	if n != most || err != nil || !response.Uncompressed {
@@ -228,9 +218,7 @@ func TestSilence(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			_, body, err := newVictim(t, named(t, name)).get(ctx, path, 1<<20)
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %q, %v; want DeadlineExceeded", body, err)
-			}
+			testkit.ErrorIs(t, err, context.DeadlineExceeded, "body", body)
 		})
 	}
 }
@@ -256,9 +244,7 @@ func TestBroken(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 			defer cancel()
 			response, body, err := newVictim(t, named(t, name)).get(ctx, c.path, 1<<20)
-			if err == nil || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("got %v, %.100q, %v; want an error that contains %q", response, body, err, c.text)
-			}
+			testkit.ErrorHas(t, err, c.text, response, body)
 		})
 	}
 }
@@ -267,12 +253,8 @@ func TestBroken(t *testing.T) {
 func TestUpgradeWithoutARequest(t *testing.T) {
 	t.Parallel()
 	response, body, err := newVictim(t, named(t, "an upgrade without a request")).get(t.Context(), listPath, 12)
-	if err != nil {
-		t.Fatalf("get: %v", err)
-	}
-	if asked := response.Request.Header.Get("Upgrade"); asked != "" {
-		t.Errorf("the request asks for an upgrade to %q, want no upgrade", asked)
-	}
+	must(t, err)
+	testkit.Equal(t, response.Request.Header.Get("Upgrade"), "", "the request asks for an upgrade to")
 	to := response.Header.Get("Upgrade")
 	if response.StatusCode != http.StatusSwitchingProtocols || to != "chaos" || string(body) != "chaos chaos " {
 		t.Errorf("got status %d, an upgrade to %q, %q; want the protocol chaos", response.StatusCode, to, body)
@@ -295,9 +277,7 @@ func TestGoAwayStorm(t *testing.T) {
 func TestClose_Again(t *testing.T) {
 	t.Parallel()
 	s, err := hostile.New(fleettest.Cluster(t, "real").Kubeconfig(), named(t, "silence"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	within(t, "Close", s.Close)
 	within(t, "Close again", s.Close)
 }

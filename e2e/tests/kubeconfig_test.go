@@ -4,7 +4,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -17,18 +16,15 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.Clientset {
 	t.Helper()
 	through, err := p.Kubeconfig(kubeconfig)
-	if err != nil {
-		t.Fatalf("Kubeconfig: %v", err)
-	}
+	must(t, err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return clientWith(t, config)
 }
 
@@ -36,9 +32,7 @@ func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.
 func clientWith(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -47,7 +41,7 @@ func clientWith(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 func TestWithAnAPIServer(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	client := clientThrough(t, p, cluster.Kubeconfig())
 	maps := client.CoreV1().ConfigMaps("default")
 	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
@@ -76,9 +70,7 @@ func TestWithAnAPIServer(t *testing.T) {
 		return err == nil
 	})
 	cancel()
-	if err := <-created; !errors.Is(err, context.Canceled) {
-		t.Errorf("create whose response is lost: got %v, want Canceled", err)
-	}
+	testkit.ErrorIs(t, <-created, context.Canceled, "create whose response is lost")
 }
 
 // A fault cuts a watch of a real API server. After the fault the client resumes the watch at its last event, and gets
@@ -86,7 +78,7 @@ func TestWithAnAPIServer(t *testing.T) {
 func TestRefuse_AWatch(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	maps := clientThrough(t, p, cluster.Kubeconfig()).CoreV1().ConfigMaps("kube-public")
 	direct := clientWith(t, cluster.Config()).CoreV1().ConfigMaps("kube-public")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -101,9 +93,7 @@ func TestRefuse_AWatch(t *testing.T) {
 	last := "" // the version at which the watch begins
 	follow := func(name string) watch.Interface {
 		w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: last, LabelSelector: "watched"})
-		if err != nil {
-			t.Fatalf("watch: %v", err)
-		}
+		must(t, err)
 		e := <-w.ResultChan()
 		seen, ok := e.Object.(*corev1.ConfigMap)
 		if !ok || seen.Name != name {
@@ -134,7 +124,7 @@ func TestRefuse_AWatch(t *testing.T) {
 func TestHold_AWatch(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
-	p := newProxy(t, cluster.Server())
+	p := fleettest.Proxy(t, cluster.Server())
 	client := clientThrough(t, p, cluster.Kubeconfig())
 	if _, err := client.Discovery().ServerVersion(); err != nil {
 		t.Fatalf("version: %v", err)
@@ -167,15 +157,11 @@ func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
 		{"name":"plain","cluster":{"server":"https://api.example.com:6443/path"}},
 		{"name":"other","cluster":{"server":"https://10.0.0.1:6443","tls-server-name":"kubernetes"}},
 		{"name":"local","cluster":{"server":"https://127.0.0.1:6443"}}]}`
-	p := newProxy(t, "https://api.example.com")
+	p := fleettest.Proxy(t, "https://api.example.com")
 	through, err := p.Kubeconfig([]byte(named))
-	if err != nil {
-		t.Fatalf("Kubeconfig: %v", err)
-	}
+	must(t, err)
 	config, err := clientcmd.Load(through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string][2]string{
 		"plain": {"https://" + p.Addr() + "/path", "api.example.com"},
 		"other": {"https://" + p.Addr(), "kubernetes"},

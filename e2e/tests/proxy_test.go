@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestPass(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "hello")
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.CloseWrite())
 	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
 		t.Errorf("after CloseWrite: read %q, %v; want the end of the stream", rest, err)
 	}
@@ -37,7 +37,7 @@ func TestPass(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	for range 3 {
@@ -53,7 +53,7 @@ func TestRefuse(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	old := dial(t, p)
 	exchange(t, old, "before")
 	set(t, p, fault.Reset())
@@ -66,15 +66,13 @@ func TestReset(t *testing.T) {
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	set(t, p, fault.Blackhole())
 	send(t, conn, "during")
 	expectSilence(t, conn)
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
+	testkit.Equal(t, server.received(), "before", "the server received")
 	_, err := net.DialTimeout("tcp", p.Addr(), moment)
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("dial: got %v, want a timeout", err)
@@ -101,7 +99,7 @@ func TestBlackhole(t *testing.T) {
 func TestNeverRead(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	old := dial(t, p)
 	exchange(t, old, "before")
 	set(t, p, fault.NeverRead())
@@ -113,12 +111,8 @@ func TestNeverRead(t *testing.T) {
 	// The buffers of a connection that is never read fill up, and then writes block.
 	_ = fresh.SetWriteDeadline(time.Now().Add(moment))
 	n, err := io.Copy(fresh, &zeros{left: 1 << 30})
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("wrote %d bytes, %v; want the write to block", n, err)
-	}
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
+	testkit.ErrorIs(t, err, os.ErrDeadlineExceeded, "wrote", n, "bytes")
+	testkit.Equal(t, server.received(), "before", "the server received")
 	set(t, p, fault.Pass())
 	expect(t, old, "old")
 	expect(t, fresh, "new")
@@ -139,18 +133,14 @@ func (z *zeros) Read(b []byte) (int, error) {
 func TestLoseRequests(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "before")
 	set(t, p, fault.LoseRequests())
 	send(t, conn, "lost")
 	expectSilence(t, conn)
-	if got := server.received(); got != "before" {
-		t.Errorf("the server received %q, want \"before\"", got)
-	}
-	if got := p.Stats().Lost; got != 4 {
-		t.Errorf("lost %d bytes, want 4", got)
-	}
+	testkit.Equal(t, server.received(), "before", "the server received")
+	testkit.Equal(t, p.Stats().Lost, 4, "lost bytes")
 	set(t, p, fault.Pass())
 	expectReset(t, conn)
 	exchange(t, dial(t, p), "after")
@@ -159,7 +149,7 @@ func TestLoseRequests(t *testing.T) {
 func TestLoseAnswers(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn, untouched := dial(t, p), dial(t, p)
 	exchange(t, conn, "before.")
 	set(t, p, fault.LoseAnswers())
@@ -174,7 +164,7 @@ func TestLoseAnswers(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	set(t, p, fault.Hold())
 	send(t, conn, "one ")
@@ -187,7 +177,7 @@ func TestHold(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	const delay, jitter = 100 * time.Millisecond, 50 * time.Millisecond
 	set(t, p, fault.Delay(delay, jitter))
@@ -210,7 +200,7 @@ func TestDelay(t *testing.T) {
 
 func TestThrottle(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	set(t, p, fault.Throttle(100_000))
 	text := strings.Repeat("x", 60_000)
@@ -227,7 +217,7 @@ func TestThrottle(t *testing.T) {
 
 func TestCutAfter(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	conn := dial(t, p)
 	exchange(t, conn, "does not count")
 	set(t, p, fault.CutAfter(5))
@@ -245,27 +235,23 @@ func TestCutAfter(t *testing.T) {
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
 	server := startEcho(t)
-	p := newProxy(t, server.addr())
+	p := fleettest.Proxy(t, server.addr())
 	conn := dial(t, p)
 	set(t, p, fault.Corrupt(4))
 	send(t, conn, "aaaaaa")
 	expect(t, conn, "aaa`aa")
 	send(t, conn, "aaaaaa")
 	expect(t, conn, "a`aaa`")
-	if got := server.received(); got != "aaaaaaaaaaaa" {
-		t.Errorf("the server received %q, want the bytes unchanged", got)
-	}
+	testkit.Equal(t, server.received(), "aaaaaaaaaaaa", "the server received")
 }
 
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	first, second := startEcho(t), startEcho(t)
-	p := newProxy(t, first.addr())
+	p := fleettest.Proxy(t, first.addr())
 	conn := dial(t, p)
 	exchange(t, conn, "first")
-	if err := p.Swap("https://" + second.addr()); err != nil {
-		t.Fatalf("Swap: %v", err)
-	}
+	must(t, p.Swap("https://"+second.addr()))
 	expectReset(t, conn)
 	exchange(t, dial(t, p), "second")
 	if first.received() != "first" || second.received() != "second" {
@@ -277,18 +263,16 @@ func TestSwap(t *testing.T) {
 func TestDeadUpstream(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = listener.Close()
-	expectNewIsReset(t, newProxy(t, listener.Addr().String()))
+	expectNewIsReset(t, fleettest.Proxy(t, listener.Addr().String()))
 }
 
 // After every fault that was set after every other fault, the proxy passes data unchanged. The connections that were in
 // use during the faults have no holes in their data.
 func TestEveryFaultAfterEveryOther(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, startEcho(t).addr())
+	p := fleettest.Proxy(t, startEcho(t).addr())
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	for range 4 {
@@ -340,26 +324,16 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	for _, f := range everyFault() {
 		p, err := fault.New(startEcho(t).addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn := dial(t, p)
 		send(t, conn, "something to be stuck with")
 		set(t, p, f)
 		p.Close()
 		p.Close()
-		if err := p.Set(fault.Pass()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Set after Close: got %v, want ErrClosed", err)
-		}
-		if err := p.Swap(p.Addr()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Swap after Close: got %v, want ErrClosed", err)
-		}
-		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial after Close: got %v, want connection refused", err)
-		}
-		if got := p.Stats().Open; got != 0 {
-			t.Errorf("%s: %d connections are open after Close, want 0", f, got)
-		}
+		testkit.ErrorIs(t, p.Set(fault.Pass()), fault.ErrClosed, "Set after Close")
+		testkit.ErrorIs(t, p.Swap(p.Addr()), fault.ErrClosed, "Swap after Close")
+		testkit.ErrorIs(t, testkit.Err(net.Dial("tcp", p.Addr())), syscall.ECONNREFUSED, "dial after Close")
+		testkit.Equal(t, p.Stats().Open, 0, f, "open connections after Close")
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // failing is the environment variable that makes TestFails fail.
@@ -30,9 +32,7 @@ func TestFails(t *testing.T) {
 func TestMain_LeavesNoFailFile(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for flag, want := range map[string]int{"-test.v": 0, "-rapid.nofailfile=false": 1} {
 		dir := t.TempDir()
 		command := exec.CommandContext(t.Context(), program, "-test.run", "^TestFails$", flag)
@@ -41,9 +41,7 @@ func TestMain_LeavesNoFailFile(t *testing.T) {
 		if err == nil || !bytes.Contains(output, []byte("-rapid.seed=")) {
 			t.Fatalf("%s: the run does not fail, or its output lacks -rapid.seed (%v):\n%s", flag, err, output)
 		}
-		if left := filesIn(t, dir, ""); len(left) != want {
-			t.Errorf("%s: the run writes %q, want %d files", flag, left, want)
-		}
+		testkit.Equal(t, len(filesIn(t, dir, "")), want, flag, "files of the run")
 	}
 }
 
@@ -54,9 +52,7 @@ func TestMain_IsThatOfAllPackagesWithRapid(t *testing.T) {
 	with, without := map[string]bool{}, map[string]bool{}
 	for _, file := range filesIn(t, root, "_test.go") {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if bytes.Contains(text, []byte(`"pgregory.net/rapid"`)) {
 			without[filepath.Dir(file)] = true
 		}
@@ -84,8 +80,6 @@ func filesIn(t *testing.T, dir, end string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }

@@ -63,9 +63,7 @@ func borrow(how string) {
 func TestServers_Lend(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := filepath.Join(t.TempDir(), "servers")
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../servers").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)

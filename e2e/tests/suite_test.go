@@ -43,9 +43,7 @@ type echo struct {
 func startEcho(t *testing.T) *echo {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := &echo{listener: listener}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -94,17 +92,6 @@ func (e *echo) received() string {
 	return string(e.got)
 }
 
-// newProxy returns a proxy that is closed when the test ends.
-func newProxy(t *testing.T, upstream string) *fault.Proxy {
-	t.Helper()
-	p, err := fault.New(upstream)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
 func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
 	t.Helper()
 	if err := p.Set(f); err != nil {
@@ -115,9 +102,7 @@ func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
 func dial(t *testing.T, p *fault.Proxy) *net.TCPConn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", p.Addr(), patience)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)
 }

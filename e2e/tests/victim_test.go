@@ -42,19 +42,13 @@ func newVictim(t *testing.T, script hostile.Script) *victim {
 	}
 	t.Cleanup(s.Close)
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tlsConfig, err := rest.TLSConfigFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	authenticated, err := rest.HTTPWrappersForConfig(config, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &victim{Client: &http.Client{Transport: authenticated}, anonymous: transport, server: s, url: config.Host}
 }
 

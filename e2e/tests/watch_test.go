@@ -21,17 +21,10 @@ import (
 func TestWatch_GoesOn(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "watched")
-	proxy, err := fault.New(cluster.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
-	text, err := proxy.Kubeconfig(cluster.Kubeconfig())
-	must(t, err)
+	proxy, text := fleettest.ProxyTo(t, cluster)
 	through, err := clientcmd.RESTConfigFromKubeConfig(text)
 	must(t, err)
-	watched, err := client.NewWithWatch(through, client.Options{})
-	must(t, err)
-	direct, err := client.New(cluster.Config(), client.Options{})
-	must(t, err)
+	watched, direct := fleettest.Client(t, through), fleettest.Client(t, cluster.Config())
 	create := func(name string) {
 		must(t, direct.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"watched": "true"},

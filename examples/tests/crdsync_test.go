@@ -8,7 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/crdsync"
@@ -16,23 +15,6 @@ import (
 )
 
 var car = schema.GroupVersionKind{Group: "vehicles.example.com", Version: "v1", Kind: "Car"}
-
-// carCRD is the definition of a kind that only the upstream cluster serves.
-func carCRD() *apiextensionsv1.CustomResourceDefinition {
-	keep := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: meta("", "cars."+car.Group),
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: car.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "cars", Kind: car.Kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: car.Version, Served: true, Storage: true,
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}
-}
 
 func newCar(namespace, name string, seats int64) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"seats": seats}}}
@@ -44,10 +26,8 @@ func newCar(namespace, name string, seats int64) *unstructured.Unstructured {
 
 func TestCRDSync(t *testing.T) {
 	t.Parallel()
-	scheme := apiextensionsScheme(t)
-	up, err := client.New(fleettest.Cluster(t, "up").Config(), client.Options{Scheme: scheme})
-	must(t, err)
-	crd := carCRD()
+	up := fleettest.Client(t, fleettest.Cluster(t, "up").Config())
+	crd := fleettest.CRD(t, car, "")
 	create(t, up, crd)
 	waitFor(t, up, crd, func() error {
 		for _, c := range crd.Status.Conditions {
@@ -82,7 +62,7 @@ func TestCRDSync(t *testing.T) {
 	must(t, expect(copied.Object["status"], nil))
 
 	must(t, p.up.Delete(t.Context(), original))
-	waitGone(t, p.down, copied)
+	fleettest.Gone(t, p.down, copied)
 	p.conflict(t, "taken")
 	unchanged(t, p.down, theirs)
 }

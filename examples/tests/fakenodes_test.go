@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/fakenodes"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -32,6 +33,7 @@ func ready(n *corev1.Node) error {
 	return expect(n.Status.Conditions, "Ready")
 }
 
+// Promise: ControllerModifier, ControllerStarter: when the caches run.
 func TestFakeNodes(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(p *pair) []syncer.Item {
@@ -75,7 +77,7 @@ func TestFakeNodes(t *testing.T) {
 	must(t, p.up.Status().Update(t.Context(), a))
 	waitFor(t, p.up, a, func() error { return ready(a) })
 	deleteNow(p.up, second)
-	waitGone(t, p.up, a)
+	fleettest.Gone(t, p.up, a)
 
 	// The copy of a Pod that was scheduled downstream needs a Node, too.
 	original := pod(p.upNS, "copied")
@@ -93,10 +95,10 @@ func TestFakeNodes(t *testing.T) {
 	eventually(t, func() error { // A Pod on a Node waits for the kubelet.
 		return client.IgnoreNotFound(p.down.Delete(t.Context(), copied, client.GracePeriodSeconds(0)))
 	})
-	waitGone(t, p.up, c)
+	fleettest.Gone(t, p.up, c)
 
 	deleteNow(p.up, podOn(p.upNS, "on-theirs", "", ""))
-	waitGone(t, p.up, node("b"))
-	waitGone(t, p.up, node("host"))
+	fleettest.Gone(t, p.up, node("b"))
+	fleettest.Gone(t, p.up, node("host"))
 	unchanged(t, p.up, theirs)
 }

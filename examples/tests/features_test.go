@@ -50,9 +50,7 @@ func TestFeatures(t *testing.T) {
 		made := flags("kube-public")
 		r.WaitFor(made, func() error { return expectFlags(made, "dim") })
 	}
-	if err := bucket.Delete(t.Context(), "cart"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bucket.Delete(t.Context(), "cart"))
 	for _, r := range remotes {
 		r.WaitGone(flags("kube-public"))
 	}

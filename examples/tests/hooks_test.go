@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/hooks"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -74,10 +75,10 @@ func TestHooks(t *testing.T) {
 	must(t, p.up.Delete(t.Context(), web))
 	must(t, p.up.Delete(t.Context(), tenants))
 	must(t, p.up.Delete(t.Context(), original))
-	waitGone(t, p.down, webCopy)
-	waitGone(t, p.down, tenantsCopy)
-	waitGone(t, p.down, copied)
-	waitGone(t, p.down, secret(p.downNS, p.downName("other"), ""))
+	fleettest.Gone(t, p.down, webCopy)
+	fleettest.Gone(t, p.down, tenantsCopy)
+	fleettest.Gone(t, p.down, copied)
+	fleettest.Gone(t, p.down, secret(p.downNS, p.downName("other"), ""))
 	p.conflict(t, "taken")
 	unchanged(t, p.down, theirs)
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/importsecrets"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -45,7 +46,7 @@ func TestImportSecrets(t *testing.T) {
 	moved := secret(p.upNS, "moved", "")
 	patch(t, p.down, source, `{"metadata":{"annotations":{"`+importsecrets.To+`":"`+p.upNS+`/moved"}}}`)
 	waitFor(t, p.up, moved, has(moved, "2"))
-	waitGone(t, p.up, made)
+	fleettest.Gone(t, p.up, made)
 
 	// An immutable Secret and another type are made again.
 	patch(t, p.down, source, `{"immutable":true}`)
@@ -60,11 +61,11 @@ func TestImportSecrets(t *testing.T) {
 
 	// Without the annotation, the Secret is not imported.
 	patch(t, p.down, again, `{"metadata":{"annotations":null}}`)
-	waitGone(t, p.up, moved)
+	fleettest.Gone(t, p.up, moved)
 	patch(t, p.down, again, `{"metadata":{"annotations":{"`+importsecrets.To+`":"`+p.upNS+`/moved"}}}`)
 	waitFor(t, p.up, moved, has(moved, "3"))
 	must(t, p.down.Delete(t.Context(), again))
-	waitGone(t, p.up, moved)
+	fleettest.Gone(t, p.up, moved)
 
 	unchanged(t, p.up, theirs)
 	var all corev1.SecretList

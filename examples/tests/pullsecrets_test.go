@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/examples/vcluster/pullsecrets"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -23,7 +24,7 @@ func TestPullSecrets(t *testing.T) {
 	p := start(t, func(p *pair) []syncer.Item { return []syncer.Item{pullsecrets.Item(p.id, p.upNS)} })
 	theirs := pullSecret(p.downNS, "taken", "tenant")
 	create(t, p.down, theirs)
-	elsewhere := pullSecret(namespace(t, p.up), "elsewhere", "a")
+	elsewhere := pullSecret(fleettest.Namespace(t, p.up, "vc"), "elsewhere", "a")
 	ofTenant := pullSecret(p.upNS, "of-tenant", "a")
 	ofTenant.Labels = map[string]string{p.id.Keys().ManagedBy: "another-pair"}
 	for _, one := range []*corev1.Secret{
@@ -51,16 +52,16 @@ func TestPullSecrets(t *testing.T) {
 	original := pullSecret(p.upNS, "a", "")
 	must(t, p.up.Delete(t.Context(), original))
 	create(t, p.up, secret(p.upNS, "a", "opaque"))
-	waitGone(t, p.down, copied)
+	fleettest.Gone(t, p.down, copied)
 	must(t, p.up.Delete(t.Context(), original))
 	create(t, p.up, pullSecret(p.upNS, "a", "b"))
 	waitFor(t, p.down, copied, user("b"))
 	must(t, p.up.Delete(t.Context(), original))
-	waitGone(t, p.down, copied)
+	fleettest.Gone(t, p.down, copied)
 
 	p.conflict(t, "taken")
 	unchanged(t, p.down, theirs)
 	for _, name := range []string{"elsewhere", "of-tenant", "opaque"} {
-		waitGone(t, p.down, pullSecret(p.downNS, name, ""))
+		fleettest.Gone(t, p.down, pullSecret(p.downNS, name, ""))
 	}
 }

@@ -13,10 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -51,12 +48,8 @@ func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 	other, err := cluster.New(clusters[1].Config())
 	must(t, err)
 	must(t, manager.Add(other))
-	p := &pair{}
-	p.up, err = client.New(clusters[0].Config(), client.Options{})
-	must(t, err)
-	p.down, err = client.New(clusters[1].Config(), client.Options{})
-	must(t, err)
-	p.upNS, p.downNS = namespace(t, p.up), namespace(t, p.down)
+	p := &pair{up: fleettest.Client(t, clusters[0].Config()), down: fleettest.Client(t, clusters[1].Config())}
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "vc"), fleettest.Namespace(t, p.down, "vc")
 	p.id = syncer.Identity{Tenant: p.upNS, TargetNamespace: p.downNS}
 	p.items = items(p)
 	made, err := syncer.NewPair(syncer.PairOptions{
@@ -82,13 +75,6 @@ func (p *pair) downName(name string) string { return name + "-x-" + p.upNS + "-x
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-func namespace(t *testing.T, c client.Client) string {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "vc-"}}
-	must(t, c.Create(t.Context(), ns))
-	return ns.Name
-}
-
 func create(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
 	must(t, c.Create(t.Context(), obj))
@@ -108,17 +94,6 @@ func waitFor(t *testing.T, c client.Client, obj client.Object, check func() erro
 			return err
 		}
 		return check()
-	})
-}
-
-// waitGone waits until an object does not exist.
-func waitGone(t *testing.T, c client.Client, obj client.Object) {
-	t.Helper()
-	eventually(t, func() error {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%s exists: %w", obj.GetName(), err)
-		}
-		return nil
 	})
 }
 
@@ -168,12 +143,4 @@ func secret(namespace, name, value string) *corev1.Secret {
 // has checks the data of a Secret.
 func has(s *corev1.Secret, value string) func() error {
 	return func() error { return expect(string(s.Data["k"]), value) }
-}
-
-// apiextensionsScheme knows CustomResourceDefinitions.
-func apiextensionsScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, apiextensionsv1.AddToScheme(scheme))
-	return scheme
 }

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The heartbeats of Nodes cause no reconciles.
@@ -28,8 +30,6 @@ func TestRelevant(t *testing.T) {
 	} {
 		after := before.DeepCopy()
 		tc.change(after)
-		if got := relevant().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
-			t.Errorf("%s: relevant is %t", name, got)
-		}
+		testkit.Equal(t, relevant().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.want, name, "relevant")
 	}
 }

@@ -30,6 +30,7 @@ import (
 	mckubeconfig "sigs.k8s.io/multicluster-runtime/providers/kubeconfig"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -63,16 +64,12 @@ func prepareFloor(b *testing.B, all []benchRemote, note noting) func() func() {
 		for _, one := range all {
 			config := configFor(b, one.kubeconfig)
 			transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: config.Endpoint, Credential: config.Credential}, policy())
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			transports = append(transports, transport)
 			connection := kubeconfig.RESTConfig(config.Endpoint, transport)
 			connection.ContentType, connection.QPS = runtime.ContentTypeProtobuf, -1
 			set, err := kubernetes.NewForConfigAndClient(connection, &http.Client{Transport: transport})
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			running.Go(func() { followPlainly(ctx, set, one.name, note) })
 		}
 		return func() {
@@ -127,9 +124,7 @@ func prepareWatch(b *testing.B, all []benchRemote, note noting) func() func() {
 			note(string(r.Cluster), r.NamespacedName)
 			return ctrl.Result{}, nil
 		}))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	return prepareRegistry(b, mgr, r, all)
 }
 
@@ -138,9 +133,7 @@ func prepareProvider(b *testing.B, all []benchRemote, note noting) func() func()
 	mgr := newManager(b)
 	r := newRegistry(b, mgr)
 	m, err := multiclusterruntime.New(mgr, r, multiclusterruntime.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	addController(b, m, note)
 	return prepareRegistry(b, mgr, r, all)
 }
@@ -153,25 +146,19 @@ func addController(b *testing.B, m mcmanager.Manager, note noting) {
 			note(string(r.ClusterName), r.NamespacedName)
 			return ctrl.Result{}, nil
 		}))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 }
 
 // prepareRegistry returns a function that starts a hub with all remotes.
 func prepareRegistry(b *testing.B, mgr ctrl.Manager, r *registry.Registry, all []benchRemote) func() func() {
 	b.Helper()
-	if err := mgr.Add(r); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, mgr.Add(r))
 	return func() func() {
 		stop := startManager(b, mgr.Start)
 		for _, one := range all {
 			config := configFor(b, one.kubeconfig)
 			config.Namespaces = []string{one.name}
-			if err := r.Ensure(registry.ClusterName(one.name), config); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, r.Ensure(registry.ClusterName(one.name), config))
 		}
 		return stop
 	}
@@ -195,17 +182,13 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	hubConfig := fleettest.Cluster(b, "hub").Config()
-	direct := clientFor(b, fleettest.Cluster(b, "hub"))
+	direct := fleettest.Client(b, fleettest.Cluster(b, "hub").Config())
 	namespaceOf := map[string]string{}
 	for _, one := range all {
 		config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 		namespaceOf[config.Host] = one.name
-		if err := direct.Create(b.Context(), secretFor(one)); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, direct.Create(b.Context(), secretFor(one)))
 	}
 	provider := mckubeconfig.New(mckubeconfig.Options{
 		Namespace: metav1.NamespaceDefault,
@@ -221,12 +204,8 @@ func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() fun
 		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := provider.SetupWithManager(b.Context(), m); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
+	testkit.Must(b, provider.SetupWithManager(b.Context(), m))
 	addController(b, m, note)
 	return func() func() {
 		stop := startManager(b, m.Start)

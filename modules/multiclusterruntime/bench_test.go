@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 var (
@@ -54,9 +55,7 @@ type benchRemote struct {
 func BenchmarkRemotes(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatalf("-remotes: %v", err)
-		}
+		testkit.Must(b, err)
 		all := benchFleet(b, n)
 		for _, one := range contestants() {
 			b.Run(fmt.Sprintf("remotes=%d/%s", n, one.name), func(b *testing.B) { one.measure(b, all, benchWrites) })
@@ -81,17 +80,9 @@ func BenchmarkBlackHoles(b *testing.B) {
 func (r *benchRemote) blackhole(b *testing.B) {
 	b.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(r.kubeconfig)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := fault.New(config.Host)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(p.Close)
-	if err := p.Set(fault.Blackhole()); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
+	p := fleettest.Proxy(b, config.Host)
+	testkit.Must(b, p.Set(fault.Blackhole()))
 	if r.kubeconfig, err = p.Kubeconfig(r.kubeconfig); err != nil {
 		b.Fatal(err)
 	}
@@ -110,24 +101,18 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	var clients []client.Client
 	for i := range min(n, benchServers) {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
-		if err != nil {
-			b.Fatalf("create a cluster: %v", err)
-		}
-		clusters, clients = append(clusters, c), append(clients, clientFor(b, c))
+		testkit.Must(b, err)
+		clusters, clients = append(clusters, c), append(clients, fleettest.Client(b, c.Config()))
 	}
 	all, group := make([]benchRemote, n), errgroup.Group{}
 	group.SetLimit(10)
 	for i, address := range addresses {
 		at, err := fleet.At(clusters[i%len(clusters)].Kubeconfig(), address)
-		if err != nil {
-			b.Fatalf("At: %v", err)
-		}
+		testkit.Must(b, err)
 		all[i] = benchRemote{name: fmt.Sprintf("remote-%03d", i), kubeconfig: at, direct: clients[i%len(clients)]}
 		group.Go(func() error { return all[i].fill(b.Context()) })
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatalf("create objects: %v", err)
-	}
+	testkit.Must(b, group.Wait())
 	return all
 }
 
@@ -181,9 +166,7 @@ func latencies(b *testing.B, all []benchRemote, w *witness, writes int) {
 		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: to.name, GenerateName: "event-"}}
 		w.expect(to.name)
 		began := time.Now()
-		if err := to.direct.Create(b.Context(), one); err != nil {
-			b.Fatalf("create: %v", err)
-		}
+		testkit.Must(b, to.direct.Create(b.Context(), one))
 		written = append(written, time.Since(began))
 		select {
 		case at := <-w.event:

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +22,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -57,13 +57,9 @@ func TestProvider_EngageFails(t *testing.T) {
 		t.Errorf("controllers after the hanging one received a request of the remote")
 	}
 	last := l.expect(t, "hangs", 1)
-	if err := h.remotes.Stop(t.Context(), "hangs"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Stop(t.Context(), "hangs"))
 	expectEnd(t, last)
-	if got := l.of("healthy"); len(got) != 1 {
-		t.Errorf("healthy remote was engaged %d times, want 1", len(got))
-	}
+	testkit.Equal(t, len(l.of("healthy")), 1, "engagements of the healthy remote")
 }
 
 // An Engage that returns late delays the next epoch of its remote, and no other remote: the library would treat the
@@ -84,15 +80,11 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	first := l.expect(t, "late", 1)
 	config := configFor(t, c.Kubeconfig())
 	config.Namespaces = []string{"default"}
-	if err := h.remotes.Ensure("late", config); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("late", config))
 	expectEnd(t, first)
 	h.register(t, "other", c.Kubeconfig())
 	l.expect(t, "other", 1)
-	if got := len(l.of("late")); got != 1 {
-		t.Errorf("got %d overlapping engagements of one remote, want 1", got)
-	}
+	testkit.Equal(t, len(l.of("late")), 1, "overlapping engagements of one remote")
 	close(release)
 	second := l.expect(t, "late", 2)
 	if err := second.ctx.Err(); err != nil {
@@ -119,9 +111,7 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	before, _ := h.remotes.Status("one")
 	poison := newConfigMap()
 	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
-	if err := clientFor(t, c).Create(t.Context(), poison); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), poison))
 	r.expect(t, in("one", create(t, c)), 0)
 	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("got remote %s in epoch %d, want Ready in epoch %d", after.State, after.Epoch, before.Epoch)
@@ -185,9 +175,7 @@ func TestProvider_IndexField(t *testing.T) {
 		h.register(t, registry.ClusterName(nth(i)), c.Kubeconfig())
 		r.expect(t, in(nth(i), key), 0)
 	}
-	if err := h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, late, byTest); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, late, byTest))
 	for i := range 3 {
 		if err := find(t.Context(), h, nth(i), late); err != nil {
 			t.Errorf("%s: %v", nth(i), err)
@@ -206,7 +194,7 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	t.Parallel()
 	has, gets := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
 	kind := newKind()
-	install(t, clientFor(t, has), kind)
+	install(t, fleettest.Client(t, has.Config()), kind)
 	const field = "test-name"
 	var comets, maps record
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
@@ -232,14 +220,14 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	})
 	h.register(t, "has", has.Kubeconfig())
 	h.register(t, "gets", gets.Kubeconfig())
-	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
 	maps.expect(t, in("gets", create(t, gets)), 0)
-	install(t, clientFor(t, gets), kind)
-	key := launch(t, clientFor(t, gets), kind)
+	install(t, fleettest.Client(t, gets.Config()), kind)
+	key := launch(t, fleettest.Client(t, gets.Config()), kind)
 	began := time.Now()
 	comets.expect(t, in("gets", key), 0)
 	t.Logf("kind was watched %s after it was installed", time.Since(began))
-	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
 }
 
 // newKind returns a kind that no cluster serves.
@@ -256,23 +244,7 @@ func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 // install makes a cluster serve a kind.
 func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	t.Helper()
-	yes := true
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "comets." + kind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: kind.Group, Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "comets", Kind: kind.Kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: kind.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: &yes,
-				}},
-			}},
-		},
-	}
-	if err := direct.Create(t.Context(), crd); err != nil {
-		t.Fatalf("create the CRD: %v", err)
-	}
+	testkit.Must(t, direct.Create(t.Context(), fleettest.CRD(t, kind, "")))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.
@@ -280,6 +252,7 @@ func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) cl
 	t.Helper()
 	one := objectOf(kind)
 	one.SetGenerateName("test-")
+	one.SetNamespace(metav1.NamespaceDefault)
 	eventually(t, func() error {
 		if err := direct.Create(t.Context(), one); err != nil {
 			return fmt.Errorf("create: %w", err)

@@ -13,6 +13,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -37,9 +38,7 @@ func TestModule(t *testing.T) {
 		fx.Supply(logr.Discard(), registry.Options{Policy: policy(), AllowDuplicates: true}),
 		fx.Provide(func() ctrl.Manager { return mgr }), fx.Populate(&remotes),
 	)
-	if err := app.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, app.Err())
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -49,9 +48,7 @@ func TestModule(t *testing.T) {
 			t.Errorf("hub ended with an error: %v", err)
 		}
 	})
-	if err := remotes.Ensure("one", configFor(t, c.Kubeconfig())); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, remotes.Ensure("one", configFor(t, c.Kubeconfig())))
 	key := create(t, c)
 	first.expect(t, in("one", key), 0)
 	second.expect(t, in("one", key), 0)

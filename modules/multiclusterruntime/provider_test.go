@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -99,9 +100,7 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 
 	narrow := configFor(t, c.Kubeconfig())
 	narrow.Namespaces = []string{"default"}
-	if err := h.remotes.Ensure("one", narrow); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("one", narrow))
 	second := l.expect(t, "one", 2)
 	expectEnd(t, first)
 	if second.cluster == first.cluster {
@@ -111,23 +110,15 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 
 	paused := narrow
 	paused.Paused = true
-	if err := h.remotes.Ensure("one", paused); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("one", paused))
 	expectEnd(t, second)
 	h.expectNone(t, "one", registry.ErrNotReady)
-	if err := h.remotes.Ensure("one", narrow); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("one", narrow))
 	third := l.expect(t, "one", 3)
-	if err := h.remotes.Stop(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Stop(t.Context(), "one"))
 	expectEnd(t, third)
 	h.expectNone(t, "one", registry.ErrNotFound)
-	if err := third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("client of an ended epoch: got error %v, want ErrStopped", err)
-	}
+	testkit.ErrorIs(t, third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}), registry.ErrStopped, "client of an ended epoch")
 	if err := third.cluster.Start(t.Context()); err == nil {
 		t.Error("Start of a remote's cluster succeeds outside the registry")
 	}
@@ -153,27 +144,21 @@ func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error)
 func TestProvider_ComesBack(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
-	proxy, behind := newProxy(t, c)
+	proxy, behind := fleettest.ProxyTo(t, c)
 	var r record
 	var l lives
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(watching(t, &r)(h), h.Add(&l)) })
 	config := configFor(t, behind)
 	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
-	if err := h.remotes.Ensure("one", config); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.remotes.Ensure("one", config))
 	key := create(t, c)
 	r.expect(t, in("one", key), 0)
-	if err := proxy.Set(fault.Refuse()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, proxy.Set(fault.Refuse()))
 	expectEnd(t, l.expect(t, "one", 1))
 	h.expectNone(t, "one", registry.ErrNotReady)
 	before := r.count(in("one", key))
 	late := create(t, c)
-	if err := proxy.Set(fault.Pass()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, proxy.Set(fault.Pass()))
 	l.expect(t, "one", 2)
 	r.expect(t, in("one", key), before)
 	r.expect(t, in("one", late), 0)
@@ -189,9 +174,7 @@ func TestOptions_Select(t *testing.T) {
 	config := configFor(t, c.Kubeconfig())
 	label := func(name registry.ClusterName, tier string) {
 		config.Labels = map[string]string{"tier": tier}
-		if err := h.remotes.Ensure(name, config); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, h.remotes.Ensure(name, config))
 	}
 	label("center", "core")
 	label("rim", "edge")
@@ -227,9 +210,7 @@ func TestProvider_StartedTwice(t *testing.T) {
 			}
 		})
 	}
-	if err := remotes.Ensure("one", configFor(t, c.Kubeconfig())); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, remotes.Ensure("one", configFor(t, c.Kubeconfig())))
 	one := l.expect(t, "one", 1)
 	if err := p.Start(ctx, &other); err == nil {
 		t.Error("Start for a second manager succeeds")
@@ -237,7 +218,5 @@ func TestProvider_StartedTwice(t *testing.T) {
 	stop()
 	running.Wait()
 	expectEnd(t, one)
-	if got := len(l.of("one")); got != 1 {
-		t.Errorf("remote was engaged %d times, want 1", got)
-	}
+	testkit.Equal(t, len(l.of("one")), 1, "engagements of the remote")
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 )
 
@@ -50,9 +51,7 @@ func TestNewQueue_TakesTurns(t *testing.T) {
 	if turns[quiet] == 0 || turns[ofHub] == 0 {
 		t.Errorf("requests of other remotes are not among the first six: %v", turns)
 	}
-	if got := q.Len(); got != 996 {
-		t.Errorf("got %d requests in the queue, want 996", got)
-	}
+	testkit.Equal(t, q.Len(), 996, "requests in the queue")
 }
 
 // A controller's rate limiter counts the failures of each remote's request separately.
@@ -63,19 +62,13 @@ func TestNewQueue_Retries(t *testing.T) {
 	twin := in("two", client.ObjectKey{Name: "fails"})
 	q.AddRateLimited(one)
 	q.AddRateLimited(one)
-	if got := q.NumRequeues(one); got != 2 {
-		t.Errorf("request has %d failures, want 2", got)
-	}
-	if got := q.NumRequeues(twin); got != 0 {
-		t.Errorf("request of another remote has %d failures, want 0", got)
-	}
+	testkit.Equal(t, q.NumRequeues(one), 2, "failures of the request")
+	testkit.Equal(t, q.NumRequeues(twin), 0, "failures of a request of another remote")
 	if got, _, _ := q.GetWithPriority(); got != one {
 		t.Errorf("got request %s", got)
 	}
 	q.Forget(one)
-	if got := q.NumRequeues(one); got != 0 {
-		t.Errorf("request has %d failures after Forget, want 0", got)
-	}
+	testkit.Equal(t, q.NumRequeues(one), 0, "failures of the request after Forget")
 	q.Done(one)
 	q.AddAfter(twin, time.Millisecond)
 	if got, _ := q.Get(); got != twin {

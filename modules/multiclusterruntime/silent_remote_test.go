@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -108,9 +109,7 @@ func mute(t *testing.T, kubeconf []byte) []byte {
 		t.Fatal("no such script")
 	}
 	s, err := hostile.New(kubeconf, script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(s.Close)
 	return s.Kubeconfig()
 }
@@ -129,9 +128,7 @@ func TestProvider_LostBeforeTheStart(t *testing.T) {
 	for i := range 10 { // A check that depends on chance would pass once, not ten times.
 		h.register(t, registry.ClusterName(nth(i)), c.Kubeconfig())
 		one := l.expect(t, nth(i), 1)
-		if err := h.remotes.Stop(t.Context(), registry.ClusterName(nth(i))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, h.remotes.Stop(t.Context(), registry.ClusterName(nth(i))))
 		expectEnd(t, one)
 	}
 	began := time.Now()

@@ -14,11 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -30,10 +26,10 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -72,12 +68,8 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 	if h.Manager, err = multiclusterruntime.New(mgr, h.remotes, o); err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	if err := mgr.Add(h.remotes); err != nil {
-		t.Fatalf("Add: %v", err)
-	}
-	if err := setUp(h); err != nil {
-		t.Fatalf("set up the hub: %v", err)
-	}
+	testkit.Must(t, mgr.Add(h.remotes))
+	testkit.Must(t, setUp(h))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	h.start = sync.OnceFunc(func() {
@@ -96,25 +88,11 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 func newManager(t testing.TB) ctrl.Manager {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
-	t.Cleanup(httpClient.CloseIdleConnections)
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: fleettest.Scheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: hubControllers(),
 	})
-	if err != nil {
-		t.Fatalf("NewManager: %v", err)
-	}
+	testkit.Must(t, err)
 	return mgr
 }
 
@@ -132,9 +110,7 @@ func newRegistry(t testing.TB, mgr ctrl.Manager, modules ...registry.Module) *re
 		Hub: mgr.GetConfig(), HubMapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Policy: policy(),
 		AllowDuplicates: true, AllowHub: true, Modules: modules,
 	})
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -145,18 +121,14 @@ func policy() kubeconfig.Policy {
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
-	if err != nil {
-		t.Fatalf("Parse: %v", err)
-	}
+	testkit.Must(t, err)
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // register registers the cluster of a kubeconfig as a remote, and does not wait for it.
 func (h *hub) register(t testing.TB, name registry.ClusterName, kubeconf []byte) {
 	t.Helper()
-	if err := h.remotes.Ensure(name, configFor(t, kubeconf)); err != nil {
-		t.Fatalf("Ensure: %v", err)
-	}
+	testkit.Must(t, h.remotes.Ensure(name, configFor(t, kubeconf)))
 }
 
 // watching sets a hub up that records requests for the ConfigMaps of the test.
@@ -231,51 +203,12 @@ func create(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := newConfigMap()
 	one.Annotations = map[string]string{"test": t.Name()}
-	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
-		t.Fatalf("create: %v", err)
-	}
+	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 func newConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: metav1.NamespaceDefault}}
-}
-
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
-	t.Helper()
-	config := c.Config()
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatalf("HTTPClientFor: %v", err)
-	}
-	t.Cleanup(httpClient.CloseIdleConnections)
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatalf("AddToScheme: %v", err)
-	}
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	if err != nil {
-		t.Fatalf("client.New: %v", err)
-	}
-	return direct
-}
-
-// newProxy returns a proxy in front of a cluster, and a kubeconfig with the proxy's address.
-func newProxy(t testing.TB, c *fleet.Cluster) (*fault.Proxy, []byte) {
-	t.Helper()
-	p, err := fault.New(c.Server())
-	if err != nil {
-		t.Fatalf("start a proxy: %v", err)
-	}
-	t.Cleanup(p.Close)
-	behind, err := p.Kubeconfig(c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, behind
 }
 
 func eventually(t testing.TB, check func() error) {

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 )
 
@@ -23,9 +24,7 @@ import (
 // their number.
 func BenchmarkLimit(b *testing.B) {
 	objects, err := strconv.Atoi(cmp.Or(os.Getenv("CLUSTERFX_OBJECTS"), "5000"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	for _, qps := range []int32{50, 0, 1000, 10_000} {
 		b.Run(fmt.Sprint("qps=", qps), func(b *testing.B) {
 			for range b.N {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -34,9 +35,7 @@ func bookOf(t *testing.T, abandonAfter string) book {
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
 		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "core"}}, Config: json.RawMessage(`{"rules": null}`)},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -45,13 +44,9 @@ func TestBook(t *testing.T) {
 	t.Parallel()
 	b := bookOf(t, "")
 	for tier, want := range map[string]int{"": 1, "test": 1, "edge": 0, "core": 0} {
-		if got := len(b.Of(map[string]string{"tier": tier})); got != want {
-			t.Errorf("tier %q has %d rules, want %d", tier, got, want)
-		}
+		testkit.Equal(t, len(b.Of(map[string]string{"tier": tier})), want, "rules of the tier", tier)
 	}
-	if len(b.holding()) != 1 {
-		t.Errorf("%d rules hold their originals", len(b.holding()))
-	}
+	testkit.Equal(t, len(b.holding()), 1, "rules that hold their originals")
 }
 
 // A Cluster runs the module if spec.modules names it, or, without spec.modules, if the configuration selects its labels.
@@ -60,9 +55,7 @@ func TestBook_Runs(t *testing.T) {
 	edge := map[string]string{"tier": "edge"}
 	configured := func(selector *metav1.LabelSelector) book {
 		b, err := newBook(rules.Config{}, []moduleconfig.Config{{Name: Name, Clusters: selector}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return b
 	}
 	for name, c := range map[string]struct {

@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const copies = `
@@ -54,7 +56,7 @@ func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 	t.Helper()
 	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	hub.InstallCRDs(typedWidgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, typedWidget))
 	hub.Create(namespace("tenant-a", nil)) // The declared rights have the others.
 	a.Create(namespace("shop", nil))
 	return hub, a
@@ -62,9 +64,7 @@ func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 
 func patch(t *testing.T, s *hubtest.Server, obj client.Object, body string) {
 	t.Helper()
-	if err := s.Client().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Client().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
 func service(name string) *corev1.Service {
@@ -133,23 +133,13 @@ func unless(so bool, is any) error {
 	return fmt.Errorf("got %+v", is)
 }
 
-// typedWidgetCRD is a definition with a default, a list of maps that is replaced as a whole, and a status.
-func typedWidgetCRD() *apiextensionsv1.CustomResourceDefinition {
-	type props = apiextensionsv1.JSONSchemaProps
-	text, number, keep := props{Type: "string"}, props{Type: "integer"}, true
-	crd := widgetCRD()
-	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &props{Type: "object", Properties: map[string]props{
-		"spec": {Type: "object", Properties: map[string]props{
-			"size": number, "users": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
-				Schema: &props{Type: "object", Properties: map[string]props{"name": text}},
-			}},
-			"extra":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-			"timeout": {Type: "string", Nullable: true, Default: &apiextensionsv1.JSON{Raw: []byte(`"30s"`)}},
-		}},
-		"status": {Type: "object", XPreserveUnknownFields: &keep},
-	}}
-	return crd
-}
+// typedWidget is a schema with a default, a list of maps that is replaced as a whole, and a status.
+const typedWidget = `{type: object, properties: {
+  spec: {type: object, properties: {
+    size: {type: integer}, extra: {type: object, additionalProperties: {type: string}},
+    users: {type: array, items: {type: object, properties: {name: {type: string}}}},
+    timeout: {type: string, nullable: true, default: "30s"}}},
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`
 
 // What somebody adds to a copy where the original has an empty map or a list of maps is removed again, as far as the API server does
 // so, and null is copied as null.
@@ -201,9 +191,7 @@ func TestCopies_OfOthers(t *testing.T) {
 		exists(a, there)
 		now := widget("shop")
 		exists(a, now)
-		if now.GetResourceVersion() != copied.GetResourceVersion() {
-			t.Errorf("time %d: the copy was written: %v", i, now.Object)
-		}
+		testkit.Equal(t, now.GetResourceVersion(), copied.GetResourceVersion(), "time", i, "the copy was written", now.Object)
 	}
 }
 
@@ -223,9 +211,7 @@ func TestCopies_Status(t *testing.T) {
 	observe := func(generation int64) {
 		t.Helper()
 		body := fmt.Sprintf(`{"status":{"observedGeneration":%[1]d,"conditions":[{"type":"Ready","status":"True","observedGeneration":%[1]d}]}}`, generation)
-		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))))
 	}
 	found := widget("tenant-a")
 	expect := func(when string, want int64) {
@@ -250,9 +236,7 @@ func TestCopies_Status(t *testing.T) {
 	expect("observed again", original.GetGeneration())
 
 	refuseStatus(t, hub, original)
-	if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Refused"}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Refused"}}`))))
 	hasEventWith(t, hub, original, "Rejected", "the status of upstream Widget")
 	patch(t, &hub.Server, original, `{"spec":{"size":21}}`)
 	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 21, copied.Object["spec"]) })
@@ -323,7 +307,7 @@ func TestCopies_OlderSchema(t *testing.T) {
 	t.Parallel()
 	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	older, newer := typedWidgetCRD(), typedWidgetCRD()
+	older, newer := fleettest.CRD(t, widgetKind, typedWidget), fleettest.CRD(t, widgetKind, typedWidget)
 	delete(older.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "users")
 	status := newer.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 	status["status"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string"}}}
@@ -338,9 +322,7 @@ func TestCopies_OlderSchema(t *testing.T) {
 	patch(t, &hub.Server, original, `{"spec":{"users":[{"name":"alice"}]}}`)
 	hasEventWith(t, hub, original, "Rejected", "the schema of the kind lacks a field")
 	body := []byte(`{"status":{"phase":"Done","more":"1"}}`)
-	if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)))
 	hasEventWith(t, hub, original, "StatusReduced", "Cluster a: ")
 	hub.WaitFor(original, func() error {
 		phase, _, _ := unstructured.NestedString(original.Object, "status", "phase")
@@ -375,9 +357,7 @@ func TestCopies_Recreated(t *testing.T) {
 	a.WaitFor(now, func() error {
 		return unless(now.Annotations["sync.clusterfx.dev/object-uid"] == string(again.UID), now.Annotations)
 	})
-	if now.UID != copied.UID {
-		t.Error("the copy was made again")
-	}
+	testkit.Equal(t, now.UID, copied.UID, "the copy was made again")
 }
 
 // A remote that changes a status all the time costs the hub one write a second, and the last status follows.
@@ -392,17 +372,13 @@ func TestCopies_BusyStatus(t *testing.T) {
 	list.SetAPIVersion("test.example.com/v1")
 	list.SetKind("WidgetList")
 	changes, err := hub.Client().Watch(t.Context(), list, client.InNamespace("tenant-a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer changes.Stop()
 	const updates = 300
 	began, seen, last := time.Now(), map[string]bool{}, fmt.Sprint("phase ", updates-1)
 	for i := range updates {
 		body := fmt.Sprintf(`{"status":{"phase":"phase %d"}}`, i)
-		if err := a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(body))))
 	}
 	for e := range changes.ResultChan() {
 		phase, _, _ := unstructured.NestedString(e.Object.(*unstructured.Unstructured).Object, "status", "phase")

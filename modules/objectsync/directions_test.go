@@ -11,14 +11,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -53,9 +55,7 @@ func exists(s interface {
 func copiesIn(t *testing.T, c client.Client, namespace string) map[string]int {
 	t.Helper()
 	var all corev1.ConfigMapList
-	if err := c.List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{"sync.clusterfx.dev/managed-by"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{"sync.clusterfx.dev/managed-by"}))
 	found := map[string]int{}
 	for _, one := range all.Items {
 		found[one.Annotations["sync.clusterfx.dev/object-name"]]++
@@ -106,9 +106,7 @@ func TestFromRemote_Namespaces(t *testing.T) {
 	shop := namespace("shop", nil)
 	shop.Labels = map[string]string{"reports": "true"}
 	patch := []byte(`{"metadata":{"labels":{"reports":"true"}}}`)
-	if err := a.Client().Patch(t.Context(), shop, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Patch(t.Context(), shop, client.RawPatch("application/merge-patch+json", patch)))
 	want := func(names ...string) {
 		t.Helper()
 		hub.Eventually(func() error {
@@ -132,9 +130,7 @@ func TestFromRemote_Namespaces(t *testing.T) {
 	want("one", "two")
 
 	// An original that loses its label has no copy, and no finalizer: it can be deleted.
-	if err := a.Client().Patch(t.Context(), two, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Patch(t.Context(), two, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
 	hub.Eventually(func() error {
 		if copiesIn(t, hub.Client(), "inbox")["two"] > 0 {
 			return errors.New("there is a copy")
@@ -235,9 +231,7 @@ func TestFromHub_Fields(t *testing.T) {
 
 	// An original that loses the label of the rule loses its copy and its finalizer.
 	original := configMap("tenant-a", "equal", nil)
-	if err := hub.Client().Patch(t.Context(), original, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Patch(t.Context(), original, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
 	a.WaitGone(equal)
 	hub.Delete(original)
 	hub.WaitGone(original)
@@ -280,16 +274,14 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	hub := hubWith(t, widgets, hubtest.DeclaredHubRights())
 	a := hub.Remote("a")
-	hub.InstallCRDs(widgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
 	hub.Create(namespace("tenant-a", nil))
 	original := widget("tenant-a")
 	hub.Create(original)
 	copied := widget("default")
 	exists(a, copied)
 	copied.Object["status"] = map[string]any{"phase": "Done"}
-	if err := a.Client().Status().Update(t.Context(), copied); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Client().Status().Update(t.Context(), copied))
 	found := widget("tenant-a")
 	hub.WaitFor(found, func() error {
 		if phase, _, _ := unstructured.NestedString(found.Object, "status", "phase"); phase != "Done" {
@@ -312,7 +304,7 @@ func TestReady_HasAllRules(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", widgets), hubtest.DeclaredHubRights(),
 		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
-	hub.InstallCRDs(widgetCRD())
+	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
 	hub.AddRemote("a").WaitReady()
 	info, _ := hub.Registry().Status("a")
 	for _, m := range info.Modules {
@@ -323,27 +315,11 @@ func TestReady_HasAllRules(t *testing.T) {
 	}
 }
 
+var widgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}
+
 func widget(namespace string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "test.example.com/v1", "kind": "Widget",
 		"metadata": map[string]any{"namespace": namespace, "name": "w"}, "spec": map[string]any{"size": int64(3)},
 	}}
-}
-
-func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
-	keep := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "test.example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
-				},
-			}},
-		},
-	}
 }

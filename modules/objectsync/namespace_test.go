@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -37,9 +38,7 @@ func TestNeedsNamespace(t *testing.T) {
 		t.Errorf("an object without a namespace: %v", err)
 	}
 	up.SetNamespace("shop")
-	if _, err := r.needsNamespace(t.Context(), up); !errors.Is(err, errRead) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.needsNamespace(t.Context(), up)), errRead)
 	r.Namespaces = rules.Namespaces{Names: []string{"shop"}}
 	if _, err := r.needsNamespace(t.Context(), up); err != nil {
 		t.Errorf("a rule that names its namespaces: %v", err)

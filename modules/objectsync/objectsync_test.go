@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
@@ -78,9 +79,7 @@ func TestFromHub(t *testing.T) {
 	}
 	has("1")
 	original.Data["k"] = []byte("2")
-	if err := hub.Client().Update(t.Context(), original); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Update(t.Context(), original))
 	has("2")
 	hub.Delete(original)
 	for _, name := range []string{"a", "b"} {
@@ -92,6 +91,7 @@ func TestFromHub(t *testing.T) {
 }
 
 // An original with one copy has a finalizer. It can be deleted while the remote is away, when the Cluster has been deleted.
+// Promise: a remote is dead, paused or deregistered: objects of the hub stay deletable.
 func TestOneToOne(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
@@ -118,19 +118,13 @@ func TestClusterScoped(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t)
 	kinds, err := discovery.NewDiscoveryClientForConfig(hub.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lists, err := kinds.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	checked := 0
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, one := range list.APIResources {
 			isObject := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "create")
 			if !isObject || !rules.IsServedByKubernetes(group.Group) || one.Kind == "Event" {

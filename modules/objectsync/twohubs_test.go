@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
 )
 
@@ -34,6 +35,7 @@ config:
 `
 
 // Two hubs with equal rules and one remote, which the configuration selects, leave each other's copies alone.
+// Promise: two hubs with equal rules and one remote: each leaves the copies of the other one alone.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	first := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", ofTwoHubs))
@@ -91,9 +93,7 @@ func TestTwoHubs(t *testing.T) {
 	}
 	for name, uid := range copied {
 		one := configMap("default", name, nil)
-		if err := remote.Client().Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, remote.Client().Get(t.Context(), client.ObjectKeyFromObject(one), one))
 		if one.UID != uid || !strings.HasPrefix(one.Labels["sync.clusterfx.dev/managed-by"], "hub-settings-") {
 			t.Errorf("%s is another object or has other marks: %v", name, one.ObjectMeta)
 		}

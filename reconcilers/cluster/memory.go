@@ -105,7 +105,7 @@ func (m *memory) usersOf(secret string, now time.Time) map[string]time.Duration 
 func (m *memory) begin(all []hubv1.Cluster, now time.Time) {
 	for i := range all {
 		s := m.of(all[i].Name)
-		s.timing.begin(&all[i], now)
+		s.await(&all[i], now)
 		if isKnown(&all[i]) {
 			s.isAwaited = true // Nobody else has it yet.
 			m.awaited++

@@ -94,6 +94,7 @@ func missing(c *hubv1.Cluster) bool {
 
 func notMissing(c *hubv1.Cluster) bool { return !missing(c) }
 
+// Promise: a labeled Secret alone registers a remote.
 func TestRegistration_ASecretIsEnough(t *testing.T) {
 	t.Parallel()
 	h := newRegisteringHub(t, grace)

@@ -56,6 +56,7 @@ func TestCluster_RestartOfTheHub(t *testing.T) {
 
 // A restart of the hub writes nothing for Clusters that are Ready before and after it, even if their turn takes a while, and reads
 // their Secrets together. The Clusters stay Ready meanwhile. A remote that is down does not.
+// Promise: a restart of the hub writes nothing for Clusters that stay Ready.
 func TestCluster_RestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)

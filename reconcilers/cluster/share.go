@@ -115,7 +115,7 @@ func (r *reconciler) reportAsRunner(
 		return 0, nil
 	}
 	s := r.memory.of(cluster.Name)
-	wait, brief := s.timing.report(cluster, &status, info, time.Now())
+	wait, brief := s.reportIn(cluster, &status, info, time.Now())
 	if wait > 0 {
 		if !s.outranked.IsZero() {
 			log.FromContext(ctx).Info("Another runner with a higher epoch has reported the Cluster; this hub reports it when that runner does not remain",

@@ -45,8 +45,8 @@ type timing struct {
 	outranked time.Time // since when the status names another runner, with a higher epoch than this hub has; zero if it does not
 }
 
-// begin notes a Cluster that the hub found when it started. See noteRole for those with a status.
-func (t *timing) begin(cluster *hubv1.Cluster, now time.Time) {
+// await notes a Cluster that the hub found when it started. See noteRole for those with a status.
+func (t *timing) await(cluster *hubv1.Cluster, now time.Time) {
 	if isNew(cluster.Status) {
 		t.turn = now.Add(staysNew)
 	}
@@ -68,9 +68,9 @@ func (t *timing) noteRole(cluster *hubv1.Cluster, role Role, runner hubv1.Runner
 	}
 }
 
-// report returns how long a status of a Cluster is kept back, or zero to report it now, and for how long the report leaves out the
+// reportIn returns how long a status of a Cluster is kept back, or zero to report it now, and for how long the report leaves out the
 // controllers of an app that has just begun to start, unless one is known to be blocked. A Cluster that is deleted awaits nothing.
-func (t *timing) report(cluster *hubv1.Cluster, status *hubv1.ClusterStatus, info registry.Status, now time.Time) (wait, brief time.Duration) {
+func (t *timing) reportIn(cluster *hubv1.Cluster, status *hubv1.ClusterStatus, info registry.Status, now time.Time) (wait, brief time.Duration) {
 	unknown := isTransient(status)
 	if !unknown || !now.Before(t.turn) || !isNew(cluster.Status) && !wasReady(cluster) {
 		t.turn = time.Time{}

@@ -87,28 +87,28 @@ func TestTiming(t *testing.T) {
 				c.DeletionTimestamp = &metav1.Time{Time: start}
 			}
 			var when timing
-			when.begin(c, start)
+			when.await(c, start)
 			when.noteRole(c, RoleRunner, tc.found.Runner, start)
 			if tc.changed {
 				c.Generation++
 			}
 			now := start.Add(tc.after)
 			info := registry.Status{State: tc.state, Since: now.Add(-tc.since)}
-			if wait, brief := when.report(c, &tc.now, info, now); wait != tc.want || brief != tc.brief {
+			if wait, brief := when.reportIn(c, &tc.now, info, now); wait != tc.want || brief != tc.brief {
 				t.Errorf("waits for %s, and has no controllers for %s; want %s and %s", wait, brief, tc.want, tc.brief)
 			}
 			info.Since = start.Add(-long)
 			later := by(tc.now.Runner.Name, tc.now.Runner.Epoch, unknown)
-			if wait, _ := when.report(c, &later, info, now.Add(s)); wait != tc.later {
+			if wait, _ := when.reportIn(c, &later, info, now.Add(s)); wait != tc.later {
 				t.Errorf("waits for %s a second later, want %s", wait, tc.later)
 			}
-			if wait, brief := when.report(c, &later, info, now.Add(outrankedFor)); wait != 0 || brief != 0 {
+			if wait, brief := when.reportIn(c, &later, info, now.Add(outrankedFor)); wait != 0 || brief != 0 {
 				t.Errorf("waits for %s, and has no controllers for %s, after a minute", wait, brief)
 			}
 		})
 	}
 	var created timing // later
-	if wait, _ := created.report(&hubv1.Cluster{Status: ready}, &unknown, registry.Status{}, start); wait != 0 {
+	if wait, _ := created.reportIn(&hubv1.Cluster{Status: ready}, &unknown, registry.Status{}, start); wait != 0 {
 		t.Errorf("a Cluster that was created later waits for %s", wait)
 	}
 }
@@ -120,7 +120,7 @@ func TestTiming_TakenOver(t *testing.T) {
 	unknown := readyAs(metav1.ConditionUnknown, hubv1.ReasonStarting)
 	runner := func(name string, epoch int32) hubv1.RunnerStatus { return hubv1.RunnerStatus{Name: name, Epoch: epoch} }
 	waits := func(when *timing, c *hubv1.Cluster, now time.Time) time.Duration {
-		wait, _ := when.report(c, &unknown, registry.Status{}, now)
+		wait, _ := when.reportIn(c, &unknown, registry.Status{}, now)
 		return wait
 	}
 	for name, tc := range map[string]struct {

@@ -19,6 +19,7 @@ import (
 
 // Two controllers of an app with one kind on one bucket would delete each other's objects: the second one is refused. Another kind, and
 // the next app of the cluster, are not.
+// Promise: two modules have one kind on one bucket: the second one is refused.
 func TestAdd_OneKindOnOneBucket(t *testing.T) {
 	t.Parallel()
 	var o entity.Options

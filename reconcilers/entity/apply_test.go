@@ -41,9 +41,7 @@ func TestApply_KeepsTheLife(t *testing.T) {
 		}
 		return nil
 	})
-	if after := s.wait(t, "a.x", "1"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("the secondary was written: %v, was %v", after, before)
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "1").ResourceVersion, before.ResourceVersion, "the secondary was written")
 }
 
 // A secondary that is as desired costs no request, for typed and for unstructured objects, also in a new process and when it is
@@ -86,9 +84,7 @@ func TestApply_NoRequest(t *testing.T) {
 					return nil
 				})
 			}
-			if n := s.applied.Load(); n != 0 {
-				t.Errorf("%d requests to apply, want none", n)
-			}
+			testkit.Equal(t, s.applied.Load(), 0, "requests to apply")
 			s.put(t, "a.x", value("2"))
 			s.wait(t, "a.x", "2")
 		})
@@ -110,9 +106,7 @@ func TestApply_OfAnotherKind(t *testing.T) {
 	})
 	s.put(t, "a.x", value("1"))
 	for range 2 {
-		if err := <-refused; !errors.Is(err, entity.ErrInvalidOptions) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, <-refused, entity.ErrInvalidOptions)
 	}
 	err := s.remote.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "a.x"}, &corev1.ServiceAccount{})
 	if !apierrors.IsNotFound(err) {

@@ -248,14 +248,14 @@ func (c *Controller[T]) failed(ctx context.Context, e *Entity[T], err error) err
 }
 
 func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry bucket.Entry) (left bool, err error) {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Life) bool { return !entry.Includes(life) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Birth) bool { return !entry.Includes(life) }) {
 		return false, nil // Most entities have no earlier one, and NATS may be away.
 	}
 	ctx, isProven, err := c.declare(ctx, entry.Key, entry.Marker())
 	if err != nil {
 		return true, err
 	}
-	return c.collect(ctx, s, isProven, func(life bucket.Life) bool { return !entry.Includes(life) })
+	return c.collect(ctx, s, isProven, func(life bucket.Birth) bool { return !entry.Includes(life) })
 }
 
 // declare adds the evidence of a marker that somebody has written; otherwise deletes count.
@@ -268,7 +268,7 @@ func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker
 }
 
 // collect deletes what f selects, and reports whether any is left. hasEvidence: a marker covers each.
-func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence bool, f func(bucket.Life) bool) (left bool, err error) {
+func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence bool, f func(bucket.Birth) bool) (left bool, err error) {
 	left, err = s.deleteWhere(ctx, f)
 	if s.hub != nil {
 		leftInHub, errHub := s.hub.deleteWhere(ctx, f)
@@ -323,12 +323,12 @@ func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key st
 	if err != nil || !isProven {
 		return true, false, err
 	}
-	left, err = c.collect(ctx, s, true, func(life bucket.Life) bool { return life.Revision <= marker.Revision })
+	left, err = c.collect(ctx, s, true, func(life bucket.Birth) bool { return life.Revision <= marker.Revision })
 	return true, left, err
 }
 
 func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
-	isBefore := func(life bucket.Life) bool { return c.store.bucket.IsOfBefore(life, at) }
+	isBefore := func(life bucket.Birth) bool { return c.store.bucket.IsOfBefore(life, at) }
 	s := &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
 		live: c.options.Manager.GetAPIReader(), objects: c.objects,

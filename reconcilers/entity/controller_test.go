@@ -21,6 +21,7 @@ import (
 )
 
 // Secondaries follow puts, updates, deletes and purges, and the status tells the revision.
+// Promise: what requests a key: changes of the primary, of secondaries and of what is read, the resync, the author.
 func TestController_Follows(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -51,6 +52,7 @@ func TestController_Follows(t *testing.T) {
 }
 
 // A secondary that is edited or deleted is repaired, and a foreign object is never touched.
+// Promise: secondary missing or different: it is created or repaired.
 func TestController_Secondaries(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -76,18 +78,17 @@ func TestController_Secondaries(t *testing.T) {
 	s.put(t, "a.last", value("1"))
 	s.wait(t, "a.last", "1")
 	now := s.wait(t, "a.foreign", "theirs")
-	if now.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("an object of another owner was written: %v", now)
-	}
+	testkit.Equal(t, now.ResourceVersion, foreign.ResourceVersion, "an object of another owner was written", now)
 }
 
 // D5: keys with a slash, and long ones, have secondaries.
+// Promise: any key of a bucket can be the key of an entity with objects.
 func TestD5_Keys(t *testing.T) {
 	t.Parallel()
 	m := entity.Marks{Prefix: entity.DefaultPrefix, Hub: "hub", Kind: "Order"}
 	for _, key := range []string{"a.x", "a/b=c_d.x", fmt.Sprintf("a.%0200d", 1)} {
 		obj := &corev1.ConfigMap{}
-		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Life{Revision: 7}})
+		m.SetOwner(obj, entity.Owner{Kind: "Order", Key: key, Life: bucket.Birth{Revision: 7}})
 		for label, value := range obj.Labels {
 			if len(value) > 63 {
 				t.Errorf("label %s has %d bytes", label, len(value))
@@ -105,6 +106,7 @@ func TestD5_Keys(t *testing.T) {
 }
 
 // A value that cannot be decoded is present: its secondaries stay, the status says why, and the neighbours notice nothing.
+// Promise: values that are not JSON, null, of a wrong type, or of 1 MiB: the status says what is wrong, and the neighbours notice nothing.
 func TestController_HostileValues(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -135,9 +137,7 @@ func TestController_HostileValues(t *testing.T) {
 		s.put(t, "a.y", value(fmt.Sprint(len(hostile))))
 		s.wait(t, "a.y", fmt.Sprint(len(hostile)))
 	}
-	if now := s.wait(t, "a.x", "1"); now.UID != first.UID {
-		t.Error("the secondary was replaced")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "1").UID, first.UID, "the secondary was replaced")
 	s.put(t, "a.x", value("2"))
 	s.wait(t, "a.x", "2")
 }
@@ -194,6 +194,7 @@ func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
 }
 
 // D7: writes are told on the secondaries, and an object of another owner on that object, since an entity is no object of Kubernetes.
+// Promise: secondary of another owner: reason ErrResourceExists of an event and of the status, and it is not touched.
 func TestD7_Events(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -232,6 +233,7 @@ func (s *stage) waitEvent(t *testing.T, name, kind, note string) {
 }
 
 // D8: an order is reconciled from time to time without an event, for external systems that report no changes.
+// Promise: a difference in an external system is found by the resync, with jitter.
 func TestD8_Resync(t *testing.T) {
 	t.Parallel()
 	s := beginWith(t, func(s *stage) { s.resync = 100 * time.Millisecond })
@@ -241,6 +243,7 @@ func TestD8_Resync(t *testing.T) {
 }
 
 // D10: a reconcile that fails is repeated, and the status says so meanwhile without the text of the error.
+// Promise: queue: one worker for each key; an error is repeated with backoff; the request has the key only.
 func TestD10_ErrorsAreRepeated(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -259,6 +262,7 @@ func TestD10_ErrorsAreRepeated(t *testing.T) {
 
 // D12: the status is in a bucket of its own. Its writes never conflict with those of values, and do not wake the controller; those
 // of another cluster keep their part.
+// Promise: status: in <bucket>-status, a part for each cluster, removed with the primary.
 func TestD12_StatusIsApart(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

@@ -24,6 +24,7 @@ import (
 
 // D3: an order that is deleted and created again does not inherit the secondaries of the earlier one, whether a process sees it or
 // not.
+// Promise: secondaries have the life of their primary.
 func TestD3_ARecreatedPrimary(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{true, false} {
@@ -51,6 +52,7 @@ func TestD3_ARecreatedPrimary(t *testing.T) {
 }
 
 // D4: a deletion whose marker was compacted while no process ran is carried out.
+// Promise: garbage: collected when the list is complete, after a start and after a loss.
 func TestD4_ACompactedDeletion(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -140,9 +142,7 @@ func TestSecondaries_Cause(t *testing.T) {
 	s.wait(t, "a.x", "1")
 	s.put(t, "a.x", `{}`)
 	s.waitGone(t, "a.x")
-	if cause := s.cause.Load(); cause != "Order a.x" {
-		t.Errorf("the cause of the delete is %q", cause)
-	}
+	testkit.Equal(t, s.cause.Load(), "Order a.x", "the cause of the delete is")
 }
 
 // setBack is a connection whose values have earlier times, after a revision, as of a server whose clock was set back.
@@ -192,6 +192,7 @@ func (e setBackEntry) Created() time.Time { return e.KeyValueEntry.Created().Add
 
 // The clock of the server is set back by 30 s between a delete and the next put. After five updates and a lost connection the object of
 // the live order is still the same.
+// Promise: the clock of the server is set back: revisions decide, and never times.
 func TestController_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	var clock *setBack
@@ -224,13 +225,12 @@ func TestController_ClockSetBack(t *testing.T) {
 		return s.orders.Absent("a.none")
 	})
 	s.put(t, "a.x", value("3"))
-	if after := s.wait(t, "a.x", "3"); after.UID != before.UID {
-		t.Error("the object of a live order was deleted")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "3").UID, before.UID, "the object of a live order was deleted")
 }
 
 // Etcd and NATS are restored together, so the canary is the one that was saved: the marks of objects that were made after the backup show
 // it, and nothing is deleted until the bucket is accepted.
+// Promise: etcd and NATS are restored together: the marks of objects show it: nothing is deleted until accept.
 func TestController_RestoredTogether(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -276,6 +276,7 @@ func TestController_RestoredTogether(t *testing.T) {
 
 // An order that needs an entity of another bucket keeps its object in three restarts in which that bucket is not read yet: what is not
 // known is not absent.
+// Promise: a bucket that a reconciler reads is not read yet: Store.Get says so, and not that the entity does not exist.
 func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 	t.Parallel()
 	var connected atomic.Bool
@@ -344,14 +345,13 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 		s.wait(t, "a.0", "1")
 	}
 	for key, uid := range uids {
-		if s.wait(t, key, "1").UID != uid {
-			t.Errorf("the object of %s was deleted", key)
-		}
+		testkit.Equal(t, s.wait(t, key, "1").UID, uid, "the object of", key, "was deleted")
 	}
 }
 
 // Nothing is collected because a bucket was recreated: its entities are followed, and markers in it count, although the marks had later
 // revisions. After it is accepted, the secondaries of keys that it lacks are collected.
+// Promise: objects are collected only from a complete list of the same bucket.
 func TestController_RecreatedBucket(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -415,9 +415,7 @@ func TestController_RestoredMarker(t *testing.T) {
 		s.put(t, "a.y", value(fmt.Sprint("again ", n)))
 		s.wait(t, "a.y", fmt.Sprint("again ", n))
 	}
-	if after := s.wait(t, "a.x", "2"); after.UID != before.UID {
-		t.Error("the secondary of an entity that the restored bucket lacks was deleted")
-	}
+	testkit.Equal(t, s.wait(t, "a.x", "2").UID, before.UID, "the secondary of an entity that the restored bucket lacks was deleted")
 	id := s.orders.Health().Identity
 	id.Accepted = time.Now()
 	testkit.Must(t, s.anchor.Save(t.Context(), id))
@@ -463,9 +461,7 @@ func TestGone_WhileNoProcessRuns(t *testing.T) {
 			testkit.Eventually(t, func() error {
 				select {
 				case key := <-gone:
-					if key != "a.x" {
-						t.Errorf("%s is gone, want a.x", key)
-					}
+					testkit.Equal(t, key, "a.x", "the key that is gone")
 					return nil
 				default:
 					return errors.New("no key is gone yet")

@@ -28,11 +28,11 @@ import (
 type index[id comparable] struct {
 	mu     sync.Mutex
 	owners map[id]string
-	ids    map[string]map[id]bucket.Life
+	ids    map[string]map[id]bucket.Birth
 }
 
 func newIndex[id comparable]() *index[id] {
-	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bucket.Life{}}
+	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bucket.Birth{}}
 }
 
 func (x *index[id]) set(one id, of Owner) []string {
@@ -51,7 +51,7 @@ func (x *index[id]) set(one id, of Owner) []string {
 		return concerned
 	}
 	if x.ids[owner] == nil {
-		x.ids[owner] = map[id]bucket.Life{}
+		x.ids[owner] = map[id]bucket.Birth{}
 	}
 	x.owners[one], x.ids[owner][one] = owner, of.Life
 	if owner != before {
@@ -68,7 +68,7 @@ func (x *index[id]) remove(one id, owner string) {
 	}
 }
 
-func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
+func (x *index[id]) of(owner string, f func(bucket.Birth) bool) []id {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var all []id
@@ -80,9 +80,9 @@ func (x *index[id]) of(owner string, f func(bucket.Life) bool) []id {
 	return all
 }
 
-func anyLife(bucket.Life) bool { return true }
+func anyLife(bucket.Birth) bool { return true }
 
-func (x *index[id]) lives(owner string, to map[bucket.Life]bool) {
+func (x *index[id]) lives(owner string, to map[bucket.Birth]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, life := range x.ids[owner] {
@@ -158,7 +158,7 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 	})
 }
 
-func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.Life) bool) ([]client.Object, error) {
+func (o *objects) ofPrimary(ctx context.Context, primary string, f func(bucket.Birth) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, key := range o.of(primary, f) {
 		obj := o.empty.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.

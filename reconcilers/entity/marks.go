@@ -25,7 +25,7 @@ const DefaultPrefix = "entity.clusterfx.dev"
 type Owner struct {
 	Kind, Key string
 	// Life is the primary's when the secondary was written first.
-	Life bucket.Life
+	Life bucket.Birth
 }
 
 // Marks are the labels and annotations of secondaries, in place of ownerReferences. A label has a hash of the kind,

@@ -3,7 +3,6 @@
 package entity_test
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
@@ -22,10 +22,11 @@ func marks(hub, kind, prefix string) entity.Marks {
 }
 
 // D6: the prefix is an option, and marks that contradict each other, or are those of another hub, kind or prefix, are foreign.
+// Promise: marks that are changed or copied are foreign.
 func TestD6_MarksThatContradictEachOther(t *testing.T) {
 	t.Parallel()
 	ours := marks("hub", "Order", entity.DefaultPrefix)
-	owner := entity.Owner{Kind: "Order", Key: "acme/web." + strings.Repeat("x", 100), Life: bucket.Life{Revision: 7, Time: time.Unix(1, 2).UTC()}}
+	owner := entity.Owner{Kind: "Order", Key: "acme/web." + strings.Repeat("x", 100), Life: bucket.Birth{Revision: 7, Time: time.Unix(1, 2).UTC()}}
 	made := &corev1.ConfigMap{}
 	ours.SetOwner(made, owner)
 	if got, ok := ours.OwnerOf(made); !ok || got != owner {
@@ -78,7 +79,7 @@ func TestMarks_Decompose(t *testing.T) {
 	ours := marks("hub", "Order", entity.DefaultPrefix)
 	made := &corev1.ConfigMap{}
 	made.Name = "made"
-	ours.SetOwner(made, entity.Owner{Kind: "Order", Key: "a.x", Life: bucket.Life{Revision: 7, Time: time.Unix(1, 2).UTC()}})
+	ours.SetOwner(made, entity.Owner{Kind: "Order", Key: "a.x", Life: bucket.Birth{Revision: 7, Time: time.Unix(1, 2).UTC()}})
 	for name, c := range map[string]struct {
 		event any
 		want  string
@@ -101,8 +102,6 @@ func TestMarks_Decompose(t *testing.T) {
 func TestMarks_Invalid(t *testing.T) {
 	t.Parallel()
 	for _, m := range []entity.Marks{marks("", "Order", ""), marks("hub", "", ""), marks("hub", "an order", ""), marks("hub", "Order", "A B")} {
-		if _, err := entity.Add[order](nil, nil, entity.Options{Marks: m}); !errors.Is(err, entity.ErrInvalidMarks) {
-			t.Errorf("%+v: got %v", m, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(entity.Add[order](nil, nil, entity.Options{Marks: m})), entity.ErrInvalidMarks, m)
 	}
 }

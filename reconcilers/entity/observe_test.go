@@ -54,6 +54,7 @@ func (x *external) Clean(context.Context) error {
 
 // D8: an external system is observed from time to time, and the order is reconciled if it differs, or if that cannot be found out. When
 // the controller ends, Clean is called once, after the last reconcile.
+// Promise: the end: the queue drains, then Clean.
 func TestD8_Observer(t *testing.T) {
 	t.Parallel()
 	x := &external{}
@@ -94,12 +95,11 @@ func TestD8_Observer(t *testing.T) {
 	x.fails.Store(true)
 	more(&s.reconciles, 2)
 	s.stop()
-	if got := x.cleaned.Load(); got != 1 {
-		t.Errorf("Clean: got %d, want one call while no reconcile runs", got)
-	}
+	testkit.Equal(t, x.cleaned.Load(), 1, "Clean")
 }
 
 // D7: events about an order are recorded on an anchor object, and are published on a subject of NATS.
+// Promise: events about entities are recorded on their objects, on an anchor, and on a subject.
 func TestD7_AnchorAndSubject(t *testing.T) {
 	t.Parallel()
 	var published atomic.Int64

@@ -117,6 +117,7 @@ func TestPutEntity(t *testing.T) {
 }
 
 // An entity that another client has replaced, with its mark, is repaired, and collected also if that happens while no process runs.
+// Promise: a NATS secondary that another client replaces: it is repaired, and collected with its primary.
 func TestPutEntity_Overwritten(t *testing.T) {
 	t.Parallel()
 	s := beginInvoicing(t)
@@ -182,9 +183,7 @@ func TestPutEntity_Collects(t *testing.T) {
 	})
 	s.put(t, "next", value("1")) // All orders were requested before it.
 	s.waitInvoice(t, "next", "1")
-	if n := left(); n != orders-10 {
-		t.Errorf("%d invoices are left, want %d: without evidence ten are deleted within ten minutes", n, orders-10)
-	}
+	testkit.Equal(t, left(), orders-10, "invoices are left")
 }
 
 // Changes of what a reconciler reads request the primaries: entities of another bucket, and objects.

@@ -14,6 +14,7 @@ import (
 )
 
 // What an API server refuses is in the status with its class, and an object of another owner with the text of the event.
+// Promise: a write that an API server refuses: the status has the class of the refusal.
 func TestStatus_SaysWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := beginWith(t, func(s *stage) {

@@ -62,7 +62,7 @@ type Secondaries struct {
 	entities []*entities
 	hub      *Secondaries // nil without Options.Hub
 	event    func(obj client.Object, e event)
-	isBefore func(bucket.Life) bool // bucket.Bucket.IsOfBefore
+	isBefore func(bucket.Birth) bool // bucket.Bucket.IsOfBefore
 }
 
 // Hub returns what this cluster has made in the hub for the primary, or nil without Options.Hub.
@@ -198,8 +198,8 @@ func (s *Secondaries) ofKind(kind schema.GroupVersionKind) *objects {
 	return nil
 }
 
-func (s *Secondaries) lives() map[bucket.Life]bool {
-	all := map[bucket.Life]bool{}
+func (s *Secondaries) lives() map[bucket.Birth]bool {
+	all := map[bucket.Birth]bool{}
 	for _, o := range s.objects {
 		o.lives(s.owner.Key, all)
 	}
@@ -288,7 +288,7 @@ func (s *Secondaries) nameOf(obj client.Object) (string, error) {
 	return kind.GroupKind().String() + " " + client.ObjectKeyFromObject(obj).String(), err
 }
 
-func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]client.Object, error) {
+func (s *Secondaries) list(ctx context.Context, f func(bucket.Birth) bool) ([]client.Object, error) {
 	var all []client.Object
 	for _, o := range s.objects {
 		found, err := o.ofPrimary(ctx, s.owner.Key, f)
@@ -304,7 +304,7 @@ func (s *Secondaries) list(ctx context.Context, f func(bucket.Life) bool) ([]cli
 	return all, nil
 }
 
-func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Life) bool) (found bool, err error) {
+func (s *Secondaries) deleteWhere(ctx context.Context, f func(bucket.Birth) bool) (found bool, err error) {
 	all, err := s.list(ctx, f)
 	if err != nil {
 		return false, err

@@ -20,7 +20,7 @@ type Entity[T any] struct {
 	Revision bucket.Revision
 	Created  time.Time
 	// Life differs after an entity was deleted and created again.
-	Life bucket.Life
+	Life bucket.Birth
 
 	raw bucket.Entry
 }

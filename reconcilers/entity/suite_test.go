@@ -114,12 +114,8 @@ func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
-	var err error
-	s.remote, err = client.New(fleettest.Clusters(t, "remote")[0].Config(), client.Options{})
-	testkit.Must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "entity-"}}
-	testkit.Must(t, s.remote.Create(t.Context(), ns))
-	s.namespace = ns.Name
+	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote").Config())
+	s.namespace = fleettest.Namespace(t, s.remote, "entity")
 	if prepare != nil {
 		prepare(s)
 	}

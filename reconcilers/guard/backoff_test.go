@@ -44,7 +44,7 @@ func (o *tries) first(n int) (time.Duration, error) {
 // the writes of a Guard would trigger a reconcile too early.
 func TestPredicate_GivesAHostItsBackoff(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		mgr := s.Manager()
 		h, err := guard.NewHost(mgr.GetClient(), mgr.GetAPIReader(), o)
 		must(t, err)
@@ -69,7 +69,7 @@ func TestPredicate_GivesAHostItsBackoff(t *testing.T) {
 			}).
 			Complete(reconcile.AsReconciler(mgr.GetClient(), reconcilerFunc(dig))))
 		s.Run(mgr)
-		s.newTunnel("a")
+		s.Make("a")
 		s.Eventually(func() error {
 			took, err := tried.first(n)
 			if least := 15 * base; err == nil && took < least { // 1 + 2 + 4 + 8

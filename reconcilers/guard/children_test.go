@@ -15,7 +15,7 @@ import (
 
 func TestCreate_ForAClusterScopedObject(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	h, err := guard.NewHost[*corev1.Namespace](s, s, guard.Options[*corev1.Namespace]{Name: "spaces"})
 	must(t, err)
 	space := &corev1.Namespace{}

@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -19,11 +20,11 @@ import (
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	// The hub is its own remote, which saves an API server. The app watches all namespaces, and handles one.
-	cluster, s := fleettest.Cluster(t, "hub"), newSite(t)
+	cluster, s := fleettest.Cluster(t, "hub"), newServer(t)
 	var c cloud
 	o := inStatus()
 	o.Name = "farewell"
-	r := sitetest.NewRegistry(t, cluster.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+	r := servertest.NewRegistry(t, cluster.Config(), registry.Options{Scheme: fleettest.Scheme(t, addTunnels), Modules: []registry.Module{
 		registry.NewModule("tunnels", registry.ModuleOptions{Remote: fx.Options(
 			guard.Module(o),
 			guard.AsFactory[*Tunnel](o.Name, func() factory {
@@ -33,20 +34,18 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 			}),
 		)}),
 	}})
-	sitetest.Spawn(t, r, "edge", cluster.Kubeconfig())
-	s.newTunnel("a")
+	servertest.Spawn(t, r, "edge", cluster.Kubeconfig())
+	s.Make("a")
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
-	if has := s.get("a").Finalizers; !slices.Equal(has, []string{guard.Prefix + o.Name}) {
+	if has := s.Read("a").Finalizers; !slices.Equal(has, []string{guard.Prefix + o.Name}) {
 		t.Errorf("got finalizers %v", has)
 	}
-	sitetest.Remove(t, r, "edge")
-	left := s.get("a")
+	servertest.Remove(t, r, "edge")
+	left := s.Read("a")
 	if len(left.Finalizers) > 0 || len(left.Status.Locks) != 1 || left.Status.Locks[0].Settled != "Completed" {
 		t.Errorf("after the removal: got finalizers %v, status %+v", left.Finalizers, left.Status)
 	}
-	s.remove("a")
-	s.expectGone("a")
-	if c.left() != 1 {
-		t.Errorf("got %d tunnels, want 1", c.left())
-	}
+	s.Remove("a")
+	s.ExpectGone("a")
+	testkit.Equal(t, c.left(), 1, "tunnels")
 }

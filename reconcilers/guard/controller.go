@@ -183,7 +183,7 @@ func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 }
 
 // isFree returns a LockedError if another process holds the lock, which was just read.
-func (c *Controller[O]) isFree(l lock.Record) error {
+func (c *Controller[O]) isFree(l lock.State) error {
 	if l.Holder == "" || l.Holder == c.host.holder {
 		return nil
 	}

@@ -24,7 +24,7 @@ type death struct {
 // a step, or during a read, has the same effect as a process that dies after the previous step.
 func TestCrash_AtEachStep(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		for step := 1; ; step++ {
 			l := newLife(s, o, fmt.Sprintf("t-%d", step), death{step: step, late: true})
 			must(t, l.live())
@@ -40,7 +40,7 @@ func TestCrash_AtEachStep(t *testing.T) {
 
 // life is the life of a tunnel, with the replicas that reconcile it.
 type life struct {
-	*site
+	*server
 	options options
 	name    string
 	plan    []death
@@ -49,8 +49,8 @@ type life struct {
 	replica *hand
 }
 
-func newLife(s *site, o options, name string, plan ...death) *life {
-	return &life{site: s, options: o, name: name, plan: plan}
+func newLife(s *server, o options, name string, plan ...death) *life {
+	return &life{server: s, options: o, name: name, plan: plan}
 }
 
 // next starts a replica, which is killed as planned.
@@ -77,12 +77,12 @@ func (l *life) settle() error {
 
 // live creates and deletes the tunnel, and checks that the external system saw both once.
 func (l *life) live() error {
-	tunnel := l.newTunnel(l.name)
+	tunnel := l.Make(l.name)
 	l.next()
 	if err := l.settle(); err != nil {
 		return err
 	}
-	if err := check(l.get(l.name), "True", "Completed"); err != nil {
+	if err := check(l.Read(l.name), "True", "Completed"); err != nil {
 		return err
 	}
 	if made, left := l.cloud.everMade(), l.cloud.left(); made != 1 || left != 1 {

@@ -16,7 +16,7 @@ import (
 
 // entry is the lock and the condition of one type, which are always written together.
 type entry struct {
-	lock      lock.Record
+	lock      lock.State
 	condition metav1.Condition // no type: there is no condition yet
 }
 

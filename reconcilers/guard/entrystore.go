@@ -22,7 +22,7 @@ type entryStore[O client.Object] interface {
 	write(ctx context.Context, s snapshot[O]) (O, error)
 	// discard returns a function that removes the entry of a deleted object, unless it is part of it. The error says
 	// why the lock must stay.
-	discard(ctx context.Context, may func(lock.Record) error) (remove func(context.Context) error, err error)
+	discard(ctx context.Context, may func(lock.State) error) (remove func(context.Context) error, err error)
 }
 
 type snapshot[O client.Object] struct {

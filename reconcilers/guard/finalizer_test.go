@@ -13,10 +13,10 @@ import (
 // If the outcome of a task is lost, the next task does not remove the finalizer that the first task was to remove.
 func TestRemoveFinalizer_OfATaskWhoseOutcomeIsLost(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	const own = "example.com/own"
-	s.newTunnel("a", func(o *Tunnel) { o.Finalizers = []string{own} })
-	s.remove("a")
+	s.Make("a", func(o *Tunnel) { o.Finalizers = []string{own} })
+	s.Remove("a")
 	var p process
 	h := newHost(t, p.client(s), inStatus())
 	alive, die := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func TestRemoveFinalizer_OfATaskWhoseOutcomeIsLost(t *testing.T) {
 		}
 		return done, nil
 	}))
-	if !slices.Contains(s.get("a").Finalizers, own) {
+	if !slices.Contains(s.Read("a").Finalizers, own) {
 		t.Error("finalizer was removed")
 	}
 }

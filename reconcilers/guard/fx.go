@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -23,7 +23,7 @@ func Module[O client.Object](o Options[O]) fx.Option {
 		slices.SortFunc(factories, func(a, b Factory[O]) int {
 			return cmp.Or(cmp.Compare(a.ConditionType, b.ConditionType), cmp.Compare(a.Name, b.Name))
 		})
-		return assembly.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, o, factories...) })
+		return hubcontroller.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, o, factories...) })
 	}
 	cleanup := func(mgr ctrl.Manager) registry.CleanupStep { return Cleanup[O](mgr, o.Name) }
 	return fx.Module("guard",
@@ -35,11 +35,11 @@ func Module[O client.Object](o Options[O]) fx.Option {
 // AsFactory returns an option that contributes a factory to the host of that name. The constructor takes values of
 // the App and returns a Factory[O], or a Factory[O] and an error; another type fails the App.
 func AsFactory[O client.Object](host string, constructor any) fx.Option {
-	option, err := assembly.Contribute[Factory[O]](group(host), constructor)
+	option, err := hubcontroller.Contribute[Factory[O]](group(host), constructor)
 	if err != nil {
 		return fx.Error(fmt.Errorf("%w: guard %s: %w", ErrInvalidConfig, host, err))
 	}
 	return option
 }
 
-func group(host string) assembly.Group { return assembly.Group("guard.factories." + host) }
+func group(host string) hubcontroller.Group { return hubcontroller.Group("guard.factories." + host) }

@@ -14,14 +14,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 )
 
 func TestModule_CollectsFactories(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	mgr := s.Manager()
 	var one, two cloud
 	company := func(name string, c *cloud) func() (factory, error) {
@@ -39,8 +40,8 @@ func TestModule_CollectsFactories(t *testing.T) {
 		fx.Module("two", guard.AsFactory[*Tunnel](name, company("two", &two))),
 	).Err())
 	s.Run(mgr)
-	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "one" })
-	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "two" })
+	s.Make("a", func(o *Tunnel) { o.Spec.Company = "one" })
+	s.Make("b", func(o *Tunnel) { o.Spec.Company = "two" })
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
 	s.expectSoon("b", metav1.ConditionTrue, "Completed")
 	if one.everMade() != 1 || two.everMade() != 1 {
@@ -51,13 +52,11 @@ func TestModule_CollectsFactories(t *testing.T) {
 // Any invoke may add a kind to the scheme, before or after the guard.
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	kinds := fx.Invoke(func(mgr ctrl.Manager) { addTunnels(mgr.GetScheme()) })
+	s := newServer(t)
+	kinds := fx.Invoke(func(mgr ctrl.Manager) error { return addTunnels(mgr.GetScheme()) })
 	digging := fx.Options(guard.Module(inStatus()), guard.AsFactory[*Tunnel](name, func() factory { return digs(&process{}, &cloud{}) }))
-	err := sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
-	if !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
-	}
+	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
+	testkit.ErrorIs(t, err, guard.ErrInvalidConfig, "kind that no invoke adds")
 }
 
 func TestAsFactory_RefusesOtherConstructors(t *testing.T) {
@@ -67,15 +66,13 @@ func TestAsFactory_RefusesOtherConstructors(t *testing.T) {
 		"of another object": func() guard.Factory[*corev1.Pod] { return guard.Factory[*corev1.Pod]{} },
 	} {
 		err := fx.New(fx.NopLogger, guard.AsFactory[*Tunnel](name, constructor)).Err()
-		if !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrInvalidConfig, what)
 	}
 }
 
 func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	digger := digs(&process{}, &cloud{})
 	for what, change := range map[string]func(*options){
 		"no name":                  func(o *options) { o.Name = "" },
@@ -88,18 +85,14 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	} {
 		o := inStatus()
 		change(&o)
-		if err := guard.AddTo(s.Manager(), o, digger); !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
-		}
+		testkit.ErrorIs(t, guard.AddTo(s.Manager(), o, digger), guard.ErrInvalidConfig, what)
 	}
 	nameless, typeless, empty := digger, digger, digger
 	nameless.Name, typeless.ConditionType, empty.New = "", "", nil
 	for what, factories := range map[string][]factory{
 		"none": {}, "twice the same": {digger, digger}, "no name": {nameless}, "no type": {typeless}, "no New": {empty},
 	} {
-		if err := guard.AddTo(s.Manager(), inStatus(), factories...); !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("factories: %s: got %v, want ErrInvalidConfig", what, err)
-		}
+		testkit.ErrorIs(t, guard.AddTo(s.Manager(), inStatus(), factories...), guard.ErrInvalidConfig, "factories", what)
 	}
 	if _, err := guard.NewHost[client.Object](s, s, guard.Options[client.Object]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
 		t.Errorf("interface type: got %v, want ErrInvalidConfig", err)
@@ -121,14 +114,10 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"a factory's type": guard.AddTo(s.Manager(), inStatus(), prose),
 		"neither":          second(guard.NewHost(nil, nil, inStatus())),
 	} {
-		if !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrInvalidConfig, what)
 	}
 	h := s.host(inStatus())
-	if _, err := h.Controller(t.Context(), &Tunnel{}, "in prose"); !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("invalid condition type: got %v, want ErrInvalidConfig", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(h.Controller(t.Context(), &Tunnel{}, "in prose")), guard.ErrInvalidConfig, "invalid condition type")
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -136,8 +125,8 @@ func second[T any](_ T, err error) error { return err }
 func TestRecord_DeepCopy(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
-	a := lock.Record{Type: "T", AcquiredAt: &now, RenewedAt: &now}
-	var b lock.Record
+	a := lock.State{Type: "T", AcquiredAt: &now, RenewedAt: &now}
+	var b lock.State
 	a.DeepCopyInto(&b)
 	if b.AcquiredAt == a.AcquiredAt || b.RenewedAt == a.RenewedAt || !b.RenewedAt.Equal(a.RenewedAt) || b.Type != "T" {
 		t.Errorf("copy shares times with the original or differs: %+v", b)

@@ -14,13 +14,14 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
 func TestGuard_LocksRunsAndSettles(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		c := s.controller(s.host(o), "a")
 		if has := c.Condition(); has.Status != metav1.ConditionUnknown || has.Type != kind || c.Settled() != "" {
 			t.Errorf("before the first Guard: got condition %+v, settled %q", has, c.Settled())
@@ -28,9 +29,7 @@ func TestGuard_LocksRunsAndSettles(t *testing.T) {
 		var first guard.Attempt
 		must(t, c.Guard(t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 			first = a
-			if locked := s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked); locked.Message != "dig" {
-				t.Errorf("condition of a running task: got %+v", locked)
-			}
+			testkit.Equal(t, s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked).Message, "dig", "condition of a running task")
 			if c.Condition().Reason != guard.ReasonLocked {
 				t.Errorf("condition in the task's view: got %+v", c.Condition())
 			}
@@ -56,8 +55,8 @@ func TestGuard_LocksRunsAndSettles(t *testing.T) {
 
 func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		here, there := s.host(o), s.host(o)
 		must(t, s.controller(here, "a").Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
@@ -69,9 +68,7 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 				}
 			}
 			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
-				if err := s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
-					t.Errorf("UpdateCondition %s: got %v, want ErrLocked", whose, err)
-				}
+				testkit.ErrorIs(t, s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""), guard.ErrLocked, "UpdateCondition", whose)
 			}
 			if o.Locks == nil {
 				if err := s.controller(there, "a").Forget(ctx); !errors.Is(err, guard.ErrLocked) || len(s.leases()) != 1 {
@@ -89,37 +86,33 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 // A Guard with a stale view does not run its task. In the original, a view was stale if its resourceVersion was.
 func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	t.Parallel()
-	changes := map[string]func(s *site, o options, name string){
-		"spec": func(s *site, _ options, name string) { s.change(name, func(o *Tunnel) { o.Spec.Company = "new" }) },
-		"annotation": func(s *site, _ options, name string) {
-			s.change(name, func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
+	changes := map[string]func(s *server, o options, name string){
+		"spec": func(s *server, _ options, name string) { s.Change(name, func(o *Tunnel) { o.Spec.Company = "new" }) },
+		"annotation": func(s *server, _ options, name string) {
+			s.Change(name, func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
 		},
-		"label": func(s *site, _ options, name string) {
-			s.change(name, func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} })
+		"label": func(s *server, _ options, name string) {
+			s.Change(name, func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} })
 		},
-		"deletion":   func(s *site, _ options, name string) { s.remove(name) },
-		"another-it": func(s *site, _ options, name string) { s.removeNow(name); s.newTunnel(name) },
-		"condition": func(s *site, o options, name string) {
+		"deletion":   func(s *server, _ options, name string) { s.Remove(name) },
+		"another-it": func(s *server, _ options, name string) { s.removeNow(name); s.Make(name) },
+		"condition": func(s *server, o options, name string) {
 			must(s.T, s.controller(s.host(o), name).UpdateCondition(s.T.Context(), "True", "X", ""))
 		},
-		"attempt": func(s *site, o options, name string) { s.guard(s.host(o), name, done, nil) },
+		"attempt": func(s *server, o options, name string) { s.guard(s.host(o), name, done, nil) },
 	}
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		for name, change := range changes {
-			s.newTunnel(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
+			s.Make(name, func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
 			c := s.controller(s.host(o), name)
 			change(s, o, name)
-			if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-				t.Errorf("%s: Guard returns %v, want ErrStale", name, err)
-			}
-			if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
-				t.Errorf("%s: UpdateCondition returns %v, want ErrStale", name, err)
-			}
+			testkit.ErrorIs(t, c.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, name, "Guard returns")
+			testkit.ErrorIs(t, c.UpdateCondition(t.Context(), "True", "Other", ""), guard.ErrStale, name, "UpdateCondition returns")
 		}
 	})
 	t.Run("of a kind without a generation", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
+		s := newServer(t)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: s.Namespace}}
 		must(t, s.Create(t.Context(), cm))
 		h, err := guard.NewHost[*corev1.ConfigMap](s, s, guard.Options[*corev1.ConfigMap]{Name: "maps"})
@@ -128,9 +121,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 		must(t, err)
 		cm.Data = map[string]string{"a": "b"}
 		must(t, s.Update(t.Context(), cm))
-		if err := stale.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, stale.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, "Guard")
 		fresh, err := h.Controller(t.Context(), cm, kind)
 		must(t, err)
 		must(t, fresh.SetFinalizer(t.Context(), "example.com/f"))
@@ -144,43 +135,37 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 }
 
 // guard runs a Guard with this outcome and returns its attempt.
-func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
+func (s *server) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
 	s.T.Helper()
 	err := s.controller(h, name).Guard(s.T.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 		attempt = a
 		return o, result
 	})
-	if !errors.Is(err, result) {
-		s.T.Errorf("Guard: got error %v, want %v", err, result)
-	}
+	testkit.ErrorIs(s.T, err, result, "Guard")
 	return attempt
 }
 
 // removeNow deletes a Tunnel with its finalizers.
-func (s *site) removeNow(name string) {
+func (s *server) removeNow(name string) {
 	s.T.Helper()
-	s.change(name, func(o *Tunnel) { o.Finalizers = nil })
-	s.remove(name)
-	s.expectGone(name)
+	s.Change(name, func(o *Tunnel) { o.Finalizers = nil })
+	s.Remove(name)
+	s.ExpectGone(name)
 }
 
 func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		h := s.host(o)
 		first := s.guard(h, "a", guard.Outcome{}, errBroken)
-		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); has.Message != "broken" {
-			t.Errorf("got condition %+v", has)
-		}
+		testkit.Equal(t, s.expect("a", metav1.ConditionFalse, guard.ReasonFailed).Message, "broken", "condition")
 		second := s.guard(s.host(o), "a", done, errBroken)
 		if second.ID != first.ID || !second.Recovering || second.Number != 1 {
 			t.Errorf("got attempts %+v and %+v", first, second)
 		}
 		s.expect("a", metav1.ConditionFalse, guard.ReasonFailed)
-		if settled := s.controller(h, "a").Settled(); settled != "" {
-			t.Errorf("got settled %s, want none", settled)
-		}
+		testkit.Equal(t, s.controller(h, "a").Settled(), "", "settled")
 		t.Run("a terminal error, too, for it says nothing of the run before", func(t *testing.T) {
 			s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
 			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
@@ -208,8 +193,8 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 
 func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		h := s.host(o)
 		c := s.controller(h, "a")
 		func() {
@@ -229,17 +214,15 @@ func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
 
 func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		ctx, cancel := context.WithCancel(t.Context())
 		err := s.controller(s.host(o), "a").Guard(ctx, "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			cancel()
 			<-ctx.Done()
 			return guard.Outcome{}, ctx.Err()
 		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Guard: got %v, want context canceled", err)
-		}
+		testkit.ErrorIs(t, err, context.Canceled, "Guard")
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonInterrupted)
 		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering {
 			t.Errorf("next attempt: got %+v, want Recovering", next)
@@ -250,8 +233,8 @@ func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 // The lock of a running task is renewed; when the renewal fails, the context of the task ends in time.
 func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		o.TTL = 2 * time.Second
 		var p process
 		h := newHost(t, p.client(s), o)
@@ -273,40 +256,36 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			die() // otherwise the host retries the write of the outcome
 			return guard.Outcome{}, context.Cause(ctx)
 		})
-		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard: got %v, want ErrLockLost", err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrLockLost, "Guard")
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 	})
 	t.Run("and when another holder has taken it", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		s.newTunnel("a")
+		s := newServer(t)
+		s.Make("a")
 		o := inStatus()
 		o.TTL = time.Second
 		var id string
 		err := s.controller(s.host(o), "a").Guard(t.Context(), "dig", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
 			id = a.ID
 			must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The lock is renewed at the same time.
-				tunnel := s.get("a")
+				tunnel := s.Read("a")
 				tunnel.Status.Locks = nil
 				return s.Status().Update(t.Context(), tunnel) // as a user would
 			}))
 			<-ctx.Done()
 			return done, nil
 		})
-		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard of attempt %s: got %v, want ErrLockLost", id, err)
-		}
+		testkit.ErrorIs(t, err, guard.ErrLockLost, "Guard of attempt", id)
 	})
 }
 
 func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		c := s.controller(s.host(o), "a")
-		stale := s.get("a")
+		stale := s.Read("a")
 		must(t, s.controllerOf(s.host(o), stale, "Other").UpdateCondition(t.Context(), "True", "Fine", ""))
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			return done, c.UpdateStatus(ctx, func(o *Tunnel) error {
@@ -314,17 +293,13 @@ func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 				return nil
 			})
 		}))
-		has := s.get("a")
+		has := s.Read("a")
 		if has.Status.TunnelID != "t" || c.Object().Status.TunnelID != "t" ||
 			!meta.IsStatusConditionTrue(has.Status.Conditions, "Other") || !meta.IsStatusConditionTrue(has.Status.Conditions, kind) {
 			t.Errorf("got status %+v", has.Status)
 		}
-		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }); !errors.Is(err, errBroken) {
-			t.Errorf("error of mutate: got %v", err)
-		}
-		s.change("a", func(o *Tunnel) { o.Spec.Company = "new" })
-		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("UpdateStatus with an outdated object: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }), errBroken, "error of mutate")
+		s.Change("a", func(o *Tunnel) { o.Spec.Company = "new" })
+		testkit.ErrorIs(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }), guard.ErrStale, "UpdateStatus with an outdated object")
 	})
 }

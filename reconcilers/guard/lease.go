@@ -159,7 +159,7 @@ func isSame(a, b metav1.Condition) bool {
 
 // discard returns a function that deletes the Lease, unless it has changed since discard read it.
 func (p leaseStore[O]) discard(
-	ctx context.Context, may func(lock.Record) error,
+	ctx context.Context, may func(lock.State) error,
 ) (func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
 	var s snapshot[O]

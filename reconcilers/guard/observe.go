@@ -30,7 +30,7 @@ type observation struct {
 }
 
 // remaining returns the time until a lock that was just read expires: the whole TTL if it is new or has changed.
-func (o *observations) remaining(key lockKey, l lock.Record, now time.Time) time.Duration {
+func (o *observations) remaining(key lockKey, l lock.State, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ttl := time.Duration(l.TTLSeconds) * time.Second

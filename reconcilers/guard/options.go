@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // Prefix begins the finalizer and the field managers of a reconciler; Options.Name follows.
@@ -33,7 +33,7 @@ type Options[O client.Object] struct {
 	// with Locks. Default: the condition is kept with the lock and not written to the object.
 	Conditions func(obj O) *[]metav1.Condition
 	// Locks returns status.locks of a kind of your own, a list with the map key type. Default: a Lease has the lock.
-	Locks func(obj O) *[]lock.Record
+	Locks func(obj O) *[]lock.State
 	// LeaseNamespace is where Leases are, in the cluster of the objects. It must outlive the namespaces of the
 	// objects, since their deletion may delete locks first. Default: default.
 	LeaseNamespace string
@@ -58,7 +58,7 @@ type Options[O client.Object] struct {
 }
 
 // ControllerOptions configure the controller of a reconciler.
-type ControllerOptions = assembly.Options
+type ControllerOptions = hubcontroller.ControllerOptions
 
 const (
 	defaultTTL     = 30 * time.Second

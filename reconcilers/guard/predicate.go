@@ -40,7 +40,7 @@ func (h *Host[O]) isReleased(was, is O) bool {
 	}
 	now := *h.options.Locks(is)
 	for _, old := range *h.options.Locks(was) {
-		i := slices.IndexFunc(now, func(l lock.Record) bool { return l.Type == old.Type })
+		i := slices.IndexFunc(now, func(l lock.State) bool { return l.Type == old.Type })
 		if old.Holder != "" && old.Holder != h.holder && i >= 0 && now[i].Holder == "" {
 			return true
 		}

@@ -87,7 +87,7 @@ type world struct {
 }
 
 func (w *world) live(ctx context.Context, replicas []*replica) {
-	w.entry.lock = lock.Record{Type: "Done"}
+	w.entry.lock = lock.State{Type: "Done"}
 	w.begin = time.Now()
 	var all sync.WaitGroup
 	for _, r := range replicas {
@@ -281,7 +281,7 @@ func (l *life) request(ctx context.Context, f func()) error {
 
 func (l *life) view(context.Context, *corev1.ConfigMap) (entry, error) { return entry{}, nil }
 
-func (l *life) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
+func (l *life) discard(ctx context.Context, may func(lock.State) error) (func(context.Context) error, error) {
 	return statusStore[*corev1.ConfigMap]{}.discard(ctx, may)
 }
 

@@ -87,13 +87,13 @@ func (d *digger) Terminate(ctx context.Context) (*reconcile.Result, error) {
 
 // hand is a replica whose reconciles a test calls directly, with live reads.
 type hand struct {
-	*site
+	*server
 	*process
 	clock *guard.TestClock
 	reconcile.Reconciler
 }
 
-func (s *site) byHand(o options, p *process, factories ...factory) *hand {
+func (s *server) byHand(o options, p *process, factories ...factory) *hand {
 	s.T.Helper()
 	h := newHost(s.T, p.client(s), o)
 	r, err := guard.NewReconciler(h, factories...)
@@ -122,5 +122,5 @@ func (h *hand) settle(name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not settle: %+v", name, h.get(name))
+	return fmt.Errorf("%s does not settle: %+v", name, h.Read(name))
 }

@@ -20,6 +20,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
@@ -29,9 +30,9 @@ import (
 // D1: after an accidental rename, calls of Create reached an embedded Create that sets no owner, label and namespace.
 func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	long := strings.Repeat("a", 100)
-	s.newTunnel(long)
+	s.Make(long)
 	c := s.controller(s.host(inStatus()), long)
 	belongs := func(obj client.Object) {
 		t.Helper()
@@ -52,9 +53,7 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	must(t, c.Apply(t.Context(), corev1ac.ConfigMap("applied", "default").WithData(map[string]string{"a": "b"})))
 	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
 	belongs(applied)
-	if applied.Data["a"] != "b" {
-		t.Errorf("got data %v", applied.Data)
-	}
+	testkit.Equal(t, applied.Data["a"], "b", "data", applied.Data)
 	must(t, c.Delete(t.Context(), applied))
 	if err := c.Delete(t.Context(), applied); !apierrors.IsNotFound(err) {
 		t.Errorf("Delete of a deleted object: got %v, want NotFound", err)
@@ -76,8 +75,8 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 // D2: after a crash in a task, or a failed write, the condition stayed locked forever.
 func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		var p process
 		doomed := newHost(t, p.client(s), o)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -97,9 +96,7 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 		clock := heir.SetClock(t.Context())
 		for _, wait := range []time.Duration{0, ttl - time.Minute} {
 			clock.Skip(wait)
-			if err := s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-				t.Errorf("after %v: got %v, want ErrLocked", wait, err)
-			}
+			testkit.ErrorIs(t, s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)), guard.ErrLocked, "after", wait)
 		}
 		clock.Skip(2 * time.Minute)
 		again := s.guard(heir, "a", done, nil)
@@ -113,8 +110,8 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 // D3: a reason that the API server refused left the condition locked.
 func TestD3_OutcomesAreMadeFit(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		events := &recorder{}
 		o.Events = events
 		h := s.host(o)
@@ -126,7 +123,7 @@ func TestD3_OutcomesAreMadeFit(t *testing.T) {
 			{Status: metav1.ConditionTrue, Reason: "R", Message: "\xff\x00"},
 		} {
 			s.guard(h, "a", bad, nil)
-			has := *meta.FindStatusCondition(s.get("a").Status.Conditions, kind)
+			has := *meta.FindStatusCondition(s.Read("a").Status.Conditions, kind)
 			if has.Reason == guard.ReasonLocked || has.Reason == "" {
 				t.Errorf("got condition %+v", has)
 			}
@@ -146,8 +143,8 @@ func TestD3_OutcomesAreMadeFit(t *testing.T) {
 // D4: when the outcome could not be written, the next reconcile repeated the whole change.
 func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		var c cloud
 		create := func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 			c.create(a.ID)
@@ -168,23 +165,19 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 		}
 		heir := s.host(o)
 		clock := heir.SetClock(t.Context())
-		if err := s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-			t.Errorf("Guard: got %v, want ErrLocked", err)
-		}
+		testkit.ErrorIs(t, s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)), guard.ErrLocked, "Guard")
 		clock.Skip(ttl)
 		must(t, s.controller(heir, "a").Guard(t.Context(), "dig", create))
-		if c.everMade() != 1 {
-			t.Errorf("got %d created tunnels, want 1", c.everMade())
-		}
+		testkit.Equal(t, c.everMade(), 1, "created tunnels")
 	})
 }
 
 // expectIntent checks the recorded intent and ID of an attempt.
-func (s *site) expectIntent(o options, name, intent, id string) {
+func (s *server) expectIntent(o options, name, intent, id string) {
 	s.T.Helper()
 	text := ""
 	if o.Locks != nil {
-		has := s.get(name).Status.Locks
+		has := s.Read(name).Status.Locks
 		text = marshaled(s.T, has)
 	} else {
 		text = marshaled(s.T, s.leases())
@@ -194,8 +187,8 @@ func (s *site) expectIntent(o options, name, intent, id string) {
 	}
 }
 
-// leases returns the Leases of the site's Tunnels.
-func (s *site) leases() []coordinationv1.Lease {
+// leases returns the Leases of the Tunnels.
+func (s *server) leases() []coordinationv1.Lease {
 	s.T.Helper()
 	var all coordinationv1.LeaseList
 	must(s.T, s.List(s.T.Context(), &all, client.InNamespace("default")))
@@ -214,65 +207,61 @@ func marshaled[T any](t testing.TB, v T) string {
 // D5: the task removed the finalizer; then the object was deleted, and the outcome could not be written.
 func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		const own = "example.com/own"
-		s.newTunnel("a", func(o *Tunnel) { o.Finalizers = []string{own} })
-		s.remove("a")
+		s.Make("a", func(o *Tunnel) { o.Finalizers = []string{own} })
+		s.Remove("a")
 		c := s.controller(s.host(o), "a")
 		failing := c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			must(t, c.RemoveFinalizer(ctx, own))
 			return done, errBroken
 		})
-		if !errors.Is(failing, errBroken) || !slices.Contains(s.get("a").Finalizers, own) {
-			t.Errorf("after a failed task: got error %v, finalizers %v", failing, s.get("a").Finalizers)
+		if !errors.Is(failing, errBroken) || !slices.Contains(s.Read("a").Finalizers, own) {
+			t.Errorf("after a failed task: got error %v, finalizers %v", failing, s.Read("a").Finalizers)
 		}
 		must(t, c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			must(t, c.RemoveFinalizer(ctx, own))
-			if !slices.Contains(s.get("a").Finalizers, own) {
+			if !slices.Contains(s.Read("a").Finalizers, own) {
 				t.Error("finalizer is removed before the outcome is written")
 			}
 			return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Terminated"}, nil
 		}))
-		s.expectGone("a")
+		s.ExpectGone("a")
 		must(t, c.UpdateCondition(t.Context(), "False", "Terminated", "again"))
 		must(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }))
 		must(t, c.RemoveFinalizer(t.Context(), own))
 		if left := s.leases(); len(left) > 0 {
 			t.Errorf("got Leases %+v, want none", left)
 		}
-		if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: got %v, want ErrStale", err)
-		}
+		testkit.ErrorIs(t, c.Guard(t.Context(), "dig", noTask(t)), guard.ErrStale, "Guard")
 	})
 }
 
 // D7: a change of finalizers wrote the whole object, and a change of the status the whole status.
 func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
 		c := s.controller(s.host(o), "a")
-		s.change("a", func(o *Tunnel) {
+		s.Change("a", func(o *Tunnel) {
 			o.Spec.Company = "of somebody else"
 			o.Finalizers = []string{"example.com/theirs"}
 		})
 		must(t, c.SetFinalizer(t.Context(), "example.com/ours"))
-		has := s.get("a")
+		has := s.Read("a")
 		if has.Spec.Company != "of somebody else" || !slices.Equal(has.Finalizers, []string{"example.com/theirs", "example.com/ours"}) {
 			t.Errorf("after SetFinalizer: got %+v", has)
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
-		before := s.get("a")
+		before := s.Read("a")
 		if !slices.Equal(before.Finalizers, []string{"example.com/theirs"}) {
 			t.Errorf("after RemoveFinalizer: got %v", before.Finalizers)
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
-		if s.get("a").ResourceVersion != before.ResourceVersion {
-			t.Error("RemoveFinalizer writes the object although nothing changes")
-		}
+		testkit.Equal(t, s.Read("a").ResourceVersion, before.ResourceVersion, "RemoveFinalizer writes the object although nothing changes")
 		c = s.controller(s.host(o), "a")
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
-			theirs := s.get("a")
+			theirs := s.Read("a")
 			theirs.Status.Hosts = []string{"theirs"}
 			meta.SetStatusCondition(&theirs.Status.Conditions, metav1.Condition{Type: "Theirs", Status: "True", Reason: "R"})
 			must(t, s.Status().Update(ctx, theirs))
@@ -281,7 +270,7 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 				return nil
 			})
 		}))
-		status := s.get("a").Status
+		status := s.Read("a").Status
 		if status.TunnelID != "ours" || !slices.Equal(status.Hosts, []string{"theirs"}) || len(status.Conditions) != 2 {
 			t.Errorf("got status %+v", status)
 		}
@@ -291,9 +280,9 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 // D8: conditions did not follow the Kubernetes conventions.
 func TestD8_ConditionsAreStandard(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
-		s.change("a", func(o *Tunnel) { o.Spec.Company = "second generation" })
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
+		s.Change("a", func(o *Tunnel) { o.Spec.Company = "second generation" })
 		h := s.host(o)
 		s.guard(h, "a", done, nil)
 		first := s.expect("a", metav1.ConditionTrue, "Done")
@@ -305,22 +294,20 @@ func TestD8_ConditionsAreStandard(t *testing.T) {
 		if !second.LastTransitionTime.Equal(&first.LastTransitionTime) {
 			t.Errorf("transition time moves without a transition: %+v", second)
 		}
-		version := s.get("a").ResourceVersion
+		version := s.Read("a").ResourceVersion
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
-		if s.get("a").ResourceVersion != version {
-			t.Error("UpdateCondition writes the object although nothing changes")
-		}
+		testkit.Equal(t, s.Read("a").ResourceVersion, version, "UpdateCondition writes the object although nothing changes")
 	})
 }
 
 // D9: the token of a tunnel was in the status.
 func TestD9_SecretsAreInSecrets(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		var c cloud
 		events := &recorder{}
 		o.Events = events
-		s.newTunnel("a")
+		s.Make("a")
 		p := &process{}
 		must(t, s.byHand(o, p, digs(p, &c)).settle("a"))
 		var secrets corev1.SecretList
@@ -328,7 +315,7 @@ func TestD9_SecretsAreInSecrets(t *testing.T) {
 		if len(secrets.Items) != 1 || string(secrets.Items[0].Data["token"]) != secretToken {
 			t.Errorf("got Secrets %+v", secrets.Items)
 		}
-		seen := marshaled(t, s.get("a")) + marshaled(t, s.leases()) + strings.Join(events.all(), "\n")
+		seen := marshaled(t, s.Read("a")) + marshaled(t, s.leases()) + strings.Join(events.all(), "\n")
 		if strings.Contains(seen, secretToken) {
 			t.Errorf("status, Leases or events contain the token: %s", seen)
 		}
@@ -338,16 +325,16 @@ func TestD9_SecretsAreInSecrets(t *testing.T) {
 // D10: a write by one condition's controller was a conflict for another condition's.
 func TestD10_ConditionsDoNotGetInEachOthersWay(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		s.newTunnel("a")
-		stale, h := s.get("a"), s.host(o)
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		s.Make("a")
+		stale, h := s.Read("a"), s.host(o)
 		one := s.controllerOf(h, stale.DeepCopyObject().(*Tunnel), "One")
 		two := s.controllerOf(s.host(o), stale, "Two")
 		must(t, one.Guard(t.Context(), "dig one", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			return done, two.Guard(ctx, "dig two", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil })
 		}))
 		must(t, two.Guard(t.Context(), "dig two again", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil }))
-		status := s.get("a").Status
+		status := s.Read("a").Status
 		if !meta.IsStatusConditionTrue(status.Conditions, "One") || !meta.IsStatusConditionTrue(status.Conditions, "Two") {
 			t.Errorf("got status %+v", status)
 		}
@@ -357,14 +344,14 @@ func TestD10_ConditionsDoNotGetInEachOthersWay(t *testing.T) {
 // D11: a repeated reconcile created an object with a generated name again.
 func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newTunnel("a")
-	s.newTunnel("b")
+	s := newServer(t)
+	s.Make("a")
+	s.Make("b")
 	h := s.host(inStatus())
 	create := func(tunnel, conditionType, prefix string) *corev1.ConfigMap {
 		t.Helper()
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
-		must(t, s.controllerOf(h, s.get(tunnel), conditionType).Create(t.Context(), cm))
+		must(t, s.controllerOf(h, s.Read(tunnel), conditionType).Create(t.Context(), cm))
 		return cm
 	}
 	first := create("a", kind, "record-")

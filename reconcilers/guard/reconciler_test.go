@@ -20,14 +20,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // scripted is a provider made of two functions. It records its calls.
 type scripted struct {
-	journal              *sitetest.Journal
+	journal              *servertest.Journal
 	name                 string
 	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
 }
@@ -64,17 +65,17 @@ func (p *called) Terminate(ctx context.Context) (*reconcile.Result, error) {
 
 func TestReconciler_MakesAndUnmakes(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		var c cloud
 		s.start(o, digs(&process{}, &c))
-		s.newTunnel("a")
+		s.Make("a")
 		s.expectSoon("a", metav1.ConditionTrue, "Completed")
-		has := s.get("a")
+		has := s.Read("a")
 		if c.everMade() != 1 || has.Status.TunnelID == "" || !slices.Contains(has.Finalizers, finalizer) {
 			t.Errorf("%d tunnels created, object %+v", c.everMade(), has)
 		}
-		s.remove("a")
-		s.expectGone("a")
+		s.Remove("a")
+		s.ExpectGone("a")
 		if c.everMade() != 1 || c.left() != 0 {
 			t.Errorf("%d tunnels created, %d exist, want 1 and 0", c.everMade(), c.left())
 		}
@@ -84,9 +85,9 @@ func TestReconciler_MakesAndUnmakes(t *testing.T) {
 
 func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newTunnel("a")
-	var j sitetest.Journal
+	s := newServer(t)
+	s.Make("a")
+	var j servertest.Journal
 	waiting := true
 	wait := func(context.Context, *controller) (*reconcile.Result, error) {
 		if waiting {
@@ -109,26 +110,26 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	pass(42*time.Second, "reconcile First", "reconcile Second")
 	waiting = false
 	pass(0, "reconcile First", "reconcile Second", "reconcile Third")
-	s.change("a", func(o *Tunnel) { o.Finalizers = append(o.Finalizers, "example.com/theirs") })
-	s.remove("a")
+	s.Change("a", func(o *Tunnel) { o.Finalizers = append(o.Finalizers, "example.com/theirs") })
+	s.Remove("a")
 	waiting = true
 	pass(42*time.Second, "terminate First", "terminate Second")
-	if !slices.Contains(s.get("a").Finalizers, finalizer) {
+	if !slices.Contains(s.Read("a").Finalizers, finalizer) {
 		t.Error("finalizer is removed before the last Terminate")
 	}
 	waiting = false
 	pass(0, "terminate First", "terminate Second", "terminate Third")
-	if left := s.get("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
+	if left := s.Read("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
 		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
 	}
 	pass(0) // The reconciler ignores the object now.
-	s.change("a", func(o *Tunnel) { o.Finalizers = nil })
+	s.Change("a", func(o *Tunnel) { o.Finalizers = nil })
 	pass(0)
 }
 
 func TestReconciler_WhatErrorsMean(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "tunnels"}, "a", errBroken)
 	for what, test := range map[string]struct {
 		err       error
@@ -145,12 +146,12 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 		"free soon": {err: &guard.LockedError{RetryAfter: time.Second}, after: 1001 * time.Millisecond},
 	} {
 		name := strings.ReplaceAll(what, " ", "-")
-		s.newTunnel(name)
+		s.Make(name)
 		events := &recorder{}
 		o := inStatus()
 		o.Events = events
 		fails := func(context.Context, *controller) (*reconcile.Result, error) { return nil, test.err }
-		h := s.byHand(o, &process{}, scripted{journal: &sitetest.Journal{}, reconcile: fails, terminate: fails}.factory(kind))
+		h := s.byHand(o, &process{}, scripted{journal: &servertest.Journal{}, reconcile: fails, terminate: fails}.factory(kind))
 		for range 2 {
 			result, err := h.pass(name)
 			if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
@@ -159,7 +160,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 			}
 		}
 		if test.condition == "" {
-			if has := s.get(name).Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
+			if has := s.Read(name).Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
 				t.Errorf("%s: got conditions %+v, events %v, want none", what, has, events.all())
 			}
 			continue
@@ -168,7 +169,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 		if all := events.all(); len(all) != 2 || !strings.Contains(all[0], test.condition+" Reconcile: ") {
 			t.Errorf("%s: got events %q", what, all)
 		}
-		s.remove(name)
+		s.Remove(name)
 		if _, err := h.pass(name); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
 			t.Errorf("%s: during the deletion: got error %v, want a retryable error", what, err)
 		}
@@ -178,8 +179,8 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 // D6: any error was final, also during the deletion of the object, and retries had no backoff.
 func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
-		var j sitetest.Journal
+	inBoth(t, func(t *testing.T, s *server, o options) {
+		var j servertest.Journal
 		var mu sync.Mutex
 		result := errBroken
 		set := func(err error) {
@@ -202,13 +203,13 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 		}
 		s.start(o, scripted{journal: &j, reconcile: once, terminate: works}.factory(kind))
 		began := time.Now()
-		s.newTunnel("a")
+		s.Make("a")
 		n := 0
 		s.Eventually(func() error {
 			if n = j.Count("reconcile " + kind); n < 5 {
 				return fmt.Errorf("%d tries", n)
 			}
-			return check(s.get("a"), "False", guard.ReasonFailed)
+			return check(s.Read("a"), "False", guard.ReasonFailed)
 		})
 		// With a backoff that starts at 100 ms, the retries are after 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s. Events make two more tries at most.
 		if least, took := 100*time.Millisecond*(1<<(n-3)-1), time.Since(began); took < least {
@@ -218,9 +219,9 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 		s.expectSoon("a", metav1.ConditionTrue, "Done")
 
 		set(reconcile.TerminalError(errBroken))
-		s.newTunnel("b")
+		s.Make("b")
 		s.expectSoon("b", metav1.ConditionFalse, guard.ReasonTerminalError)
-		s.remove("b")
+		s.Remove("b")
 		s.Eventually(func() error {
 			if j.Count("terminate "+kind) < 3 {
 				return errors.New("the deletion is not tried again")
@@ -228,18 +229,18 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 			return nil
 		})
 		set(nil)
-		s.expectGone("b")
+		s.ExpectGone("b")
 	})
 }
 
 // D12: the providers were hard-coded in a switch.
 func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "both" })
-	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "other" })
-	s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "neither" })
-	var j sitetest.Journal
+	s := newServer(t)
+	s.Make("a", func(o *Tunnel) { o.Spec.Company = "both" })
+	s.Make("b", func(o *Tunnel) { o.Spec.Company = "other" })
+	s.Make("c", func(o *Tunnel) { o.Spec.Company = "neither" })
+	var j servertest.Journal
 	of := func(company string) factory {
 		f := scripted{journal: &j}.factory(kind)
 		f.Name = company
@@ -254,7 +255,7 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	must(t, err)
 	_, err = h.pass("c")
 	must(t, err)
-	if all := j.All(); len(all) != 1 || len(s.get("a").Finalizers)+len(s.get("c").Finalizers) > 0 {
+	if all := j.All(); len(all) != 1 || len(s.Read("a").Finalizers)+len(s.Read("c").Finalizers) > 0 {
 		t.Errorf("got calls %v, want one", all)
 	}
 }
@@ -263,24 +264,24 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 // handles it.
 func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		events := &recorder{}
 		o.Events = events
-		var j sitetest.Journal
+		var j servertest.Journal
 		var c cloud
 		digger, other := digs(&process{}, &c), scripted{journal: &j}.factory("Other")
 		digger.Handles = func(o *Tunnel) bool { return o.Spec.Company == "" }
 		other.Handles = func(o *Tunnel) bool { return o.Spec.Company != "nobody" }
 		h := s.byHand(o, &process{}, other, digger)
 		for name, company := range map[string]string{"a": "nobody", "b": "another"} {
-			s.newTunnel(name)
+			s.Make(name)
 			must(t, h.settle(name))
-			s.change(name, func(o *Tunnel) { o.Spec.Company = company })
-			s.remove(name)
+			s.Change(name, func(o *Tunnel) { o.Spec.Company = company })
+			s.Remove(name)
 			if _, err := h.pass(name); !errors.Is(err, guard.ErrNoProvider) || errors.Is(err, reconcile.TerminalError(nil)) {
 				t.Errorf("%s: got %v, want a retryable ErrNoProvider", name, err)
 			}
-			if !slices.Contains(s.get(name).Finalizers, finalizer) {
+			if !slices.Contains(s.Read(name).Finalizers, finalizer) {
 				t.Errorf("%s: finalizer was removed", name)
 			}
 		}
@@ -288,34 +289,30 @@ func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 			t.Errorf("%d tunnels exist, events: %q", c.left(), all)
 		}
 		for _, name := range []string{"a", "b"} { // A provider handles it again.
-			s.change(name, func(o *Tunnel) { o.Spec.Company = "" })
+			s.Change(name, func(o *Tunnel) { o.Spec.Company = "" })
 			must(t, h.settle(name))
-			s.expectGone(name)
+			s.ExpectGone(name)
 		}
-		if c.left() != 0 {
-			t.Errorf("got %d tunnels, want 0", c.left())
-		}
+		testkit.Equal(t, c.left(), 0, "tunnels")
 		t.Run("an object without locks may be deleted", func(t *testing.T) {
-			s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "another" })
+			s.Make("c", func(o *Tunnel) { o.Spec.Company = "another" })
 			must(t, h.settle("c"))
-			s.remove("c")
+			s.Remove("c")
 			must(t, h.settle("c"))
-			s.expectGone("c")
+			s.ExpectGone("c")
 		})
 	})
 }
 
 func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newTunnel("a")
+	s := newServer(t)
+	s.Make("a")
 	h := s.byHand(inStatus(), &process{}, factory{
 		Name: "broken", ConditionType: kind,
 		New: func(context.Context, *controller) (guard.Provider, error) { return nil, errBroken },
 	})
-	if _, err := h.pass("a"); !errors.Is(err, errBroken) {
-		t.Errorf("got error %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(h.pass("a")), errBroken)
 	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "create provider broken") {
 		t.Errorf("got condition %+v", has)
 	}
@@ -324,11 +321,11 @@ func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 // A reconciler can watch dependents of its object, as the original host did.
 func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newTunnel("a")
+	s := newServer(t)
+	s.Make("a")
 	o := inStatus()
 	o.Build = func(b *ctrl.Builder) { b.Owns(&corev1.ConfigMap{}) }
-	s.start(o, scripted{journal: &sitetest.Journal{}, reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+	s.start(o, scripted{journal: &servertest.Journal{}, reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}
 		if err := c.Create(ctx, child); err != nil {
 			return nil, err
@@ -349,7 +346,7 @@ func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 // One reconcile handles several conditions of one object, each with its own lock.
 func TestReconciler_ManyConditions(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		settle := func(ctx context.Context, c *controller) (*reconcile.Result, error) {
 			if c.Settled() == "Done" {
 				return nil, nil
@@ -358,13 +355,13 @@ func TestReconciler_ManyConditions(t *testing.T) {
 		}
 		var factories []factory
 		for _, one := range []string{"Tunneled", "Routed", "example.com/Named"} {
-			factories = append(factories, scripted{journal: &sitetest.Journal{}, reconcile: settle}.factory(one))
+			factories = append(factories, scripted{journal: &servertest.Journal{}, reconcile: settle}.factory(one))
 		}
-		s.newTunnel("a")
+		s.Make("a")
 		must(t, s.byHand(o, &process{}, factories...).settle("a"))
 		for _, f := range factories {
-			if !meta.IsStatusConditionTrue(s.get("a").Status.Conditions, f.ConditionType) {
-				t.Errorf("%s: got status %+v", f.ConditionType, s.get("a").Status)
+			if !meta.IsStatusConditionTrue(s.Read("a").Status.Conditions, f.ConditionType) {
+				t.Errorf("%s: got status %+v", f.ConditionType, s.Read("a").Status)
 			}
 		}
 	})

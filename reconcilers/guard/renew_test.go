@@ -26,7 +26,7 @@ type lateAnswers struct {
 
 func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
 
-func (p *lateAnswers) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
+func (p *lateAnswers) discard(ctx context.Context, may func(lock.State) error) (func(context.Context) error, error) {
 	return statusStore[*corev1.ConfigMap]{}.discard(ctx, may)
 }
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
@@ -41,8 +41,8 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 		}
 	}
 	o = h.options
-	return assembly.Controller{
-		Options: o.ControllerOptions, Name: o.Name, DefaultTimeout: defaultTimeout,
+	return hubcontroller.Controller{
+		ControllerOptions: o.ControllerOptions, Name: o.Name, DefaultTimeout: defaultTimeout,
 		RetryBase: retryBase, Predicates: []predicate.Predicate{h.Predicate()},
 	}.AddTo(mgr, object.New[O](), r)
 }

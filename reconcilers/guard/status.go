@@ -23,7 +23,7 @@ type statusStore[O client.Object] struct {
 }
 
 func (p statusStore[O]) view(_ context.Context, obj O) (entry, error) {
-	e := entry{lock: lock.Record{Type: p.kind}}
+	e := entry{lock: lock.State{Type: p.kind}}
 	for _, l := range *p.options.Locks(obj) {
 		if l.Type == p.kind {
 			l.DeepCopyInto(&e.lock)
@@ -51,7 +51,7 @@ func (p statusStore[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	})
 }
 
-func (statusStore[O]) discard(context.Context, func(lock.Record) error) (func(context.Context) error, error) {
+func (statusStore[O]) discard(context.Context, func(lock.State) error) (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }
 

@@ -22,7 +22,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 )
 
 func TestMain(m *testing.M) {
@@ -44,62 +44,21 @@ const (
 
 var errBroken = errors.New("broken")
 
-// site is a namespace of a real API server that serves Tunnels.
-type site struct{ *sitetest.Site }
+// server is a namespace of a real API server that serves Tunnels.
+type server struct {
+	servertest.Kind[Tunnel, *Tunnel]
+}
 
-func newSite(t testing.TB) *site {
+func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &site{sitetest.New(t, fleettest.Cluster(t, "hub").Config(), scheme(t))}
-	must(t, client.IgnoreAlreadyExists(s.Create(t.Context(), crd())))
+	s := &server{servertest.NewKind[Tunnel](t, fleettest.Cluster(t, "hub").Config(), addTunnels)}
+	must(t, client.IgnoreAlreadyExists(s.Create(t.Context(), fleettest.CRD(t, tunnels.WithKind("Tunnel"), tunnelSchema))))
 	s.Eventually(func() error { return s.List(t.Context(), &TunnelList{}) })
 	return s
 }
 
-// newTunnel creates a Tunnel.
-func (s *site) newTunnel(name string, change ...func(*Tunnel)) *Tunnel {
-	s.T.Helper()
-	tunnel := &Tunnel{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
-	for _, f := range change {
-		f(tunnel)
-	}
-	must(s.T, s.Create(s.T.Context(), tunnel))
-	return tunnel
-}
-
-func (s *site) get(name string) *Tunnel {
-	s.T.Helper()
-	tunnel := &Tunnel{}
-	must(s.T, s.Get(s.T.Context(), s.Key(name), tunnel))
-	return tunnel
-}
-
-func (s *site) change(name string, f func(*Tunnel)) {
-	s.T.Helper()
-	s.Eventually(func() error {
-		tunnel := s.get(name)
-		f(tunnel)
-		return s.Update(s.T.Context(), tunnel)
-	})
-}
-
-func (s *site) remove(name string) {
-	s.T.Helper()
-	must(s.T, s.Delete(s.T.Context(), &Tunnel{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}))
-}
-
-func (s *site) expectGone(name string) {
-	s.T.Helper()
-	s.Eventually(func() error {
-		err := s.Get(s.T.Context(), s.Key(name), &Tunnel{})
-		if err == nil {
-			return fmt.Errorf("%s still exists", name)
-		}
-		return client.IgnoreNotFound(err)
-	})
-}
-
 // expectLeases waits until there are this many Leases. They are deleted after the object.
-func (s *site) expectLeases(n int) {
+func (s *server) expectLeases(n int) {
 	s.T.Helper()
 	s.Eventually(func() error {
 		if left := s.leases(); len(left) != n {
@@ -110,9 +69,9 @@ func (s *site) expectLeases(n int) {
 }
 
 // expect checks the condition.
-func (s *site) expect(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (s *server) expect(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	s.T.Helper()
-	tunnel := s.get(name)
+	tunnel := s.Read(name)
 	if err := check(tunnel, status, reason); err != nil {
 		s.T.Error(err)
 		return metav1.Condition{}
@@ -120,9 +79,9 @@ func (s *site) expect(name string, status metav1.ConditionStatus, reason string)
 	return *meta.FindStatusCondition(tunnel.Status.Conditions, kind)
 }
 
-func (s *site) expectSoon(name string, status metav1.ConditionStatus, reason string) {
+func (s *server) expectSoon(name string, status metav1.ConditionStatus, reason string) {
 	s.T.Helper()
-	s.Eventually(func() error { return check(s.get(name), status, reason) })
+	s.Eventually(func() error { return check(s.Read(name), status, reason) })
 }
 
 func check(tunnel *Tunnel, status metav1.ConditionStatus, reason string) error {
@@ -147,12 +106,12 @@ var places = map[string]options{
 }
 
 // inBoth runs a test for each location of the locks.
-func inBoth(t *testing.T, test func(t *testing.T, s *site, o options)) {
+func inBoth(t *testing.T, test func(t *testing.T, s *server, o options)) {
 	t.Helper()
 	for place, o := range places {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
-			test(t, newSite(t), named(o))
+			test(t, newServer(t), named(o))
 		})
 	}
 }
@@ -167,7 +126,7 @@ func named(o options) options {
 
 func inStatus() options { return named(places["in the status"]) }
 
-func (s *site) host(o options) *host {
+func (s *server) host(o options) *host {
 	s.T.Helper()
 	return newHost(s.T, s, o)
 }
@@ -180,12 +139,12 @@ func newHost(t testing.TB, c client.Client, o options) *host {
 }
 
 // controller returns the Controller of a reconcile that starts now.
-func (s *site) controller(h *host, name string) *controller {
+func (s *server) controller(h *host, name string) *controller {
 	s.T.Helper()
-	return s.controllerOf(h, s.get(name), kind)
+	return s.controllerOf(h, s.Read(name), kind)
 }
 
-func (s *site) controllerOf(h *host, tunnel *Tunnel, conditionType string) *controller {
+func (s *server) controllerOf(h *host, tunnel *Tunnel, conditionType string) *controller {
 	s.T.Helper()
 	c, err := h.Controller(s.T.Context(), tunnel, conditionType)
 	must(s.T, err)
@@ -205,7 +164,7 @@ func noTask(t testing.TB) guard.Task {
 }
 
 // start runs a reconciler in a manager until the test ends or stop is called.
-func (s *site) start(o options, factories ...factory) (stop func()) {
+func (s *server) start(o options, factories ...factory) (stop func()) {
 	s.T.Helper()
 	mgr := s.Manager()
 	must(s.T, guard.AddTo(mgr, o, factories...))

@@ -129,7 +129,7 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 }
 
 // isPlausible reports whether a guard may have written the lock: it is small and expires.
-func isPlausible(l lock.Record) bool {
+func isPlausible(l lock.State) bool {
 	return checkType(l.Type) == nil && len(l.Holder) <= 2*maxHolder &&
 		l.TTLSeconds > 0 && l.TTLSeconds <= int32(maxTTL/time.Second)
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
@@ -68,7 +69,7 @@ func (s *liar) host(t testing.TB) *host {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	c, err := client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{
-		Scheme: scheme(t), Mapper: mapper, HTTPClient: &http.Client{Transport: transport},
+		Scheme: fleettest.Scheme(t, addTunnels), Mapper: mapper, HTTPClient: &http.Client{Transport: transport},
 	})
 	must(t, err)
 	return newHost(t, c, named(places["in a Lease"]))

@@ -17,15 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 )
 
 const foreign = "example.com/foreign" // a finalizer
 
 // shop is an external system without idempotency keys: it charges and refunds on every request.
 type shop struct {
-	sitetest.Journal
+	servertest.Journal
 
 	mu       sync.Mutex
 	finished map[string]bool
@@ -40,7 +41,7 @@ func (s *shop) sells() factory {
 		}
 	}
 	return scripted{
-		journal: &sitetest.Journal{},
+		journal: &servertest.Journal{},
 		reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
 			if c.Settled() == "" {
 				return &reconcile.Result{}, c.Guard(ctx, "charge", task(c, "charge", "Charged"))
@@ -77,9 +78,7 @@ func (s *shop) terminates(name string) {
 func (s *shop) expectOnce(t testing.TB, name string) {
 	t.Helper()
 	for _, what := range []string{"charge", "refund"} {
-		if n := s.Count(what + " " + name); n != 1 {
-			t.Errorf("%s %s: got %d calls, want 1", what, name, n)
-		}
+		testkit.Equal(t, s.Count(what+" "+name), 1, what, name, "calls")
 	}
 }
 
@@ -119,7 +118,7 @@ func (v *view) client(c client.WithWatch) client.WithWatch {
 }
 
 // replica returns a reconciler with this view, like a reconciler of another process.
-func (s *site) replica(o options, c client.Client, f factory) *hand {
+func (s *server) replica(o options, c client.Client, f factory) *hand {
 	s.T.Helper()
 	h, err := guard.NewHost(c, s, o)
 	must(s.T, err)
@@ -129,12 +128,12 @@ func (s *site) replica(o options, c client.Client, f factory) *hand {
 }
 
 // deleted returns a Tunnel that was charged for and is being deleted, in its state at that time.
-func (s *site) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
+func (s *server) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
 	s.T.Helper()
-	s.newTunnel(name, change...)
+	s.Make(name, change...)
 	must(s.T, h.settle(name))
-	s.remove(name)
-	return s.get(name)
+	s.Remove(name)
+	return s.Read(name)
 }
 
 func isForeign(t *Tunnel) { t.Finalizers = append(t.Finalizers, foreign) }
@@ -143,7 +142,7 @@ func isForeign(t *Tunnel) { t.Finalizers = append(t.Finalizers, foreign) }
 // finalizer keeps it: no work is repeated, by the same process or another process, and there is no event.
 func TestTerminate_WithAnOldView(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		events := &recorder{}
 		o.Events = events
 		for name, change := range map[string]func(*Tunnel){"gone": func(*Tunnel) {}, "kept": isForeign} {
@@ -178,7 +177,7 @@ func TestTerminate_WithAnOldView(t *testing.T) {
 // An admission webhook, or a lack of permissions, may prevent the removal of the finalizer.
 func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, s *site, o options) {
+	inBoth(t, func(t *testing.T, s *server, o options) {
 		for name, other := range map[string]bool{"same": false, "other": true} {
 			var sold shop
 			var v view
@@ -194,7 +193,7 @@ func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 				}
 			}
 			must(t, h.settle(name))
-			s.expectGone(name)
+			s.ExpectGone(name)
 			sold.expectOnce(t, name)
 			if n := sold.Count("terminate again " + name); n > 0 && !other {
 				t.Errorf("%s: Terminate was called %d times after it finished", name, n)
@@ -207,7 +206,7 @@ func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 // A process that ends between the removal of the finalizer and the deletion of the Lease leaves the Lease to a sweep.
 func TestSweep_AfterACrash(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	o := named(places["in a Lease"])
 	o.Name = name + "-crash" // The tests share an API server, and each Host sweeps the Leases of its name.
 	var sold shop
@@ -221,12 +220,12 @@ func TestSweep_AfterACrash(t *testing.T) {
 			t.Errorf("%s: process survives the kill", name)
 		}
 	}
-	if f := s.get("kept").Finalizers; !slices.Equal(f, []string{foreign}) || len(s.leases()) != 2 {
+	if f := s.Read("kept").Finalizers; !slices.Equal(f, []string{foreign}) || len(s.leases()) != 2 {
 		t.Fatalf("got finalizers %v, Leases %+v", f, s.leases())
 	}
 	s.start(o, sold.sells())
 	s.expectLeases(0)
-	s.newTunnel("next") // When it is charged for, the other Tunnels have been reconciled.
+	s.Make("next") // When it is charged for, the other Tunnels have been reconciled.
 	s.expectSoon("next", metav1.ConditionTrue, "Charged")
 	sold.expectOnce(t, "gone")
 	sold.expectOnce(t, "kept")
@@ -234,19 +233,19 @@ func TestSweep_AfterACrash(t *testing.T) {
 
 func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	o, theirs, longer := named(places["in a Lease"]), named(places["in a Lease"]), named(places["in a Lease"])
 	theirs.Name, longer.Name = "theirs", name+"-too"
 	h := s.host(o)
 	clock := h.SetClock(t.Context())
-	s.newTunnel("there")
+	s.Make("there")
 	s.guard(h, "there", done, nil)
 	for _, other := range []options{theirs, longer} {
-		s.newTunnel("gone")
+		s.Make("gone")
 		s.guard(s.host(other), "gone", done, nil)
-		s.remove("gone")
+		s.Remove("gone")
 	}
-	s.newTunnel("held")
+	s.Make("held")
 	var p process
 	doomed := newHost(t, p.client(s), o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,11 +258,11 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 	if err == nil {
 		t.Error("outcome was written after the kill")
 	}
-	s.remove("held")
-	s.newTunnel("again") // has the name of a deleted tunnel
+	s.Remove("held")
+	s.Make("again") // has the name of a deleted tunnel
 	s.guard(h, "again", done, nil)
-	s.remove("again")
-	s.newTunnel("again")
+	s.Remove("again")
+	s.Make("again")
 
 	left := func() (objects []string) {
 		for _, l := range s.leases() {

@@ -34,7 +34,7 @@ const (
 // that only reads the same objects from the same cache: with direct calls one after the other, and through a controller
 // with its queue.
 func BenchmarkReconcile(b *testing.B) {
-	s := newSite(b)
+	s := newServer(b)
 	cached := s.benchCache(b)
 	bare := reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		return ctrl.Result{}, client.IgnoreNotFound(cached.Get(ctx, req.NamespacedName, &Widget{}))
@@ -69,7 +69,7 @@ func BenchmarkReconcile(b *testing.B) {
 }
 
 // benchCache returns a client that reads from a cache.
-func (s *site) benchCache(b *testing.B) client.Client {
+func (s *server) benchCache(b *testing.B) client.Client {
 	b.Helper()
 	mgr := s.Manager()
 	s.Run(mgr)
@@ -79,20 +79,20 @@ func (s *site) benchCache(b *testing.B) client.Client {
 }
 
 // benchObjects creates the objects, and runs their first passes.
-func (s *site) benchObjects(b *testing.B, r reconcile.Reconciler) []ctrl.Request {
+func (s *server) benchObjects(b *testing.B, r reconcile.Reconciler) []ctrl.Request {
 	b.Helper()
 	requests, all := make([]ctrl.Request, benchObjects), errgroup.Group{}
 	all.SetLimit(benchWorkers)
 	for i := range requests {
 		requests[i].NamespacedName = s.Key(fmt.Sprintf("w-%d", i))
 		all.Go(func() error {
-			s.newWidget(requests[i].Name)
+			s.Make(requests[i].Name)
 			for range 2 {
 				if _, err := r.Reconcile(b.Context(), requests[i]); err != nil {
 					return err
 				}
 			}
-			return check(s.get(requests[i].Name), metav1.ConditionTrue, pipeline.ReasonReady)
+			return check(s.Read(requests[i].Name), metav1.ConditionTrue, pipeline.ReasonReady)
 		})
 	}
 	must(b, all.Wait())

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -26,33 +27,33 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	const objects = 4
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "deregistered")
-	s := siteIn(t, remote.Config())
-	var j sitetest.Journal
+	s := serverIn(t, remote.Config())
+	var j servertest.Journal
 	keep := func(ctx context.Context, _ *Widget) error {
 		pipeline.FlowFrom(ctx).KeepFinalizer("not yet")
 		return nil
 	}
 	set := every(&part{name: "p", journal: &j, deleted: keep})
-	r := sitetest.NewRegistry(t, hub.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+	r := servertest.NewRegistry(t, hub.Config(), registry.Options{Scheme: fleettest.Scheme(t, addWidgets), Modules: []registry.Module{
 		registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Options(
 			pipeline.Module(named(pipeline.Options[*Widget]{})),
 			pipeline.AsSet[*Widget](name, func() pipeline.Set[*Widget] { return set }),
 		)}),
 	}})
-	sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
+	servertest.Spawn(t, r, "edge", remote.Kubeconfig())
 	for i := range objects {
-		s.newWidget(fmt.Sprint("w-", i), func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+		s.Make(fmt.Sprint("w-", i), func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 	}
 	for i := range objects {
 		s.expectSoon(fmt.Sprint("w-", i), metav1.ConditionTrue, pipeline.ReasonReady)
 	}
-	s.remove("w-0") // The remote is deregistered during this deletion.
+	s.Remove("w-0") // The remote is deregistered during this deletion.
 	s.expectSoon("w-0", metav1.ConditionFalse, pipeline.ReasonDeleting, "Reconciling")
 
-	sitetest.Remove(t, r, "edge")
+	servertest.Remove(t, r, "edge")
 	for i := range objects {
 		name := fmt.Sprint("w-", i)
-		if left := s.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
+		if left := s.Read(name).Finalizers; !slices.Equal(left, []string{foreign}) {
 			t.Errorf("%s: got finalizers %v, want only the foreign finalizer", name, left)
 		}
 	}
@@ -64,7 +65,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 // Cleanup works with credentials for one namespace, which cannot list the objects of all namespaces.
 func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	const user = "limited"
 	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: user}
 	must(t, s.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
@@ -74,7 +75,7 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}))
-	s.newWidget("w", func(w *Widget) { w.Finalizers = []string{finalizer, foreign} })
+	s.Make("w", func(w *Widget) { w.Finalizers = []string{finalizer, foreign} })
 	mgr := s.As(user).Manager()
 	s.Run(mgr)
 	s.Eventually(func() error { return mgr.GetClient().Get(t.Context(), s.Key("w"), &Widget{}) })
@@ -83,7 +84,7 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 		t.Fatalf("list of all namespaces: got %v, want Forbidden", err)
 	}
 	must(t, pipeline.Cleanup[*Widget](mgr, name).Run(t.Context()))
-	if left := s.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
+	if left := s.Read("w").Finalizers; !slices.Equal(left, []string{foreign}) {
 		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
 	}
 }
@@ -91,7 +92,7 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 // Cleanup names an object that it cannot change, and continues with the other objects.
 func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	const reader = "reader"
 	meta := metav1.ObjectMeta{Name: reader + "-" + s.Namespace}
 	must(t, s.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
@@ -107,7 +108,7 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	}))
 	const own = "says-what-it-leaves" // The step handles all namespaces.
 	for _, name := range []string{"a", "b", "c"} {
-		s.newWidget(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
+		s.Make(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
 	}
 	err := pipeline.Cleanup[*Widget](s.As(meta.Name).Manager(), own).Run(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "2 objects keep their finalizer") ||
@@ -115,8 +116,6 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 		t.Errorf("got error %v, want Forbidden for 2 objects", err)
 	}
 	for name, left := range map[string]int{"a": 1, "b": 0, "c": 1} {
-		if has := s.get(name).Finalizers; len(has) != left {
-			t.Errorf("%s: got finalizers %v", name, has)
-		}
+		testkit.Equal(t, len(s.Read(name).Finalizers), left, name, "finalizers")
 	}
 }

@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,15 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // Mistakes that are detectable when a pipeline is built are reported then.
 func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	good := every(&part{name: "p", journal: &sitetest.Journal{}})
+	s := newServer(t)
+	good := every(&part{name: "p", journal: &servertest.Journal{}})
 	newRouter := func(change func(*pipeline.Set[*Widget])) error {
 		set := good
 		change(&set)
@@ -61,19 +61,15 @@ func TestInvalidConfig(t *testing.T) {
 		"a CRUD resource, no name":   newCRUD(&machine{}, 0),
 		"an order that is none":      newCRUD(&machine{name: "m"}, 2),
 	} {
-		if !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
-		}
+		testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, sentence)
 	}
 }
 
 // Unstructured objects are refused: functions on an object find its fields by its Go type.
 func TestInvalidConfig_UnstructuredObjects(t *testing.T) {
 	t.Parallel()
-	err := strange[*unstructured.Unstructured](newSite(t))
-	if err == nil || !strings.Contains(err.Error(), "write a Go type") {
-		t.Errorf("got error %v", err)
-	}
+	err := strange[*unstructured.Unstructured](newServer(t))
+	testkit.ErrorHas(t, err, "write a Go type")
 }
 
 type unknown struct{ corev1.ConfigMap }
@@ -81,7 +77,7 @@ type unknown struct{ corev1.ConfigMap }
 func failure[T any](_ T, err error) error { return err }
 
 // strange builds a pipeline for objects of another type.
-func strange[O client.Object](s *site) error {
+func strange[O client.Object](s *server) error {
 	s.T.Helper()
 	r, err := pipeline.NewRouter(pipeline.Set[O]{
 		Name: "set", Handles: func(O) bool { return true }, Resources: []pipeline.Resource[O]{anything[O]{}},
@@ -98,7 +94,7 @@ func (anything[O]) EnsureDeleted(context.Context, O) error { return nil }
 
 func TestRouter(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 	asked := 0
 	r := router(
 		t,
@@ -127,11 +123,9 @@ func TestRouter(t *testing.T) {
 		t.Errorf("with two sets: got set %v, error %v", set, err)
 	}
 	only := router(t, pipeline.Set[*Widget]{Name: "l", Labels: map[string]string{"l": "1"}, Resources: set1()})
-	if _, err := only.Route(odd); !errors.Is(err, pipeline.ErrNoResourceSet) {
-		t.Errorf("without a set: got %v, want ErrNoResourceSet", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(only.Route(odd)), pipeline.ErrNoResourceSet, "without a set")
 }
 
 func set1() []pipeline.Resource[*Widget] {
-	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 }

@@ -4,19 +4,19 @@ package pipeline_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // A custom wrapper wraps each operation of a CRUD resource, as the wrappers of operatorkit did.
 func TestWithWrapper(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	everything := func() *pipeline.Patch[string] {
 		p := &pipeline.Patch[string]{}
 		p.SetCreateChange("1")
@@ -62,9 +62,7 @@ func TestWithWrapper(t *testing.T) {
 		})
 		must(t, err)
 		j.Clear()
-		if err := pipeline.ProcessUpdate(t.Context(), w, refuses); !errors.Is(err, errBroken) {
-			t.Errorf("got error %v, want the error of the wrapper", err)
-		}
+		testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), w, refuses), errBroken)
 		j.Expect(t)
 	})
 }

@@ -9,16 +9,16 @@ import (
 
 	"k8s.io/client-go/tools/events"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 func TestReconciler_Events(t *testing.T) {
 	t.Parallel()
 	recorded := events.NewFakeRecorder(10)
-	p := &part{name: "p", journal: &sitetest.Journal{}}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
-	h.newWidget("w")
+	p := &part{name: "p", journal: &servertest.Journal{}}
+	h := newServer(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
+	h.Make("w")
 	h.passes("w", 1)
 	fail := func(err error) {
 		p.created = func(context.Context, *Widget) error { return err }

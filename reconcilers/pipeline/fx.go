@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -25,7 +25,7 @@ func Module[O client.Object](o Options[O]) fx.Option {
 		if err != nil {
 			return fmt.Errorf("pipeline %s: %w", o.Name, err)
 		}
-		return assembly.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, router, o) })
+		return hubcontroller.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, router, o) })
 	}
 	cleanup := func(mgr ctrl.Manager) registry.CleanupStep { return Cleanup[O](mgr, o.Name) }
 	return fx.Module("pipeline",
@@ -37,11 +37,13 @@ func Module[O client.Object](o Options[O]) fx.Option {
 // AsSet returns an option that contributes a set to the pipeline of that name. The constructor takes values of the
 // App and returns a Set[O], or a Set[O] and an error; another type fails the App.
 func AsSet[O client.Object](pipeline string, constructor any) fx.Option {
-	option, err := assembly.Contribute[Set[O]](group(pipeline), constructor)
+	option, err := hubcontroller.Contribute[Set[O]](group(pipeline), constructor)
 	if err != nil {
 		return fx.Error(fmt.Errorf("%w: pipeline %s: %w", ErrInvalidConfig, pipeline, err))
 	}
 	return option
 }
 
-func group(pipeline string) assembly.Group { return assembly.Group("pipeline.sets." + pipeline) }
+func group(pipeline string) hubcontroller.Group {
+	return hubcontroller.Group("pipeline.sets." + pipeline)
+}

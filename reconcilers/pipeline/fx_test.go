@@ -14,13 +14,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
 // version returns a constructor of the set for the Widgets with this label.
-func version(v string, j *sitetest.Journal) func() (pipeline.Set[*Widget], error) {
+func version(v string, j *servertest.Journal) func() (pipeline.Set[*Widget], error) {
 	return func() (pipeline.Set[*Widget], error) {
 		return pipeline.Set[*Widget]{
 			Name: v, Labels: map[string]string{"version": v},
@@ -35,8 +36,8 @@ func labeled(v string) func(*Widget) {
 
 func TestModule_InTheHub(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
-	s := newSite(t)
+	var j servertest.Journal
+	s := newServer(t)
 	mgr := s.Manager()
 	other := named(pipeline.Options[*Widget]{ConditionPrefix: "Other"})
 	other.Name = "others"
@@ -52,9 +53,9 @@ func TestModule_InTheHub(t *testing.T) {
 		pipeline.AsSet[*Widget]("others", version("v3", &j)),
 	).Err())
 	s.Run(mgr)
-	s.newWidget("a", labeled("v1"))
-	s.newWidget("b", labeled("v2"))
-	s.newWidget("c", labeled("v3"))
+	s.Make("a", labeled("v1"))
+	s.Make("b", labeled("v2"))
+	s.Make("c", labeled("v3"))
 	s.expectSoon("a", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.expectSoon("b", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.Eventually(func() error {
@@ -63,16 +64,16 @@ func TestModule_InTheHub(t *testing.T) {
 		}
 		return nil
 	})
-	if f := s.get("c").Finalizers; len(f) != 1 || f[0] != pipeline.Prefix+"others" {
+	if f := s.Read("c").Finalizers; len(f) != 1 || f[0] != pipeline.Prefix+"others" {
 		t.Errorf("got finalizers %v", f)
 	}
 }
 
 func TestModule_InARemote(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "remote")
-	s := siteIn(t, remote.Config())
+	s := serverIn(t, remote.Config())
 	newSet := func(p registry.Remote) (pipeline.Set[*Widget], error) {
 		set := every(&part{name: string(p.Name), journal: &j})
 		var err error
@@ -81,8 +82,8 @@ func TestModule_InARemote(t *testing.T) {
 		return set, err
 	}
 	metrics := prometheus.NewPedanticRegistry()
-	r := sitetest.NewRegistry(t, hub.Config(), registry.Options{
-		Scheme: scheme(t), Metrics: metrics,
+	r := servertest.NewRegistry(t, hub.Config(), registry.Options{
+		Scheme: fleettest.Scheme(t, addWidgets), Metrics: metrics,
 		Modules: []registry.Module{registry.NewModule("widgets", registry.ModuleOptions{
 			Remote: fx.Options(
 				pipeline.Module(named(pipeline.Options[*Widget]{})),
@@ -90,34 +91,30 @@ func TestModule_InARemote(t *testing.T) {
 			),
 		})},
 	})
-	sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
-	s.newWidget("w")
+	servertest.Spawn(t, r, "edge", remote.Kubeconfig())
+	s.Make("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	if gathered(t, metrics, "clusterfx_pipeline_operations_total")["widgets edge EnsureCreated"] == 0 {
 		t.Error("metrics lack the operations of the remote")
 	}
-	s.remove("w")
-	s.expectGone("w")
-	if n := j.Count("delete edge"); n != 1 {
-		t.Errorf("got %d deletions, want 1", n)
-	}
+	s.Remove("w")
+	s.ExpectGone("w")
+	testkit.Equal(t, j.Count("delete edge"), 1, "deletions")
 }
 
 // Any invoke may add a kind to the scheme, before or after the pipeline.
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	kinds := fx.Invoke(func(mgr ctrl.Manager) { addWidgets(mgr.GetScheme()) })
-	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &sitetest.Journal{})))
-	err := sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe)
-	if !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
-	}
+	s := newServer(t)
+	kinds := fx.Invoke(func(mgr ctrl.Manager) error { return addWidgets(mgr.GetScheme()) })
+	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &servertest.Journal{})))
+	err := servertest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe)
+	testkit.ErrorIs(t, err, pipeline.ErrInvalidConfig, "kind that no invoke adds")
 }
 
 func TestModule_Mistakes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	err := func(parts ...fx.Option) error {
 		return fx.New(append(parts, fx.NopLogger, fx.Provide(s.Manager))...).Err()
 	}
@@ -129,8 +126,6 @@ func TestModule_Mistakes(t *testing.T) {
 		"nothing": nil, "no function": 1, "another type": func() *Widget { return nil }, "no result": func() {},
 		"a pointer": func() *pipeline.Set[*Widget] { return nil },
 	} {
-		if err := err(pipeline.AsSet[*Widget](name, constructor)); !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
-		}
+		testkit.ErrorIs(t, err(pipeline.AsSet[*Widget](name, constructor)), pipeline.ErrInvalidConfig, sentence)
 	}
 }

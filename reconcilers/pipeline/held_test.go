@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -22,7 +22,7 @@ import (
 // shown in the condition. Resources that delete what belongs to a deleted object do so on purpose.
 func TestReconciler_HeldDeletes(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	held := fmt.Errorf("delete x: %w", &deletes.HeldError{Reason: deletes.LimitExceeded, ID: "m-x-0000", Err: errors.New("deletes are held")})
 	var evidence deletes.Evidence
 	one := &part{name: "p", journal: &j, created: func(context.Context, *Widget) error { return held }}
@@ -33,17 +33,17 @@ func TestReconciler_HeldDeletes(t *testing.T) {
 	resources := pipeline.WithRetry([]pipeline.Resource[*Widget]{one}, wait.Backoff{Steps: 5, Duration: time.Millisecond})
 	resources, err := pipeline.WithMetrics(resources, prometheus.NewRegistry(), "held")
 	must(t, err)
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(resources...))
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(resources...))
+	h.Make("w")
 	h.passes("w", 1)
 	if _, err := h.pass("w"); !deletes.IsHeld(err) {
 		t.Errorf("the pass returns %v", err)
 	}
 	j.Expect(t, "create p")
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
-	h.remove("w")
+	h.Remove("w")
 	h.passes("w", 1)
-	h.expectGone("w")
+	h.ExpectGone("w")
 	if evidence.Kind != deletes.KindTerminating || evidence.Err != nil {
 		t.Errorf("the evidence of EnsureDeleted is %+v", evidence)
 	}

@@ -15,28 +15,28 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // A deletion that waits is retried long before the next resync.
 func TestKeepFinalizer_IsRunAgainSoon(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	var left atomic.Int32
 	left.Store(4)
 	s.start(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{
-		name: "p", journal: &sitetest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
+		name: "p", journal: &servertest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
 			if left.Add(-1) > 0 {
 				pipeline.FlowFrom(ctx).KeepFinalizer("the disk is still attached")
 			}
 			return nil
 		},
 	}))
-	s.newWidget("w")
+	s.Make("w")
 	s.expectSoon("w", "True", pipeline.ReasonReady)
-	s.remove("w")
-	s.expectGone("w")
+	s.Remove("w")
+	s.ExpectGone("w")
 }
 
 // The reason for a deletion that waits is in the log and in an event, also for a kind without conditions.
@@ -45,27 +45,27 @@ func TestKeepFinalizer_SaysWhy(t *testing.T) {
 	for what, o := range map[string]pipeline.Options[*Widget]{
 		"with conditions": {Name: name, Conditions: conditions}, "without": {Name: name},
 	} {
-		s := newSite(t)
+		s := newServer(t)
 		recorded := events.NewFakeRecorder(10)
 		o.Events = recorded
 		r, err := pipeline.NewReconciler(s, router(t, every(&part{
-			name: "p", journal: &sitetest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
+			name: "p", journal: &servertest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
 				pipeline.FlowFrom(ctx).KeepFinalizer("the disk is still attached")
 				return nil
 			},
 		})), o)
 		must(t, err)
-		var log sitetest.Journal
+		var log servertest.Journal
 		ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.Note("%s", line) }, funcr.Options{}))
 		pass := func() {
 			t.Helper()
 			_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: s.Key("w")})
 			must(t, err)
 		}
-		s.newWidget("w")
+		s.Make("w")
 		pass()
 		pass()
-		s.remove("w")
+		s.Remove("w")
 		pass()
 		close(recorded.Events)
 		var all []string

@@ -6,14 +6,14 @@ import (
 	"context"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // machine is a CRUD resource that records the calls of its operations, and runs functions of the test in them.
 type machine struct {
 	name    string
-	journal *sitetest.Journal
+	journal *servertest.Journal
 	at      map[string]func(context.Context) error
 	order   pipeline.Order
 	patch   func() *pipeline.Patch[string] // nil: no patch

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -87,7 +87,7 @@ func (p plan) perform(ctx context.Context, operation string) error {
 }
 
 // build builds the resource of the plan.
-func (p plan) build(t *rapid.T, j *sitetest.Journal) pipeline.Resource[*Widget] {
+func (p plan) build(t *rapid.T, j *servertest.Journal) pipeline.Resource[*Widget] {
 	if !p.crud {
 		return &part{
 			name: p.name, journal: j,
@@ -197,7 +197,7 @@ func predict(plans []plan, deleting bool) (m model) {
 func TestProcess_IsItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var j sitetest.Journal
+		var j servertest.Journal
 		var plans []plan
 		var resources []pipeline.Resource[*Widget]
 		for i := range rapid.IntRange(1, 4).Draw(t, "resources") {

@@ -17,7 +17,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -26,12 +27,12 @@ import (
 // D1: errors were logged and dropped, so that the retry waited for the next resync.
 func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.newWidget("w")
-	s.byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &sitetest.Journal{}})).passes("w", 1)
+	s := newServer(t)
+	s.Make("w")
+	s.byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &servertest.Journal{}})).passes("w", 1)
 
 	tries := make(chan time.Time, 7)
-	set := every(&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	set := every(&part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		tries <- time.Now()
 		if len(tries) < cap(tries) {
 			return errBroken
@@ -61,19 +62,19 @@ func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 // D3: objects deleted while the operator was down were never cleaned up, or were created again.
 func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
-	s := newSite(t)
+	var j servertest.Journal
+	s := newServer(t)
 	set := every(&part{name: "p", journal: &j})
 	stop := s.start(pipeline.Options[*Widget]{}, set)
-	s.newWidget("w")
+	s.Make("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	stop()
-	s.remove("w")
+	s.Remove("w")
 	created := j.Count("create p")
 
 	s.start(pipeline.Options[*Widget]{Resync: 50 * time.Millisecond}, set)
-	s.expectGone("w")
-	s.newWidget("after") // its passes show that the resyncs continue
+	s.ExpectGone("w")
+	s.Make("after") // its passes show that the resyncs continue
 	s.Eventually(func() error {
 		if n := j.Count("create p") - created; n < 5 {
 			return fmt.Errorf("got %d passes", n)
@@ -89,32 +90,32 @@ func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 // D4: one deletion was executed twice.
 func TestD4_OneSuccessfulDeletion(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
-	s := newSite(t)
+	var j servertest.Journal
+	s := newServer(t)
 	view := &oldView{WithWatch: s.WithWatch}
 	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))}
-	h.newWidget("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	h.Make("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 	h.passes("w", 2)
-	h.remove("w")
-	view.widget = h.get("w")
-	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+	h.Remove("w")
+	view.widget = h.Read("w")
+	h.Change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
 	h.passes("w", 3) // each deletion succeeds, but cannot remove the finalizer
 	view.widget = nil
 	h.passes("w", 1) // removes the finalizer
-	view.widget = h.get("w")
+	view.widget = h.Read("w")
 	h.passes("w", 2) // sees the remaining object
 	view.widget = nil
-	h.change("w", func(w *Widget) { w.Finalizers = nil })
-	h.expectGone("w")
+	h.Change("w", func(w *Widget) { w.Finalizers = nil })
+	h.ExpectGone("w")
 	h.passes("w", 2)
 	j.Expect(t, "create p", "delete p")
 
 	t.Run("the next object of that name is another one", func(t *testing.T) {
-		h.newWidget("w")
+		h.Make("w")
 		h.passes("w", 2)
-		h.remove("w")
+		h.Remove("w")
 		h.passes("w", 1)
-		h.expectGone("w")
+		h.ExpectGone("w")
 		j.Expect(t, "create p", "delete p", "create p", "delete p")
 	})
 }
@@ -149,11 +150,11 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			p := &part{name: "p", journal: &sitetest.Journal{}, deleted: c.deleted}
-			h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(p))
-			h.newWidget("w")
+			p := &part{name: "p", journal: &servertest.Journal{}, deleted: c.deleted}
+			h := newServer(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(p))
+			h.Make("w")
 			h.passes("w", 2)
-			h.remove("w")
+			h.Remove("w")
 			for i := range 3 {
 				result, err := h.pass("w")
 				least, most := time.Hour, time.Hour+6*time.Minute
@@ -168,51 +169,49 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 			}
 			p.deleted = nil
 			h.passes("w", 1)
-			h.expectGone("w")
+			h.ExpectGone("w")
 		})
 	}
 	t.Run("no set handles the object", func(t *testing.T) {
 		t.Parallel()
-		var j sitetest.Journal
+		var j servertest.Journal
 		set := every(&part{name: "p", journal: &j})
 		set.Handles = func(w *Widget) bool { return w.Spec.Size < 2 }
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-		h.newWidget("w")
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+		h.Make("w")
 		h.passes("w", 2)
-		h.change("w", func(w *Widget) { w.Spec.Size = 2 })
-		h.remove("w")
+		h.Change("w", func(w *Widget) { w.Spec.Size = 2 })
+		h.Remove("w")
 		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrNoResourceSet) || !errors.Is(err, reconcile.TerminalError(nil)) {
 			t.Errorf("got error %v, want a terminal ErrNoResourceSet", err)
 		}
 		h.expect("w", metav1.ConditionFalse, pipeline.ReasonNoResourceSet, "Stalled")
 		j.Expect(t, "create p")
-		h.change("w", func(w *Widget) { w.Spec.Size = 1 })
+		h.Change("w", func(w *Widget) { w.Spec.Size = 1 })
 		h.passes("w", 1)
-		h.expectGone("w")
+		h.ExpectGone("w")
 		j.Expect(t, "create p", "delete p")
 	})
 	t.Run("an object that no set has ever handled is left alone", func(t *testing.T) {
 		t.Parallel()
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, pipeline.Set[*Widget]{
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, pipeline.Set[*Widget]{
 			Name: "other", Labels: map[string]string{"a": "b"},
-			Resources: []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}},
+			Resources: []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}},
 		})
-		version := h.newWidget("w").ResourceVersion
+		version := h.Make("w").ResourceVersion
 		h.passes("w", 2)
-		if w := h.get("w"); w.ResourceVersion != version {
-			t.Errorf("object was changed: %+v", w)
-		}
+		testkit.Equal(t, h.Read("w").ResourceVersion, version, "object was changed")
 	})
 	t.Run("a canceled resource counts as deleted", func(t *testing.T) {
 		t.Parallel()
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{
-			name: "p", journal: &sitetest.Journal{}, deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("the tenant is gone") }),
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(&part{
+			name: "p", journal: &servertest.Journal{}, deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("the tenant is gone") }),
 		}))
-		h.newWidget("w")
+		h.Make("w")
 		h.passes("w", 2)
-		h.remove("w")
+		h.Remove("w")
 		h.passes("w", 1)
-		h.expectGone("w")
+		h.ExpectGone("w")
 	})
 }
 
@@ -220,12 +219,10 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 func TestD7_OutagesEndNothing(t *testing.T) {
 	t.Parallel()
 	config := fleettest.Cluster(t, "hub").Config()
-	proxy, err := fault.New(config.Host)
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, config.Host)
 	config.Host = "https://" + proxy.Addr()
-	s := siteIn(t, config)
-	var j sitetest.Journal
+	s := serverIn(t, config)
+	var j servertest.Journal
 	var broken atomic.Bool
 	s.start(pipeline.Options[*Widget]{Resync: 20 * time.Millisecond}, every(&part{
 		name: "p", journal: &j, created: func(context.Context, *Widget) error {
@@ -235,7 +232,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 			return nil
 		},
 	}))
-	s.newWidget("w")
+	s.Make("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	must(t, proxy.Set(fault.Refuse()))
 	broken.Store(true) // From here on every pass must write, and every write fails.
@@ -253,9 +250,9 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 // D8: one slow resource delayed all objects.
 func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	s.start(pipeline.Options[*Widget]{ControllerOptions: pipeline.ControllerOptions{Concurrency: 3, Timeout: time.Second}}, every(&part{
-		name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
+		name: "p", journal: &servertest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			if w.Name == "fast" {
 				return nil
 			}
@@ -263,12 +260,12 @@ func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 			return ctx.Err()
 		},
 	}))
-	s.newWidget("slow-1")
-	s.newWidget("slow-2")
+	s.Make("slow-1")
+	s.Make("slow-2")
 	for _, slow := range []string{"slow-1", "slow-2"} {
 		s.expectSoon(slow, metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 	}
-	s.newWidget("fast")
+	s.Make("fast")
 	s.expectSoon("fast", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.expectSoon("slow-1", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 }
@@ -276,17 +273,17 @@ func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 // D9: when the context ended, closed channels were read as events without an object.
 func TestD9_TheEndMakesNoEvents(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	check := func(_ context.Context, w *Widget) error {
 		if w == nil || w.UID == "" {
 			t.Errorf("unexpected pass for %+v", w)
 		}
 		return nil
 	}
-	set := every(&part{name: "p", journal: &sitetest.Journal{}, created: check, deleted: check})
+	set := every(&part{name: "p", journal: &servertest.Journal{}, created: check, deleted: check})
 	stop := s.start(pipeline.Options[*Widget]{}, set)
 	for i := range 30 {
-		s.newWidget(fmt.Sprintf("w-%d", i))
+		s.Make(fmt.Sprintf("w-%d", i))
 		if i == 15 {
 			stop()
 		}
@@ -316,15 +313,13 @@ func TestD13_ErrorsOfInit(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			var j sitetest.Journal
+			var j servertest.Journal
 			set := every(&part{name: "p", journal: &j})
 			set.Init = c.init
-			h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-			h.newWidget("w")
+			h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+			h.Make("w")
 			h.passes("w", 1)
-			if _, err := h.pass("w"); !errors.Is(err, c.want) {
-				t.Errorf("got error %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(h.pass("w")), c.want)
 			j.Expect(t)
 			h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 		})

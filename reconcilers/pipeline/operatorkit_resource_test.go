@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -32,7 +33,7 @@ import (
 // D2: after a canceled resource, all later CRUD resources were skipped.
 func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	first := &machine{name: "first", journal: &j, at: map[string]func(context.Context) error{
 		"GetDesiredState": func(ctx context.Context) error {
 			pipeline.FlowFrom(ctx).CancelResource("not yet")
@@ -57,10 +58,11 @@ func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 // D6: a CRD that was not established in time was deleted, with all of its objects.
 func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	suffix := strings.TrimPrefix(s.Namespace, "pipeline-")
-	kind := "Gadget" + suffix // both CRDs request this kind
-	first, second := crd("gadgets"+suffix, kind), crd("gizmos"+suffix, kind)
+	s := newServer(t)
+	first := fleettest.CRD(t, widgets.WithKind("Gadget-"+s.Namespace), "")
+	second := first.DeepCopy() // Both request the kind.
+	second.Spec.Names.Plural = "gizmos-" + s.Namespace
+	second.Name = second.Spec.Names.Plural + "." + widgets.Group
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
 	for conflict := false; !conflict; { // A slow API server may not report the conflict within the first call.
@@ -93,7 +95,7 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 // D10: a wrapper changed the wrapped resource.
 func TestD10_DecoratorsArePure(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	shared := []pipeline.Resource[*Widget]{(&machine{name: "crud", journal: &j}).crud(t), &part{name: "part", journal: &j}}
 	measured := func(service string, reg prometheus.Registerer) []pipeline.Resource[*Widget] {
 		rs, err := pipeline.WithMetrics(pipeline.WithRetry(shared, wait.Backoff{Steps: 3}), reg, service)
@@ -115,9 +117,7 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 		"two crud GetCurrentState": 1, "two crud GetDesiredState": 1, "two crud NewUpdatePatch": 1, "two part EnsureCreated": 1,
 	}
 	for _, metric := range []string{"clusterfx_pipeline_operations_total", "clusterfx_pipeline_operation_duration_seconds"} {
-		if diff := cmp.Diff(want, gathered(t, reg, metric)); diff != "" {
-			t.Errorf("%s (-want +got): %s", metric, diff)
-		}
+		testkit.Equal(t, gathered(t, reg, metric), want, metric)
 	}
 	if names := []string{one[0].Name(), one[1].Name()}; !slices.Equal(names, []string{"crud", "part"}) {
 		t.Errorf("got names %v", names)
@@ -154,7 +154,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	})
 	t.Run("a CRUD resource that is called by itself can be canceled", func(t *testing.T) {
 		t.Parallel()
-		var j sitetest.Journal
+		var j servertest.Journal
 		m := &machine{name: "m", journal: &j, at: map[string]func(context.Context) error{
 			"GetCurrentState": func(ctx context.Context) error { pipeline.FlowFrom(ctx).CancelResource("no"); return nil },
 		}}
@@ -163,17 +163,15 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	})
 	t.Run("canceling a resource where there is none is an error", func(t *testing.T) {
 		t.Parallel()
-		set := every(&part{name: "p", journal: &sitetest.Journal{}})
+		set := every(&part{name: "p", journal: &servertest.Journal{}})
 		set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
 			pipeline.FlowFrom(ctx).CancelResource("which one?")
 			return ctx, nil
 		}
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-		h.newWidget("w")
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+		h.Make("w")
 		h.passes("w", 1)
-		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrExecutionFailed) {
-			t.Errorf("got error %v, want ErrExecutionFailed", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(h.pass("w")), pipeline.ErrExecutionFailed)
 	})
 	t.Run("what is allowed reaches the resources after it, and a pass within the pass", func(t *testing.T) {
 		t.Parallel()
@@ -181,40 +179,34 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		flow.AllowDeletion()
 		flow.CancelReconciliation("of another pass")
 		asked := 0
-		ask := &part{name: "ask", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
+		ask := &part{name: "ask", journal: &servertest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 			asked++
 			if f := pipeline.FlowFrom(ctx); !f.UpdateAllowed() || !f.DeletionAllowed() || f.UpdateNecessary() {
 				t.Error("flow of the resource lacks the permissions, or requests an update")
 			}
 			return nil
 		}}
-		allow := &part{name: "allow", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
+		allow := &part{name: "allow", journal: &servertest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			pipeline.FlowFrom(ctx).AllowUpdate()
 			return pipeline.ProcessUpdate(ctx, w, []pipeline.Resource[*Widget]{ask})
 		}}
 		must(t, pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{allow, ask}))
-		if asked != 2 {
-			t.Errorf("got %d calls of the resource, want 2", asked)
-		}
+		testkit.Equal(t, asked, 2, "calls of the resource")
 	})
 }
 
 // D12: importing the package registered metrics with the process.
 func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	reg := prometheus.NewPedanticRegistry()
 	measured, err := pipeline.WithMetrics(rs, reg, "my-service")
 	must(t, err)
-	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, measured); !errors.Is(err, errBroken) {
-		t.Errorf("got error %v", err)
-	}
+	testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, measured), errBroken)
 	want := map[string]float64{"my-service p EnsureCreated": 1}
-	if diff := cmp.Diff(want, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, gathered(t, reg, "clusterfx_pipeline_operation_errors_total"), want)
 	families, err := prometheus.DefaultGatherer.Gather()
 	must(t, err)
 	for _, f := range families {
@@ -222,9 +214,7 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 			t.Errorf("metric %s is registered with the process", f.GetName())
 		}
 	}
-	if _, err := pipeline.WithMetrics(rs, nil, "s"); !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("without a registerer: got error %v, want ErrInvalidConfig", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(pipeline.WithMetrics(rs, nil, "s")), pipeline.ErrInvalidConfig, "without a registerer")
 	taken := prometheus.NewPedanticRegistry()
 	must(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterfx_pipeline_operations_total", Help: "taken"})))
 	if _, err := pipeline.WithMetrics(rs, taken, "s"); err == nil {
@@ -240,7 +230,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 		for i := 0; i < len(labels); i += 2 {
 			s.Labels[labels[i]] = labels[i+1]
 		}
-		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
+		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}}}
 		return s
 	}
 	t.Run("found when the router is made, with labels", func(t *testing.T) {
@@ -249,24 +239,20 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 			t.Errorf("two versions: got %v", err)
 		}
 		for _, other := range []pipeline.Set[*Widget]{set("again", "v", "1"), set("part", "v", "1", "a", "b"), set("else", "a", "b")} {
-			if _, err := pipeline.NewRouter(set("v1", "v", "1"), other); !errors.Is(err, pipeline.ErrAmbiguousResourceSet) {
-				t.Errorf("%s: got %v, want ErrAmbiguousResourceSet", other.Name, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(pipeline.NewRouter(set("v1", "v", "1"), other)), pipeline.ErrAmbiguousResourceSet, other.Name)
 		}
 	})
 	t.Run("reported on the object, with functions", func(t *testing.T) {
 		t.Parallel()
 		both := set("v2")
 		both.Handles = func(w *Widget) bool { return w.Spec.Size > 1 }
-		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set("v1", "v", "1"), both)
-		h.newWidget("w", func(w *Widget) { w.Labels, w.Spec.Size = map[string]string{"v": "1"}, 2 })
+		h := newServer(t).byHand(pipeline.Options[*Widget]{}, set("v1", "v", "1"), both)
+		h.Make("w", func(w *Widget) { w.Labels, w.Spec.Size = map[string]string{"v": "1"}, 2 })
 		_, err := h.pass("w")
 		for _, want := range []error{
 			pipeline.ErrAmbiguousResourceSet, pipeline.ErrExecutionFailed, reconcile.TerminalError(nil),
 		} {
-			if !errors.Is(err, want) {
-				t.Errorf("got error %v, want %v", err, want)
-			}
+			testkit.ErrorIs(t, err, want)
 		}
 		w := h.expect("w", metav1.ConditionFalse, pipeline.ReasonAmbiguousRoute, "Stalled")
 		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; !strings.HasSuffix(m, "v1, v2") {
@@ -278,7 +264,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 // D15: all calls of a wrapper shared one backoff, which was not safe for concurrent use and ignored the context.
 func TestD15_EachCallHasItsBackoff(t *testing.T) {
 	t.Parallel()
-	failing := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
+	failing := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
 	resources := func(steps int, d time.Duration) []pipeline.Resource[*Widget] {
 		return pipeline.WithRetry([]pipeline.Resource[*Widget]{failing}, wait.Backoff{Steps: steps, Duration: d, Factor: 2})
 	}
@@ -287,18 +273,12 @@ func TestD15_EachCallHasItsBackoff(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 10 {
 			calls.Go(func() {
-				if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, rs); !errors.Is(err, errBroken) {
-					t.Errorf("got error %v", err)
-				}
+				testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs), errBroken)
 			})
 		}
 		calls.Wait()
-		if n := failing.journal.Count("create p"); n != 40 {
-			t.Errorf("got %d tries, want 40", n)
-		}
-		if took := time.Since(begin); took != 7*time.Second {
-			t.Errorf("took %s, want 7s", took)
-		}
+		testkit.Equal(t, failing.journal.Count("create p"), 40, "tries")
+		testkit.Equal(t, time.Since(begin), 7*time.Second, "took")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // Prefix begins the finalizer and the field manager of a pipeline; Options.Name follows.
@@ -53,7 +53,7 @@ type Options[O client.Object] struct {
 }
 
 // ControllerOptions configure the controller of a pipeline.
-type ControllerOptions = assembly.Options
+type ControllerOptions = hubcontroller.ControllerOptions
 
 const (
 	defaultResync  = 5 * time.Minute

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -37,21 +38,21 @@ func TestPredicate_OnePassIsEnough(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			s := newServer(t)
 			mgr := s.Lagging(500 * time.Millisecond).Manager()
-			var passes sitetest.Journal
-			p := &part{name: "p", journal: &sitetest.Journal{}, created: func(_ context.Context, w *Widget) error {
+			var passes servertest.Journal
+			p := &part{name: "p", journal: &servertest.Journal{}, created: func(_ context.Context, w *Widget) error {
 				passes.Note("%s", w.Name)
 				return nil
 			}}
 			must(t, add(mgr, every(p)))
 			s.Run(mgr)
-			s.newWidget("w")
+			s.Make("w")
 			s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
-			s.newWidget("next") // There is one worker: a pass that the report of w triggers runs before this.
+			s.Make("next") // There is one worker: a pass that the report of w triggers runs before this.
 			s.expectSoon("next", metav1.ConditionTrue, pipeline.ReasonReady)
 			passes.Expect(t, "w", "next")
-			s.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+			s.Change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
 			s.Eventually(func() error {
 				if passes.Count("w") < 2 {
 					return errBroken
@@ -64,8 +65,8 @@ func TestPredicate_OnePassIsEnough(t *testing.T) {
 
 func TestPredicate_DropsWhatThePipelineReports(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	r, err := pipeline.NewReconciler(s, router(t, every(&part{name: "p", journal: &sitetest.Journal{}})), named(pipeline.Options[*Widget]{}))
+	s := newServer(t)
+	r, err := pipeline.NewReconciler(s, router(t, every(&part{name: "p", journal: &servertest.Journal{}})), named(pipeline.Options[*Widget]{}))
 	must(t, err)
 	ready := metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready"}
 	for what, c := range map[string]struct {
@@ -86,8 +87,6 @@ func TestPredicate_DropsWhatThePipelineReports(t *testing.T) {
 		is := was.DeepCopyObject().(*Widget)
 		is.ResourceVersion = "2"
 		c.change(is)
-		if got := r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.passes {
-			t.Errorf("%s: got passes %v", what, got)
-		}
+		testkit.Equal(t, r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}), c.passes, what, "passes")
 	}
 }

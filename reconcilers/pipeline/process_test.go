@@ -18,15 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 func TestProcess_NoResources(t *testing.T) {
 	t.Parallel()
-	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, nil); !errors.Is(err, pipeline.ErrExecutionFailed) {
-		t.Errorf("got error %v, want ErrExecutionFailed", err)
-	}
+	testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, nil), pipeline.ErrExecutionFailed)
 	keep, err := pipeline.ProcessDelete(t.Context(), &Widget{}, nil)
 	if !errors.Is(err, pipeline.ErrExecutionFailed) || !keep {
 		t.Errorf("got keep %t, error %v, want true and ErrExecutionFailed", keep, err)
@@ -35,7 +34,7 @@ func TestProcess_NoResources(t *testing.T) {
 
 func TestProcess_EndOfContext(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	ctx, cancel := context.WithCancel(t.Context())
 	first := &part{name: "first", journal: &j, created: func(context.Context, *Widget) error { cancel(); return nil }}
 	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{first, &part{name: "second", journal: &j}})
@@ -48,7 +47,7 @@ func TestProcess_EndOfContext(t *testing.T) {
 // A change does not start if the context has ended during the decision.
 func TestCRUD_EndOfContext(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &machine{
 		name: "m", journal: &j,
@@ -64,9 +63,9 @@ func TestCRUD_EndOfContext(t *testing.T) {
 
 func TestProcess_LogsTheResource(t *testing.T) {
 	t.Parallel()
-	var lines sitetest.Journal
+	var lines servertest.Journal
 	log := funcr.New(func(_, args string) { lines.Note("%s", args) }, funcr.Options{})
-	say := &part{name: "speaker", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
+	say := &part{name: "speaker", journal: &servertest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 		logr.FromContextOrDiscard(ctx).Info("Hello")
 		return nil
 	}}
@@ -80,7 +79,7 @@ func TestCRUD_Order(t *testing.T) {
 		pipeline.CreateDeleteUpdate: {"Create", "Delete", "Update"},
 		pipeline.CreateUpdateDelete: {"Create", "Update", "Delete"},
 	} {
-		var j sitetest.Journal
+		var j servertest.Journal
 		m := &machine{name: "m", journal: &j, order: order, patch: func() *pipeline.Patch[string] {
 			var p pipeline.Patch[string] // the zero value is usable
 			p.SetUpdateChange("u")
@@ -100,7 +99,7 @@ func TestCRUD_Order(t *testing.T) {
 func TestWithRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j sitetest.Journal
+		var j servertest.Journal
 		left := map[string]int{"GetDesiredState": 2, "ApplyCreateChange c": 1}
 		fail := func(operation string) func(context.Context) error {
 			return func(context.Context) error {
@@ -122,13 +121,11 @@ func TestWithRetry(t *testing.T) {
 		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs))
 		j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
 			"m NewUpdatePatch", "m ApplyCreateChange c", "m ApplyCreateChange c")
-		if took := time.Since(begin); took != 3*time.Second {
-			t.Errorf("took %s, want 3s", took)
-		}
+		testkit.Equal(t, time.Since(begin), 3*time.Second, "took")
 	})
 	t.Run("a terminal error is not tried again", func(t *testing.T) {
 		t.Parallel()
-		p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+		p := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 			return fmt.Errorf("say so: %w", reconcile.TerminalError(errBroken))
 		}}
 		err := pipeline.ProcessUpdate(t.Context(), &Widget{},
@@ -142,7 +139,7 @@ func TestWithRetry(t *testing.T) {
 // The order of the decorators determines the measured unit: a call, or each of its tries.
 func TestWithMetrics_AndRetry(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	backoff, reg := wait.Backoff{Steps: 3}, prometheus.NewPedanticRegistry()
@@ -151,9 +148,7 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 	tries, err := pipeline.WithMetrics(rs, reg, "tries")
 	must(t, err)
 	for _, list := range [][]pipeline.Resource[*Widget]{calls, pipeline.WithRetry(tries, backoff)} {
-		if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, list); !errors.Is(err, errBroken) {
-			t.Errorf("got error %v", err)
-		}
+		testkit.ErrorIs(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, list), errBroken)
 	}
 	counted := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")
 	if counted["calls p EnsureCreated"] != 1 || counted["tries p EnsureCreated"] != 3 {
@@ -165,26 +160,22 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
+	p := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
 	rs, err := pipeline.WithMetrics([]pipeline.Resource[*Widget]{p}, reg, "s")
 	must(t, err)
 	set := every(rs...)
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+	h.Make("w")
 	h.passes("w", 1)
 	func() {
 		defer func() {
-			if value := recover(); value != "drawn" {
-				t.Errorf("got panic %v, want drawn", value)
-			}
+			testkit.Equal(t, recover(), "drawn", "panic")
 		}()
 		_, err := h.pass("w")
 		t.Errorf("pass returned error %v, want a panic", err)
 	}()
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonPanicked, "Reconciling")
-	if n := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"]; n != 1 {
-		t.Errorf("got %v counted errors, want 1", n)
-	}
+	testkit.Equal(t, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"], 1, "counted errors")
 	p.created = nil
 	h.passes("w", 1)
 	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)

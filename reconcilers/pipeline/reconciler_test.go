@@ -18,22 +18,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 func TestReconciler_Life(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	first, second := &part{name: "first", journal: &j}, &part{name: "second", journal: &j}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(first, second))
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(first, second))
 	first.created = func(_ context.Context, w *Widget) error {
-		if !slices.Contains(h.get(w.Name).Finalizers, finalizer) {
+		if !slices.Contains(h.Read(w.Name).Finalizers, finalizer) {
 			t.Error("first EnsureCreated runs before the finalizer is set")
 		}
 		return nil
 	}
-	h.newWidget("w")
+	h.Make("w")
 
 	h.passes("w", 1)
 	j.Expect(t)
@@ -44,17 +45,15 @@ func TestReconciler_Life(t *testing.T) {
 	version := h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady).ResourceVersion
 
 	h.passes("w", 1)
-	if again := h.get("w").ResourceVersion; again != version {
-		t.Errorf("pass without changes wrote the object: got version %s, want %s", again, version)
-	}
+	testkit.Equal(t, h.Read("w").ResourceVersion, version, "version after a pass without changes")
 
-	h.change("w", func(w *Widget) { w.Spec.Size = 2 })
+	h.Change("w", func(w *Widget) { w.Spec.Size = 2 })
 	h.passes("w", 1)
 	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
 
-	h.remove("w")
+	h.Remove("w")
 	h.passes("w", 1)
-	h.expectGone("w")
+	h.ExpectGone("w")
 	j.Expect(t, "create first", "create second", "create first", "create second",
 		"create first", "create second", "delete first", "delete second")
 }
@@ -63,8 +62,8 @@ func TestReconciler_Life(t *testing.T) {
 func TestReconciler_Resync(t *testing.T) {
 	t.Parallel()
 	for resync, least := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 5 * time.Minute} {
-		h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: resync}, every(&part{name: "p", journal: &sitetest.Journal{}}))
-		h.newWidget("w")
+		h := newServer(t).byHand(pipeline.Options[*Widget]{Resync: resync}, every(&part{name: "p", journal: &servertest.Journal{}}))
+		h.Make("w")
 		h.passes("w", 1)
 		for range 20 {
 			result, err := h.pass("w")
@@ -78,12 +77,12 @@ func TestReconciler_Resync(t *testing.T) {
 
 func TestReconciler_ReverseOnDelete(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
-	h := newSite(t).byHand(pipeline.Options[*Widget]{ReverseOnDelete: true},
+	var j servertest.Journal
+	h := newServer(t).byHand(pipeline.Options[*Widget]{ReverseOnDelete: true},
 		every(&part{name: "a", journal: &j}, &part{name: "b", journal: &j}))
-	h.newWidget("w")
+	h.Make("w")
 	h.passes("w", 2)
-	h.remove("w")
+	h.Remove("w")
 	h.passes("w", 1)
 	j.Expect(t, "create a", "create b", "delete b", "delete a")
 }
@@ -95,44 +94,44 @@ func TestReconciler_Pause(t *testing.T) {
 	} {
 		t.Run(annotation, func(t *testing.T) {
 			t.Parallel()
-			var j sitetest.Journal
-			h := newSite(t).byHand(pipeline.Options[*Widget]{PauseAnnotations: []string{"example.com/stop"}},
+			var j servertest.Journal
+			h := newServer(t).byHand(pipeline.Options[*Widget]{PauseAnnotations: []string{"example.com/stop"}},
 				every(&part{name: "p", journal: &j}))
-			h.newWidget("w", func(w *Widget) { w.Annotations = map[string]string{annotation: "true"} })
+			h.Make("w", func(w *Widget) { w.Annotations = map[string]string{annotation: "true"} })
 			h.passes("w", 2)
 			if w := h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPaused); len(w.Finalizers) > 0 {
 				t.Errorf("paused object has the finalizers %v", w.Finalizers)
 			}
-			h.change("w", func(w *Widget) { w.Annotations[annotation] = "false" })
+			h.Change("w", func(w *Widget) { w.Annotations[annotation] = "false" })
 			h.passes("w", 2)
-			h.change("w", func(w *Widget) { w.Annotations[annotation] = "true" })
-			h.remove("w")
+			h.Change("w", func(w *Widget) { w.Annotations[annotation] = "true" })
+			h.Remove("w")
 			h.passes("w", 2)
 			j.Expect(t, "create p")
-			h.change("w", func(w *Widget) { w.Annotations = nil })
+			h.Change("w", func(w *Widget) { w.Annotations = nil })
 			h.passes("w", 1)
-			h.expectGone("w")
+			h.ExpectGone("w")
 		})
 	}
 }
 
 func TestReconciler_ForeignFinalizer(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))
-	h.newWidget("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	var j servertest.Journal
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))
+	h.Make("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 
 	t.Run("an object that is deleted before we knew it is none of ours", func(t *testing.T) {
-		h.newWidget("early", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
-		h.remove("early")
+		h.Make("early", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+		h.Remove("early")
 		h.passes("early", 2)
 		j.Expect(t)
 	})
 	h.passes("w", 2)
-	h.remove("w")
+	h.Remove("w")
 	h.passes("w", 3)
 	j.Expect(t, "create p", "delete p")
-	if left := h.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
+	if left := h.Read("w").Finalizers; !slices.Equal(left, []string{foreign}) {
 		t.Errorf("got finalizers %v", left)
 	}
 }
@@ -140,30 +139,30 @@ func TestReconciler_ForeignFinalizer(t *testing.T) {
 // A cache may show an old version of an object. A pass with it must not undo later changes of others.
 func TestReconciler_OldView(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newServer(t)
 	view := &oldView{WithWatch: s.WithWatch}
-	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &sitetest.Journal{}}))}
-	view.widget = h.newWidget("w")
-	h.change("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &servertest.Journal{}}))}
+	view.widget = h.Make("w")
+	h.Change("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 	result, err := h.pass("w")
 	must(t, err)
-	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) || result.RequeueAfter > time.Second {
+	if f := h.Read("w").Finalizers; !slices.Equal(f, []string{foreign}) || result.RequeueAfter > time.Second {
 		t.Fatalf("got finalizers %v, requeued after %s", f, result.RequeueAfter)
 	}
 	view.widget = nil
 	h.passes("w", 2)
 	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
 
-	h.remove("w")
-	view.widget = h.get("w")
-	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+	h.Remove("w")
+	view.widget = h.Read("w")
+	h.Change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
 	h.passes("w", 1) // The deletion succeeds, but the object has changed.
-	if f := h.get("w").Finalizers; len(f) != 2 {
+	if f := h.Read("w").Finalizers; len(f) != 2 {
 		t.Fatalf("got finalizers %v after a write with an old view", f)
 	}
 	view.widget = nil
 	h.passes("w", 1)
-	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) {
+	if f := h.Read("w").Finalizers; !slices.Equal(f, []string{foreign}) {
 		t.Fatalf("got finalizers %v", f)
 	}
 }
@@ -231,18 +230,16 @@ func TestReconciler_Conditions(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			p := &part{name: "p", journal: &sitetest.Journal{}, created: c.created}
-			h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
-			h.newWidget("w")
+			p := &part{name: "p", journal: &servertest.Journal{}, created: c.created}
+			h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(p))
+			h.Make("w")
 			h.passes("w", 1)
 			_, err := h.pass("w")
 			if (err != nil) != (c.err != nil) {
 				t.Errorf("queue got error %v", err)
 			}
 			w := h.expect("w", metav1.ConditionFalse, c.reason, c.also)
-			if got := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; got != c.message {
-				t.Errorf("got message %q", got)
-			}
+			testkit.Equal(t, meta.FindStatusCondition(w.Status.Conditions, "Ready").Message, c.message, "message")
 			p.created = nil
 			h.passes("w", 1)
 			h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
@@ -252,22 +249,20 @@ func TestReconciler_Conditions(t *testing.T) {
 
 func TestReconciler_InitCancels(t *testing.T) {
 	t.Parallel()
-	var j sitetest.Journal
+	var j servertest.Journal
 	set := every(&part{name: "p", journal: &j})
 	set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
 		pipeline.FlowFrom(ctx).CancelReconciliation("the tenant is away")
 		return ctx, nil
 	}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, set)
+	h.Make("w")
 	h.passes("w", 2)
 	for _, reason := range []string{pipeline.ReasonCanceled, pipeline.ReasonDeleting} {
 		w := h.expect("w", metav1.ConditionFalse, reason, "Reconciling")
-		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; m != "Init: the tenant is away" {
-			t.Errorf("got message %q", m)
-		}
+		testkit.Equal(t, meta.FindStatusCondition(w.Status.Conditions, "Ready").Message, "Init: the tenant is away", "message")
 		if w.DeletionTimestamp == nil {
-			h.remove("w")
+			h.Remove("w")
 			h.passes("w", 1)
 		}
 	}
@@ -276,14 +271,14 @@ func TestReconciler_InitCancels(t *testing.T) {
 
 func TestReconciler_ConditionPrefix(t *testing.T) {
 	t.Parallel()
-	h := newSite(t).byHand(pipeline.Options[*Widget]{ConditionPrefix: "DNS"}, every(&part{name: "p", journal: &sitetest.Journal{}}))
-	w := h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{ConditionPrefix: "DNS"}, every(&part{name: "p", journal: &servertest.Journal{}}))
+	w := h.Make("w")
 	w.Status.Conditions = []metav1.Condition{{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.Now(),
 	}}
 	must(t, h.Status().Update(t.Context(), w))
 	h.passes("w", 2)
-	has := h.get("w").Status.Conditions
+	has := h.Read("w").Status.Conditions
 	if ours, theirs := meta.FindStatusCondition(has, "DNSReady"), meta.FindStatusCondition(has, "Ready"); ours == nil ||
 		ours.Reason != pipeline.ReasonReady || theirs == nil || theirs.Reason != "Mine" || len(has) != 2 {
 		t.Errorf("got conditions %+v", has)
@@ -293,12 +288,12 @@ func TestReconciler_ConditionPrefix(t *testing.T) {
 // A pass that times out has a few seconds to report it; a pass that is shut down leaves the report to the next process.
 func TestReconciler_EndOfContext(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
+	p := &part{name: "p", journal: &servertest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.Make("w")
 	h.passes("w", 1)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -320,21 +315,21 @@ func TestReconciler_EndOfContext(t *testing.T) {
 // An object that takes the name of another object during a pass does not get its conditions.
 func TestReconciler_AnotherOfItsName(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := &part{name: "p", journal: &sitetest.Journal{}}
+	s := newServer(t)
+	p := &part{name: "p", journal: &servertest.Journal{}}
 	h := s.byHand(pipeline.Options[*Widget]{}, every(p))
-	old := s.newWidget("w")
+	old := s.Make("w")
 	h.passes("w", 1)
 	p.created = func(context.Context, *Widget) error { // another object takes the name during the pass
-		s.change("w", func(w *Widget) { w.Finalizers = nil })
-		s.remove("w")
-		s.newWidget("w")
+		s.Change("w", func(w *Widget) { w.Finalizers = nil })
+		s.Remove("w")
+		s.Make("w")
 		return nil
 	}
 	if result, err := h.pass("w"); err != nil || result.RequeueAfter > time.Second {
 		t.Errorf("requeued after %s, error: %v", result.RequeueAfter, err)
 	}
-	if w := s.get("w"); w.UID == old.UID || len(w.Status.Conditions) > 0 {
+	if w := s.Read("w"); w.UID == old.UID || len(w.Status.Conditions) > 0 {
 		t.Errorf("new object has conditions of the old object: %+v", w.Status.Conditions)
 	}
 }
@@ -342,11 +337,11 @@ func TestReconciler_AnotherOfItsName(t *testing.T) {
 // A conflict is not reported, because it ends before a reader of the status sees it.
 func TestReconciler_ConflictOfAResource(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
+	p := &part{name: "p", journal: &servertest.Journal{}, created: func(context.Context, *Widget) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "others"}, "o", errBroken)
 	}}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
-	h.newWidget("w")
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.Make("w")
 	h.passes("w", 1)
 	if _, err := h.pass("w"); !apierrors.IsConflict(err) {
 		t.Errorf("queue got error %v, want a conflict", err)
@@ -357,20 +352,18 @@ func TestReconciler_ConflictOfAResource(t *testing.T) {
 // A terminal error that could not be reported is retried, or it would stay unknown.
 func TestReconciler_UnreportedTerminalError(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &sitetest.Journal{}}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
-	h.newWidget("w")
+	p := &part{name: "p", journal: &servertest.Journal{}}
+	h := newServer(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.Make("w")
 	h.passes("w", 1)
 	p.created = func(context.Context, *Widget) error {
-		h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+		h.Change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
 		return reconcile.TerminalError(errBroken)
 	}
 	if _, err := h.pass("w"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("queue got error %v, want a retryable error", err)
 	}
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
-	if _, err := h.pass("w"); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("queue got error %v, want a terminal error", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(h.pass("w")), reconcile.TerminalError(nil), "queue")
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Stalled")
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -38,87 +38,43 @@ const (
 
 var errBroken = errors.New("broken")
 
-// site is a namespace of a real API server that serves Widgets.
-type site struct{ *sitetest.Site }
-
-// newSite returns a namespace of the cluster that the tests share.
-func newSite(t testing.TB) *site {
-	t.Helper()
-	return siteIn(t, fleettest.Cluster(t, "hub").Config())
+// server is a namespace of a real API server that serves Widgets.
+type server struct {
+	servertest.Kind[Widget, *Widget]
 }
 
-func siteIn(t testing.TB, config *rest.Config) *site {
+// newServer returns a namespace of the cluster that the tests share.
+func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &site{sitetest.New(t, config, scheme(t))}
-	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
+	return serverIn(t, fleettest.Cluster(t, "hub").Config())
+}
+
+func serverIn(t testing.TB, config *rest.Config) *server {
+	t.Helper()
+	s := &server{servertest.NewKind[Widget](t, config, addWidgets)}
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
 	defer cancel()
-	must(t, pipeline.EnsureCRD(ctx, s, crd("widgets", "Widget")))
+	must(t, pipeline.EnsureCRD(ctx, s, fleettest.CRD(t, widgets.WithKind("Widget"), widgetSchema)))
 	// An overloaded API server establishes a CRD before its discovery lists the kind.
 	s.Eventually(func() error { return s.List(ctx, &WidgetList{}, client.InNamespace(s.Namespace)) })
 	return s
 }
 
-// newWidget creates a Widget.
-func (s *site) newWidget(name string, change ...func(*Widget)) *Widget {
-	s.T.Helper()
-	w := &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
-	for _, f := range change {
-		f(w)
-	}
-	must(s.T, s.Create(s.T.Context(), w))
-	return w
-}
-
-func (s *site) get(name string) *Widget {
-	s.T.Helper()
-	w := &Widget{}
-	must(s.T, s.Get(s.T.Context(), s.Key(name), w))
-	return w
-}
-
-func (s *site) change(name string, f func(*Widget)) {
-	s.T.Helper()
-	s.Eventually(func() error {
-		w := s.get(name)
-		f(w)
-		return s.Update(s.T.Context(), w)
-	})
-}
-
-// remove deletes a Widget, which its finalizers may keep.
-func (s *site) remove(name string) {
-	s.T.Helper()
-	must(s.T, s.Delete(s.T.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}))
-}
-
-func (s *site) isGone(name string) error {
-	err := s.Get(s.T.Context(), s.Key(name), &Widget{})
-	if err == nil {
-		return fmt.Errorf("%s still exists", name)
-	}
-	return client.IgnoreNotFound(err)
-}
-
-func (s *site) expectGone(name string) {
-	s.T.Helper()
-	s.Eventually(func() error { return s.isGone(name) })
-}
-
 // expect checks the condition Ready, and the other conditions that are True.
-func (s *site) expect(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
+func (s *server) expect(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
 	s.T.Helper()
-	w := s.get(name)
+	w := s.Read(name)
 	if err := check(w, status, reason, also...); err != nil {
 		s.T.Error(err)
 	}
 	return w
 }
 
-func (s *site) expectSoon(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
+func (s *server) expectSoon(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
 	s.T.Helper()
 	var w *Widget
 	s.Eventually(func() error {
-		w = s.get(name)
+		w = s.Read(name)
 		return check(w, status, reason, also...)
 	})
 	return w
@@ -142,11 +98,11 @@ func check(w *Widget, status metav1.ConditionStatus, reason string, also ...stri
 
 // hand is a pipeline whose passes a test calls directly, with live reads.
 type hand struct {
-	*site
+	*server
 	reconcile.Reconciler
 }
 
-func (s *site) byHand(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) hand {
+func (s *server) byHand(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) hand {
 	s.T.Helper()
 	return hand{s, newReconciler(s.T, s, o, sets...)}
 }
@@ -190,7 +146,7 @@ func (h hand) passes(name string, n int) {
 }
 
 // start runs the pipeline in a manager until the test ends or stop is called.
-func (s *site) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) (stop func()) {
+func (s *server) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) (stop func()) {
 	s.T.Helper()
 	mgr := s.Manager()
 	must(s.T, pipeline.AddTo(mgr, router(s.T, sets...), named(o)))
@@ -200,7 +156,7 @@ func (s *site) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget])
 // part is a resource that records its calls.
 type part struct {
 	name             string
-	journal          *sitetest.Journal
+	journal          *servertest.Journal
 	created, deleted func(context.Context, *Widget) error
 }
 

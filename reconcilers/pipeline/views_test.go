@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A replaced version is old for a while, but not forever: after a restore of etcd it is the newest version.
@@ -27,9 +29,7 @@ func TestViews_OfARestoredVersion(t *testing.T) {
 		{"2", 10 * time.Second, false},
 		{"2", 11 * time.Second, false},
 	} {
-		if got := v.isOld(key, c.version, at.Add(c.after)); got != c.old {
-			t.Errorf("version %s after %s: got old %v", c.version, c.after, got)
-		}
+		testkit.Equal(t, v.isOld(key, c.version, at.Add(c.after)), c.old, "version", c.version, "after", c.after, "old")
 	}
 	if len(v.replaced) > 0 {
 		t.Errorf("got replaced versions %v, want none", v.replaced)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A label that an editor has set, changed or removed stays unchanged, regardless of the Secret; labels from the Secret
@@ -53,12 +54,8 @@ func TestStampLabels(t *testing.T) {
 			}
 			for range 2 { // The second call changes nothing.
 				refused := stampLabels(cluster, c.wanted)
-				if diff := cmp.Diff(c.refused, refused, cmp.AllowUnexported(refusedLabels{})); diff != "" {
-					t.Errorf("refused labels (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(c.want, cluster.Labels); diff != "" {
-					t.Errorf("labels (-want +got):\n%s", diff)
-				}
+				testkit.Equal(t, cmp.Diff(c.refused, refused, cmp.AllowUnexported(refusedLabels{})), "", "refused labels")
+				testkit.Equal(t, cluster.Labels, c.want, "labels")
 				got, recorded := cluster.Annotations[hubv1.AnnotationClusterLabels]
 				if got != labels.Set(c.record).String() || recorded != (c.record != nil) {
 					t.Errorf("record: got %q, want %q", got, labels.Set(c.record).String())

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
@@ -38,26 +38,16 @@ func TestStamp(t *testing.T) {
 		if _, err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
 			t.Errorf("%q: got error %v", step.labels, err)
 		}
-		if diff := cmp.Diff(step.want, cluster.Labels); diff != "" {
-			t.Errorf("labels for %q (-want +got): %s", step.labels, diff)
-		}
+		testkit.Equal(t, cluster.Labels, step.want, "labels for", step.labels)
 		if step.bad && !maps.Equal(before, cluster.Annotations) {
 			t.Errorf("%q: got annotations %v, want them unchanged", step.labels, cluster.Annotations)
 		}
 	}
 	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u", hubv1.AnnotationSecretNamespace: "n"}
-	if diff := cmp.Diff(want, cluster.Annotations); diff != "" {
-		t.Error(diff)
-	}
-	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
-		t.Errorf("got spec %+v", cluster.Spec)
-	}
-	if wantedName(hubcontroller.SecretMetadata()) != "" {
-		t.Error("Secret without the label requests a Cluster")
-	}
+	testkit.Equal(t, cluster.Annotations, want)
+	testkit.Equal(t, cluster.Spec.KubeconfigSecretRef.Name, "s", "spec", cluster.Spec)
+	testkit.Equal(t, wantedName(hubcontroller.SecretMetadata()), "", "Secret without the label requests a Cluster")
 	other := hubcontroller.SecretMetadata()
 	other.Name, other.Labels = "s", map[string]string{hubv1.LabelCluster: "false"}
-	if wantedName(other) != "" {
-		t.Error("Secret with the label, and another value, requests a Cluster")
-	}
+	testkit.Equal(t, wantedName(other), "", "Secret with the label, and another value, requests a Cluster")
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The limits have the documented values, regardless of the constants.
@@ -18,9 +20,7 @@ func TestBounds(t *testing.T) {
 	f, key := newWriteLimit(), client.ObjectKey{Namespace: "a", Name: "b"}
 	f.wrote(key, now)
 	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, 4 * time.Minute: time.Minute, 5 * time.Minute: 0} {
-		if got := f.wait(key, record{}, false, now.Add(after)); got != want {
-			t.Errorf("%s after a write the hub waits %s, want %s", after, got, want)
-		}
+		testkit.Equal(t, f.wait(key, record{}, false, now.Add(after)), want, after, "after a write the hub waits")
 	}
 	begin := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
 	for size, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
@@ -44,9 +44,7 @@ func TestJudge_Alphabet(t *testing.T) {
 		"\n", "\r", "\t", " ", "\x00", "\x7f", "=", "+", "/", ",", ":", ";", "@", "[", "`", "{", "^", "~", "!", "\"", "é", "\xff", "a.b", ".",
 	} {
 		for _, bad := range []string{good + part, part + good} {
-			if _, err := (plan{lifetime: time.Hour}).judge(bad, 0, now); err == nil || !strings.Contains(err.Error(), "not a JWT") {
-				t.Errorf("%q: got error %v, want an error about a JWT", part, err)
-			}
+			testkit.ErrorHas(t, testkit.Err((plan{lifetime: time.Hour}).judge(bad, 0, now)), "not a JWT", part)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // issuer is a remote that issues the tokens of a script, and accepts any token. Otherwise it is a real API server.
@@ -157,17 +158,13 @@ func TestFloor(t *testing.T) {
 	for about, name := range names {
 		expectEvent(t, s, name, "TokenRenewed", "expires at")
 		s.touch(t, name)
-		if n := s.count(http.MethodPatch, name).Load(); n != 1 {
-			t.Errorf("%s: the hub wrote the Secret %d times, want once", about, n)
-		}
+		testkit.Equal(t, s.count(http.MethodPatch, name).Load(), 1, about, "the hub's writes of the Secret")
 	}
 	stop()
 	stop = s.start(t)
 	for about, name := range names {
 		s.touch(t, name)
-		if n := s.count(http.MethodPatch, name).Load(); n != 1 {
-			t.Errorf("%s: after a restart the hub wrote the Secret %d times, want once", about, n)
-		}
+		testkit.Equal(t, s.count(http.MethodPatch, name).Load(), 1, about, "the hub's writes of the Secret after a restart")
 	}
 }
 
@@ -183,9 +180,7 @@ func TestFloor_RemovedRecord(t *testing.T) {
 	remove := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, hubv1.AnnotationTokenRenewal)
 	must(t, s.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", remove)))
 	s.touch(t, name)
-	if n := s.count(http.MethodPatch, name).Load(); n != 1 {
-		t.Errorf("the hub wrote the Secret %d times, want once", n)
-	}
+	testkit.Equal(t, s.count(http.MethodPatch, name).Load(), 1, "the hub's writes of the Secret")
 }
 
 // An unusable token does not replace the old token, and an event states the reason.
@@ -230,9 +225,7 @@ func TestRefused_SecretTooLarge(t *testing.T) {
 	must(t, s.Update(t.Context(), secret))
 	t.Cleanup(s.start(t))
 	expectEvent(t, s, name, "TokenRefused", "larger than the hub accepts")
-	if n := s.count(http.MethodPatch, name).Load(); n != 0 {
-		t.Errorf("the hub wrote the Secret %d times, want 0", n)
-	}
+	testkit.Equal(t, s.count(http.MethodPatch, name).Load(), 0, "the hub's writes of the Secret")
 }
 
 // A remote that responds with a conflict does not end the renewal: an event shows the failure, and the hub retries.

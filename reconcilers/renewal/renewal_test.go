@@ -29,8 +29,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -70,15 +68,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
-	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	must(t, err)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "renewal-"}}
-	must(t, direct.Create(t.Context(), namespace))
-	s := &site{WithWatch: direct, config: config, namespace: namespace.Name}
+	direct := fleettest.Client(t, config, hubv1.AddToScheme)
+	namespace := fleettest.Namespace(t, direct, "renewal")
+	s := &site{WithWatch: direct, config: config, namespace: namespace}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
@@ -139,9 +133,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 	t.Helper()
 	remote := fleettest.Cluster(t, "one")
 	minted, err := remote.MintToken(t.Context(), fleet.User{Name: name, Rules: rules, Lifetime: 12 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, Annotations: map[string]string{hubv1.AnnotationRenewToken: "kube-system/" + name},
@@ -158,9 +150,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 		},
 	}
 	for _, object := range []client.Object{secret, cluster} {
-		if err := hub.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hub.Create(t.Context(), object))
 	}
 	t.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(t.Context()), cluster) })
 	return secret
@@ -288,19 +278,12 @@ func TestRenewal_Bound(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
-	remote, err := client.New(fleettest.Cluster(t, "one").Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := fleettest.Client(t, fleettest.Cluster(t, "one").Config())
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
-	if err := remote.Create(t.Context(), anchor); err != nil {
-		t.Fatal(err)
-	}
+	must(t, remote.Create(t.Context(), anchor))
 	secret := register(t, hub, namespace, name, mayRenew(name))
 	secret.Annotations[hubv1.AnnotationTokenSecret] = anchor.Name
-	if err := hub.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Update(t.Context(), secret))
 	eventually(t, func() error {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
@@ -361,7 +344,5 @@ func TestRenewal_AnotherSecret(t *testing.T) {
 	patch := fmt.Appendf(nil, `{"spec":{"kubeconfigSecretRef":{"name":%q}}}`, later)
 	must(t, s.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", patch)))
 	expectEvent(t, s, name, "TokenRenewed", "expires at")
-	if n := s.count(http.MethodPatch, later).Load(); n != 1 {
-		t.Errorf("the hub wrote the Secret %d times, want once", n)
-	}
+	testkit.Equal(t, s.count(http.MethodPatch, later).Load(), 1, "the hub's writes of the Secret")
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func token(claims string) []byte {
@@ -34,9 +35,7 @@ func TestFirstPlan(t *testing.T) {
 		{`{"iat":2061,"exp":5661}`, 2000, time.Hour},        // It is ahead by more: the end of the token is unknown.
 	} {
 		l, err := lifeOf(token(c.claims))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if p := l.first(time.Unix(2000, 0)); !p.due.Equal(time.Unix(c.due, 0)) || p.lifetime != c.lifetime {
 			t.Errorf("%s: got due %d and lifetime %s, want %d and %s", c.claims, p.due.Unix(), p.lifetime, c.due, c.lifetime)
 		}
@@ -157,13 +156,9 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 		}
 		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Add(c.ahead).Unix(), expires.Unix()))))
 		l, err := (plan{lifetime: 2 * time.Hour}).judge(text, c.granted, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		secret := secretWith("")
-		if err := newRecord(l, 2*time.Hour, c.granted, now).write(secret); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, newRecord(l, 2*time.Hour, c.granted, now).write(secret))
 		r := reconciler{writes: newWriteLimit()}
 		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
 			t.Errorf("granted %s: got due in %s and lifetime %s, want due in %s", c.granted, wait, next.lifetime, c.wait)
@@ -190,9 +185,7 @@ func TestPlan_LowerLimit(t *testing.T) {
 			if wait > 0 || err != nil {
 				continue // The hub tries again.
 			}
-			if err := newRecord(renewed, next.lifetime, limit, now).write(secret); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, newRecord(renewed, next.lifetime, limit, now).write(secret))
 			old = renewed
 			renewals++
 		}
@@ -248,7 +241,5 @@ func TestFloor_NoRecord(t *testing.T) {
 	}
 	r.writes.wrote(key, at.Add(pause))
 	r.writes.forget(key)
-	if len(r.writes.last) != 0 {
-		t.Error("the write limit remembers a deleted Secret")
-	}
+	testkit.Equal(t, len(r.writes.last), 0, "the write limit remembers a deleted Secret")
 }

@@ -68,19 +68,12 @@ func quick(tb testing.TB) *bench {
 	clusters := fleettest.Clusters(tb, "up", "down")
 	b := &bench{tb: tb}
 	for i, c := range []*client.Client{&b.up, &b.down} {
-		made, err := client.New(unlimited(clusters[i].Config()), client.Options{})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		*c = made
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-		if err := made.Create(tb.Context(), ns); err != nil {
-			tb.Fatal(err)
-		}
+		*c = fleettest.Client(tb, unlimited(clusters[i].Config()))
+		ns := fleettest.Namespace(tb, *c, "bench")
 		if i == 0 {
-			b.upNS = ns.Name
+			b.upNS = ns
 		} else {
-			b.downNS = ns.Name
+			b.downNS = ns
 		}
 	}
 	return b
@@ -96,16 +89,10 @@ func (b *bench) start(tb testing.TB, way string) (stop func()) {
 	mgr, err := ctrl.NewManager(b.counted(clusters[0].Config()), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: only(b.upNS),
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	down, err := cluster.New(b.counted(clusters[1].Config()), func(o *cluster.Options) { o.Cache = only(b.downNS) })
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := errors.Join(mgr.Add(down), b.addTo(mgr, down, way)); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
+	must(tb, errors.Join(mgr.Add(down), b.addTo(mgr, down, way)))
 	ctx, cancel := context.WithCancel(tb.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -164,13 +151,9 @@ func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop f
 	copies, err := cache.New(unlimited(clusters[1].Config()), cache.Options{
 		DefaultNamespaces: map[string]cache.Config{b.downNS: {}}, DefaultTransform: cache.TransformStripManagedFields(),
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	informer, err := copies.GetInformer(tb.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	note := func(obj any) {
 		if c, ok := obj.(*corev1.ConfigMap); ok && c.Data["body"] != "" {
 			seen(c)
@@ -305,9 +288,7 @@ func edit(tb testing.TB, way string, pairs, edits int) []float64 {
 		stamp := strconv.FormatInt(now.UnixNano(), 10)
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: one.upNS, Name: "object-00000"}}
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"stamp":"`+stamp+`"}}`))
-		if err := one.up.Patch(tb.Context(), obj, patch); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, one.up.Patch(tb.Context(), obj, patch))
 		for got := range arrived {
 			if got.stamp == stamp {
 				took = append(took, float64(got.at.Sub(now).Microseconds())/1000)

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -87,6 +89,7 @@ func (m *modified) ModifyController(
 }
 
 // Start calls Init of all Items, then RegisterIndices of all, and the rest when the caches run.
+// Promise: start: items in their order, phase by phase; an error of any phase ends the start or the manager, never the process.
 func TestStart_Phases(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -130,9 +133,7 @@ func TestStart_Phases(t *testing.T) {
 		syncer.Part(&early{name: "one", diary: d, init: noCaches, index: index}),
 		syncer.Part(&early{name: "two", diary: d}),
 	))
-	if diff := cmp.Diff([]string{"init one", "init two", "index one", "index two"}, d.entries()); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, d.entries(), []string{"init one", "init two", "index one", "index two"})
 	b.run(t)
 	b.wait(t, "indexed", map[string]string{"k": "v"})
 	eventually(t, func() error {
@@ -144,6 +145,7 @@ func TestStart_Phases(t *testing.T) {
 }
 
 // An error of a phase ends Start, and an error of a late phase ends the manager.
+// Promise: Initializer, IndexRegisterer: before the caches run, in this order, each for all items.
 func TestStart_ErrorsAbort(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -167,14 +169,13 @@ func TestStart_ErrorsAbort(t *testing.T) {
 		b.begin(t, nil)
 		must(t, syncer.Start(t.Context(), b.pair, item))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if err := b.manager.Start(ctx); !errors.Is(err, errPhase) {
-			t.Errorf("%s: the manager ends with %v", name, err)
-		}
+		testkit.ErrorIs(t, b.manager.Start(ctx), errPhase, name, "the manager ends with")
 		cancel()
 	}
 }
 
 // Options that cannot be used are found before anything starts.
+// Promise: Register, RegisterFake: without fx; wrong options are errors before anything starts.
 func TestRegister_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -188,15 +189,14 @@ func TestRegister_InvalidOptions(t *testing.T) {
 		"side":     second(syncer.NewPair(syncer.PairOptions{Name: "p", Manager: b.manager, Identity: syncer.Identity{Tenant: "t"}})),
 		"dns":      second(syncer.NewPair(syncer.PairOptions{Name: "P", Manager: b.manager, Identity: syncer.Identity{Tenant: "t"}})),
 	} {
-		if !errors.Is(err, syncer.ErrInvalidConfig) {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.ErrorIs(t, err, syncer.ErrInvalidConfig, name)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
 // Hooks are called in their order, each with the result of the one before, for each side and verb.
+// Promise: ClientHook: changes what is read and written on either side, in order; an error aborts; no change is no request.
 func TestHooks_MutateInOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -231,7 +231,7 @@ func TestHooks_MutateInOrder(t *testing.T) {
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"w"}}`))))
 	b.wait(t, "a", map[string]string{"k": "wg12"})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	got := d.entries()
 	for _, want := range []string{"get up", "get down", "create", "update", "delete"} {
 		if !slices.Contains(got, want) {
@@ -277,8 +277,8 @@ func TestHooks_ErrorsAbort(t *testing.T) {
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"2"}}`))))
 	b.wait(t, "a", map[string]string{"k": "2"})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.up, up)
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	for _, what := range []string{"get", "create", "update", "delete"} {
 		mu.Lock()
 		if failures[what] < 4 {

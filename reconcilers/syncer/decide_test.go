@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // allFacts returns every combination of facts.
@@ -40,6 +42,7 @@ func (f facts) copied() bool { return f.down != absent && !f.theirs() }
 func (f facts) wanted() bool { return f.up == present && f.selected }
 
 // A step is taken only if its condition holds, for all combinations of facts.
+// Promise: dispatch: one function decides from facts; all combinations of them are tested.
 func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 	t.Parallel()
 	may := map[step]func(facts) bool{
@@ -110,13 +113,12 @@ func TestDecide_NothingIsLeft(t *testing.T) {
 		case f.up == present && !f.selected && f.finalizer && !f.copied() && next != stepRelease:
 			why = "an original that is not selected is released when there is no copy"
 		}
-		if why != "" {
-			t.Errorf("%s, but the step is %d for %+v", why, next, f)
-		}
+		testkit.Equal(t, why, "", "step", next, "for", f)
 	}
 }
 
 // The rows of the table in the documentation of the package.
+// Promise: Syncer: SyncDown if there is no copy, Sync if there is one.
 func TestDecide_Table(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -145,9 +147,7 @@ func TestDecide_Table(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", row.facts), func(t *testing.T) {
 			t.Parallel()
-			if got := decide(row.facts); got != row.want {
-				t.Errorf("got step %d, want %d", got, row.want)
-			}
+			testkit.Equal(t, decide(row.facts), row.want, "step")
 		})
 	}
 }

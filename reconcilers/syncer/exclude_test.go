@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -18,15 +19,11 @@ func TestExclude_KeepsMarks(t *testing.T) {
 	b.run(t)
 	up := b.original("a", map[string]string{"k": "1"})
 	up.Labels, up.Annotations = map[string]string{"app": "x"}, map[string]string{"note": "x"}
-	if err := b.up.Create(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.up.Create(t.Context(), up))
 	found := b.wait(t, "a", map[string]string{"k": "1"})
 	if found.Labels["app"] != "" || found.Annotations["note"] != "" {
 		t.Errorf("excluded metadata were written: %v %v", found.Labels, found.Annotations)
 	}
-	if err := b.up.Delete(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
-	waitGone(t, b.down, b.copyOf("a"))
+	must(t, b.up.Delete(t.Context(), up))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 }

@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 // The copy of an original that is deleted and made again while no process watches is replaced if the content differs, and marked again
 // with one write if it does not, as in a hub that was restored.
+// Promise: an original with another UID gets a new copy, or the copy is marked again if its content is right.
 func TestD4_ARecreatedOriginal(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"other content": "2", "the same content": "1"} {
@@ -58,13 +60,12 @@ func recreated(t *testing.T, content string) {
 	if isKept := after.UID == before.UID; isKept != (content == "1") || after.Data["k"] != content {
 		t.Errorf("the copy is kept: %t, with %v", isKept, after.Data)
 	}
-	if isKept := after.Labels["theirs"] == "1"; isKept != (content == "1") {
-		t.Errorf("the label of others is kept: %t", isKept)
-	}
+	testkit.Equal(t, after.Labels["theirs"] == "1", (content == "1"), "the label of others is kept")
 }
 
 // The copy of an original that is being deleted is deleted and not made again, and the finalizer of the pair stays until the
 // copy has gone.
+// Promise: objects that are being deleted: the copy goes first; nothing is made again.
 func TestD5_ATerminatingOriginal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -112,6 +113,7 @@ func TestD5_ATerminatingOriginal(t *testing.T) {
 }
 
 // What happens when somebody else deletes a copy is a policy.
+// Promise: what the deletion of a copy means is an option of the syncer, and holds for deletions of others only.
 func TestD6_DeletedCopies(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []syncer.DeletionPolicy{syncer.Recreate, syncer.Propagate} {
@@ -125,8 +127,8 @@ func TestD6_DeletedCopies(t *testing.T) {
 			before := b.wait(t, "a", map[string]string{"k": "1"})
 			must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 			if policy == syncer.Propagate {
-				waitGone(t, b.up, up)
-				waitGone(t, b.down, b.copyOf("a"))
+				fleettest.Gone(t, b.up, up)
+				fleettest.Gone(t, b.down, b.copyOf("a"))
 				return
 			}
 			if after := b.wait(t, "a", map[string]string{"k": "1"}); after.UID == before.UID {
@@ -154,7 +156,7 @@ func TestD6_PropagateIsForDeletionsOfOthers(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, "off", "yes")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	b.label(t, b.up, up, "off", "no")
 	b.wait(t, "a", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
@@ -192,7 +194,7 @@ func TestD6_PropagateWhileTheOriginalIsEdited(t *testing.T) {
 		}()
 		must(t, b.down.Delete(t.Context(), b.copyOf(name)))
 		<-edited
-		waitGone(t, b.up, b.original(name, nil))
-		waitGone(t, b.down, b.copyOf(name))
+		fleettest.Gone(t, b.up, b.original(name, nil))
+		fleettest.Gone(t, b.down, b.copyOf(name))
 	}
 }

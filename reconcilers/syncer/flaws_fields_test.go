@@ -23,10 +23,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 // Two pairs with different identities copy the same objects into the same namespace, in one process.
+// Promise: identities belong to pairs, not to the process.
 func TestD7_IdentitiesBelongToPairs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -47,13 +50,11 @@ func TestD7_IdentitiesBelongToPairs(t *testing.T) {
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "a-x-" + b.upNS + "-x-" + tenant}}
 	eventually(t, func() error { return b.down.Get(t.Context(), client.ObjectKeyFromObject(other), other) })
 	keys := second.Identity().Keys()
-	if got := other.Labels[keys.ManagedBy]; got != tenant {
-		t.Errorf("the second copy belongs to %q, want %q", got, tenant)
-	}
+	testkit.Equal(t, other.Labels[keys.ManagedBy], tenant, "the second copy belongs to")
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
-	waitGone(t, b.down, other)
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, other)
+	fleettest.Gone(t, b.up, up)
 }
 
 // Two pairs in opposite directions, with marks of their own, copy nothing in a circle: a copy of one is no original of the other.
@@ -86,13 +87,12 @@ func TestPairs_InOppositeDirections(t *testing.T) {
 				names = append(names, one.Name)
 			}
 		}
-		if len(names) != 2 {
-			t.Errorf("%s has %v, want two objects", ns, names)
-		}
+		testkit.Equal(t, len(names), 2, ns, "has", names)
 	}
 }
 
 // The owner of a copy is the owner of the identity, and by default there is none.
+// Promise: the deletion of an owner deletes no copies of others.
 func TestD8_TheOwnerIsThatOfTheIdentity(t *testing.T) {
 	t.Parallel()
 	for _, owned := range []bool{false, true} {
@@ -111,14 +111,13 @@ func TestD8_TheOwnerIsThatOfTheIdentity(t *testing.T) {
 			up := b.original("a", nil)
 			up.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "theirs", UID: "1"}}
 			must(t, b.up.Create(t.Context(), up))
-			if diff := cmp.Diff(want, b.wait(t, "a", nil).OwnerReferences); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, b.wait(t, "a", nil).OwnerReferences, want)
 		})
 	}
 }
 
 // A conflict is repeated without an event, and the fields of other clients survive all writes.
+// Promise: a conflict of versions is tried again without an event.
 func TestD9_ConflictsAreSilentAndFieldsSurvive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -151,6 +150,7 @@ func TestD9_ConflictsAreSilentAndFieldsSurvive(t *testing.T) {
 }
 
 // Labels are copied as they are, labels that only the copy has survive, and keys are hashed on request.
+// Promise: labels: verbatim, without reserved keys; hashed keys as an option, also in selectors.
 func TestD10_LabelsAreCopiedVerbatim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -200,6 +200,7 @@ func (b *bench) expectLabels(t *testing.T, obj *corev1.ConfigMap, without string
 }
 
 // Typed objects are never nil, and translators work with empty ones.
+// Promise: no function gets a nil object.
 func TestD11_NothingIsNil(t *testing.T) {
 	t.Parallel()
 	var _ syncer.Syncer[*corev1.ConfigMap] = &syncer.Copy[*corev1.ConfigMap]{}
@@ -210,18 +211,12 @@ func TestD11_NothingIsNil(t *testing.T) {
 		"mirror":     syncer.NewMirror[*corev1.ConfigMap](id, syncer.TranslatorOptions{Kind: corev1.SchemeGroupVersion.WithKind(configMap)}),
 	} {
 		empty := &corev1.ConfigMap{}
-		if all := translator.ToDownstream(types.NamespacedName{}); len(all) != 0 {
-			t.Errorf("%s: no name becomes %v", name, all)
-		}
+		testkit.Equal(t, len(translator.ToDownstream(types.NamespacedName{})), 0, name, "copies of no name")
 		if up, ours := translator.ToUpstream(empty); ours {
 			t.Errorf("%s: an empty object is the copy of %v", name, up)
 		}
-		if got := translator.Owner(empty, "uid"); got != syncer.Foreign {
-			t.Errorf("%s: an empty object is %v", name, got)
-		}
-		if down := translator.Metadata(empty, types.NamespacedName{Name: "a"}); down.Name != "a" {
-			t.Errorf("%s: the copy of an empty object is %v", name, down)
-		}
+		testkit.Equal(t, translator.Owner(empty, "uid"), syncer.Foreign, name, "owner of an empty object")
+		testkit.Equal(t, translator.Metadata(empty, types.NamespacedName{Name: "a"}).Name, "a", name, "the copy of an empty object")
 		if changed, annotations, labels := translator.MetadataUpdate(empty, empty); !changed || len(annotations) == 0 || len(labels) == 0 {
 			t.Errorf("%s: the update of an empty object has no marks", name)
 		}
@@ -230,6 +225,7 @@ func TestD11_NothingIsNil(t *testing.T) {
 
 // Copies without a namespace are found again from their marks: a deleted copy is made again, and one without an original
 // is deleted.
+// Promise: mapping back: from the marks, which have to fit the object; never from a part of a name.
 func TestD12_ClusterScopedCopiesAreMappedBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -257,11 +253,12 @@ func TestD12_ClusterScopedCopiesAreMappedBack(t *testing.T) {
 		return nil
 	})
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, found)
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.down, found)
+	fleettest.Gone(t, b.up, up)
 }
 
 // Nothing of a Secret gets into logs, events and annotations, whatever fails.
+// Promise: events repeat no text of the downstream side, unless it is made fit.
 func TestD13_NoSecretLeaks(t *testing.T) {
 	t.Parallel()
 	const secret = "do-not-repeat-this"

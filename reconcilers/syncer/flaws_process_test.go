@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -65,6 +66,7 @@ func newScripted() *scripted {
 }
 
 // The end of the manager ends a reconcile that is under way. That no goroutine is left is checked by TestMain.
+// Promise: the end of the manager ends everything; nothing panics or exits.
 func TestD14_TheEndOfTheManagerEndsEverything(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -81,12 +83,11 @@ func TestD14_TheEndOfTheManagerEndsEverything(t *testing.T) {
 	must(t, b.up.Create(t.Context(), b.original("a", nil)))
 	<-under
 	b.stop()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reconcile ends with %v", err)
-	}
+	testkit.ErrorIs(t, <-ended, context.Canceled, "the reconcile ends with")
 }
 
 // Several objects are reconciled at once, and one object by one worker at a time.
+// Promise: several workers, and one at a time for each object.
 func TestD15_ConcurrencyWithTheOrderOfEachObject(t *testing.T) {
 	t.Parallel()
 	const workers = 3
@@ -139,6 +140,7 @@ func TestD15_ConcurrencyWithTheOrderOfEachObject(t *testing.T) {
 }
 
 // ReconcileEnd gets the request and the outcome of each reconcile that ReconcileStart has let begin.
+// Promise: the end of a reconcile has its outcome, also after an error and a panic.
 func TestD16_TheEndOfAReconcileHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -193,6 +195,7 @@ func TestD16_TheEndOfAReconcileHasItsOutcome(t *testing.T) {
 }
 
 // A kind that a cluster does not serve ends the manager with an error, instead of a pair that does nothing.
+// Promise: caches that do not sync are an error.
 func TestD17_CachesThatDoNotSyncAreAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -209,6 +212,7 @@ func TestD17_CachesThatDoNotSyncAreAnError(t *testing.T) {
 
 // The store of names, the cache of objects and the label maps of later versions of vcluster are not ported. Translators have
 // no state that could be lost, and they do not change the maps that they get.
+// Promise: translators keep no state that could be lost.
 func TestD18_TranslatorsHaveNoState(t *testing.T) {
 	t.Parallel()
 	id := syncer.Identity{Tenant: "t", TargetNamespace: "n"}
@@ -222,7 +226,5 @@ func TestD18_TranslatorsHaveNoState(t *testing.T) {
 	if !slices.EqualFunc(before, after, maps.Equal) {
 		t.Error(cmp.Diff(before, after))
 	}
-	if diff := cmp.Diff(down, translator.Metadata(up, client.ObjectKeyFromObject(down))); diff != "" {
-		t.Errorf("a second call has another result: %s", diff)
-	}
+	testkit.Equal(t, translator.Metadata(up, client.ObjectKeyFromObject(down)), down, "a second call has another result")
 }

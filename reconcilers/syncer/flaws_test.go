@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -43,6 +44,7 @@ func (u *upSyncer) SyncUp(ctx context.Context, e syncer.Up[*corev1.ConfigMap]) (
 }
 
 // A foreign object at the name of a copy is never written, in no branch, and the upstream object gets an event.
+// Promise: an object in the way is named in an event.
 func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Syncer", "UpSyncer"} {
@@ -67,7 +69,7 @@ func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 			b.expectUnchanged(t, foreign)
 
 			must(t, b.up.Delete(t.Context(), original))
-			waitGone(t, b.up, original)
+			fleettest.Gone(t, b.up, original)
 			b.barrier(t, "deleted")
 			b.expectUnchanged(t, foreign)
 
@@ -78,12 +80,10 @@ func TestD1_AForeignObjectIsNeverWritten(t *testing.T) {
 			b.barrier(t, "terminating")
 			b.expectUnchanged(t, foreign)
 			must(t, b.up.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-			waitGone(t, b.up, held)
+			fleettest.Gone(t, b.up, held)
 			b.barrier(t, "gone")
 			b.expectUnchanged(t, foreign)
-			if n := up.asked.Load(); n != 0 {
-				t.Errorf("SyncUp is called %d times for an object that UpstreamName refuses", n)
-			}
+			testkit.Equal(t, up.asked.Load(), 0, "calls of SyncUp for an object that UpstreamName refuses")
 		})
 	}
 }
@@ -118,6 +118,7 @@ func TestD1_TheCopyAppearsWhenTheForeignObjectGoes(t *testing.T) {
 }
 
 // Two objects whose names in the form of vcluster are equal both have a copy, and each copy names its original.
+// Promise: two pairs with one target namespace, tenants whose names collide in the published scheme, nested tenants: no interference.
 func TestD2_NamesThatCollide(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -162,6 +163,7 @@ func TestD2_NamesThatCollide(t *testing.T) {
 func long(end string) string { return strings.Repeat("n", 70) + end }
 
 // A copy is not deleted because the cache does not have its original: the API server decides.
+// Promise: a cache that is stale or empty deletes no copies.
 func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(o *syncer.PairOptions) {
@@ -185,16 +187,15 @@ func TestD3_AnEmptyCacheDeletesNothing(t *testing.T) {
 	b.expectUnchanged(t, before)
 
 	must(t, b.up.Delete(t.Context(), marker)) // That one is really gone.
-	waitGone(t, b.down, b.copyOf("marker"))
+	fleettest.Gone(t, b.down, b.copyOf("marker"))
 	b.expectUnchanged(t, before)
 }
 
 // An error of the upstream API server is not the absence of an object.
+// Promise: an error is not absence.
 func TestD3_ErrorsAreNotAbsence(t *testing.T) {
 	t.Parallel()
-	proxy, err := fault.New(fleettest.Cluster(t, "up").Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, fleettest.Cluster(t, "up").Server())
 	b := newBench(t, func(o *syncer.PairOptions) {
 		o.OneToOne = false
 		config := fleettest.Cluster(t, "up").Config()
@@ -224,7 +225,7 @@ func TestD3_ErrorsAreNotAbsence(t *testing.T) {
 	b.label(t, b.down, found, "touched", "2")
 	b.expectUnchanged(t, found)
 	must(t, proxy.Set(fault.Pass()))
-	waitGone(t, b.down, found) // The API server confirms that the object is not selected.
+	fleettest.Gone(t, b.down, found) // The API server confirms that the object is not selected.
 }
 
 // An object that replaces the copy between the read and the delete is not deleted.
@@ -248,6 +249,6 @@ func TestD3_AReplacedCopyIsNotDeleted(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	b.expectUnchanged(t, foreign)
 }

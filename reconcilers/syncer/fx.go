@@ -9,7 +9,7 @@ import (
 	"go.uber.org/fx"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // Item is a value of a pair for Start and AsSyncer. Make one with Of, OfFake or Part.
@@ -107,7 +107,7 @@ func (l *lateItems) Start(ctx context.Context) error {
 	return nil
 }
 
-const group assembly.Group = "syncers"
+const group hubcontroller.Group = "syncers"
 
 // Module returns an option that makes a pair in an App and starts the Items of AsSyncer. newPair takes values of the
 // App and returns a *Pair and an error.
@@ -131,7 +131,7 @@ func Module(newPair any) fx.Option {
 // AsSyncer returns an option that contributes an Item. The constructor takes values of the App and returns an Item,
 // or an Item and an error.
 func AsSyncer(constructor any) fx.Option {
-	option, err := assembly.Contribute[Item](group, constructor)
+	option, err := hubcontroller.Contribute[Item](group, constructor)
 	if err != nil {
 		return fx.Error(fmt.Errorf("%w: %w", ErrInvalidConfig, err))
 	}

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -38,6 +39,7 @@ func (b *bench) itemFor(pair, value string) syncer.Item {
 }
 
 // An App has two pairs, and the Items of any module belong to the pair that they name, or to each.
+// Promise: Pair: the configuration, the clients and the identity of two clusters; many of them in one process.
 func TestModule_TwoPairs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -62,25 +64,20 @@ func TestModule_TwoPairs(t *testing.T) {
 	}
 	var list corev1.ConfigMapList
 	must(t, b.down.List(t.Context(), &list, client.InNamespace(b.downNS), client.HasLabels{b.pair.Identity().Keys().ManagedBy}))
-	if len(list.Items) != 2 {
-		t.Errorf("%d copies, want one for each pair", len(list.Items))
-	}
-	if got := d.entries(); len(got) != 4 {
-		t.Errorf("an Item of each pair is called: %v", got)
-	}
+	testkit.Equal(t, len(list.Items), 2, "copies")
+	testkit.Equal(t, len(d.entries()), 4, "calls of the Items of each pair")
 	app.RequireStop()
 }
 
 // Mistakes fail the App when it is built or started.
+// Promise: Module, AsSyncer: the same with fx: items of any module of the app.
 func TestModule_Errors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	errInit := errors.New("of Init")
 	manager := fx.Provide(func() ctrl.Manager { return b.manager })
 	for _, wrong := range []any{42, func() int { return 1 }, nil} {
-		if err := fx.New(fx.NopLogger, manager, syncer.AsSyncer(wrong)).Err(); !errors.Is(err, syncer.ErrInvalidConfig) {
-			t.Errorf("the constructor %T: %v", wrong, err)
-		}
+		testkit.ErrorIs(t, fx.New(fx.NopLogger, manager, syncer.AsSyncer(wrong)).Err(), syncer.ErrInvalidConfig, "the constructor", wrong)
 	}
 	if err := fx.New(fx.NopLogger, manager, syncer.Module(b.pairNamed("Not a label"))).Err(); !errors.Is(err, syncer.ErrInvalidConfig) {
 		t.Errorf("a pair without a valid name: %v", err)
@@ -88,7 +85,5 @@ func TestModule_Errors(t *testing.T) {
 	fails := &early{name: "fails", diary: &diary{}, init: func(context.Context, *syncer.Pair) error { return errInit }}
 	app := fx.New(fx.NopLogger, manager, syncer.Module(b.pairNamed("one")), syncer.AsSyncer(func() syncer.Item { return syncer.Part(fails) }))
 	must(t, app.Err())
-	if err := app.Start(t.Context()); !errors.Is(err, errInit) {
-		t.Errorf("the start of an App whose Initializer fails: %v", err)
-	}
+	testkit.ErrorIs(t, app.Start(t.Context()), errInit, "the start of an App whose Initializer fails")
 }

@@ -19,6 +19,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -45,9 +46,7 @@ func TestRegister_UpSyncerOfTheHub(t *testing.T) {
 	p := &Pair{options: PairOptions{Name: "p", Identity: id, Downstream: OfHub(registry.Remote{}, HubSelection{})}}
 	o := Options[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}
 	err := Register(p, Syncer[*corev1.ConfigMap](&importing{Copy[*corev1.ConfigMap]{Called: "import"}}), NewNamespaced[*corev1.ConfigMap](id, TranslatorOptions{}), o)
-	if !errors.Is(err, ErrInvalidConfig) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, err, ErrInvalidConfig)
 }
 
 // Only the API server's word that there is no object is absence.
@@ -79,9 +78,7 @@ func TestEvents_Take(t *testing.T) {
 	var e events
 	now := time.Now()
 	for i := range 12 {
-		if left := e.take("Rejected", now.Add(time.Duration(i)*time.Minute/2)); left != 9-i {
-			t.Errorf("event %d: %d may follow, want %d", i, left, 9-i)
-		}
+		testkit.Equal(t, e.take("Rejected", now.Add(time.Duration(i)*time.Minute/2)), 9-i, "event", i, "may be followed by")
 	}
 	if a, b := e.take("Contended", now), e.take("Rejected", now.Add(eventWindow)); a != 9 || b != 9 {
 		t.Errorf("another reason, and another time: %d, %d", a, b)
@@ -149,16 +146,12 @@ func TestGenerations(t *testing.T) {
 	} {
 		var status, had, want map[string]any
 		for text, into := range map[string]*map[string]any{c.status: &status, c.had: &had} {
-			if err := utiljson.Unmarshal([]byte(text), into); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, utiljson.Unmarshal([]byte(text), into))
 		}
 		if c.had == c.status {
 			had = runtime.DeepCopyJSON(status)
 		}
-		if err := utiljson.Unmarshal([]byte(c.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, utiljson.Unmarshal([]byte(c.want), &want))
 		if c.g.inMap(status, had); !reflect.DeepEqual(status, want) {
 			t.Errorf("%s: got %v, want %v", name, status, want)
 		}

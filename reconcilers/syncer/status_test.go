@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
@@ -34,8 +35,6 @@ func TestStatusWritten(t *testing.T) {
 		s := &Session[*corev1.ConfigMap]{of: &reconciler[*corev1.ConfigMap]{memory: memory.New()}, key: named("up"), up: &corev1.ConfigMap{}}
 		s.up.ResourceVersion = c.revision
 		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Status = c.last })
-		if got := s.statusWritten(c.now, map[string]any{"state": "Ready"}, statusDigests{had: 7, sent: 9}); got != c.want {
-			t.Errorf("%s: got %t", name, got)
-		}
+		testkit.Equal(t, s.statusWritten(c.now, map[string]any{"state": "Ready"}, statusDigests{had: 7, sent: 9}), c.want, name)
 	}
 }

@@ -5,7 +5,6 @@ package syncer_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -13,16 +12,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
@@ -54,8 +49,8 @@ type bench struct {
 func newBench(t *testing.T, change func(*syncer.PairOptions)) *bench {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
-	b := &bench{tb: t, up: clientFor(t, clusters[0]), down: clientFor(t, clusters[1])}
-	b.upNS, b.downNS = namespace(t, b.up), namespace(t, b.down)
+	b := &bench{tb: t, up: fleettest.Client(t, clusters[0].Config()), down: fleettest.Client(t, clusters[1].Config())}
+	b.upNS, b.downNS = fleettest.Namespace(t, b.up, "syncer"), fleettest.Namespace(t, b.down, "syncer")
 	b.begin(t, change)
 	return b
 }
@@ -67,16 +62,10 @@ func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 	manager, err := ctrl.NewManager(b.through(clusters[0].Config()), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := cluster.New(b.through(clusters[1].Config()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := manager.Add(other); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, manager.Add(other))
 	o := syncer.PairOptions{
 		Name: "pair", Manager: manager, Upstream: syncer.InProcess(manager), Downstream: syncer.InProcess(other),
 		Identity: syncer.Identity{Tenant: b.upNS, TargetNamespace: b.downNS}, OneToOne: true,
@@ -85,9 +74,7 @@ func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 		change(&o)
 	}
 	pair, err := syncer.NewPair(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
 }
 
@@ -124,37 +111,6 @@ func (b *bench) run(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { b.stop() })
-}
-
-func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
-	t.Helper()
-	made, err := client.New(c.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-// namespace makes a namespace for the test.
-func namespace(t *testing.T, c client.Client) string {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "syncer-"}}
-	if err := c.Create(t.Context(), ns); err != nil {
-		t.Fatal(err)
-	}
-	return ns.Name
-}
-
-// waitGone waits until an object has gone.
-func waitGone(t *testing.T, c client.Client, obj client.Object) {
-	t.Helper()
-	eventually(t, func() error {
-		err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("%s exists: %w", obj.GetName(), err)
-	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

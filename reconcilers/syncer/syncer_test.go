@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -21,9 +22,7 @@ func (b *bench) copies(t *testing.T, o syncer.Options[*corev1.ConfigMap]) {
 	}
 	c := &syncer.Copy[*corev1.ConfigMap]{Called: "configmaps"}
 	err := syncer.Register(b.pair, c, syncer.NewNamespaced[*corev1.ConfigMap](b.pair.Identity(), syncer.TranslatorOptions{}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func (b *bench) original(name string, data map[string]string) *corev1.ConfigMap {
@@ -51,39 +50,30 @@ func (b *bench) wait(t *testing.T, name string, data map[string]string) *corev1.
 }
 
 // An object is copied, follows changes on both sides, and is deleted with its original.
+// Promise: watches: requests have the names of upstream objects; an event of a copy requests its original; objects of others request nothing but the original that waits for their name.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
 	b.run(t)
 	up := b.original("a", map[string]string{"k": "1", "l": "1"})
-	if err := b.up.Create(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.up.Create(t.Context(), up))
 	found := b.wait(t, "a", map[string]string{"k": "1", "l": "1"})
 
 	// Another client downstream: a new field stays, a changed field is changed back.
 	found.Data["k"], found.Data["theirs"] = "2", "3"
-	if err := b.down.Update(t.Context(), found); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.down.Update(t.Context(), found))
 	b.wait(t, "a", map[string]string{"k": "1", "l": "1", "theirs": "3"})
 
 	// A field that the original loses is lost downstream.
-	if err := b.up.Patch(t.Context(), up, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"l":null,"k":"4"}}`))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.up.Patch(t.Context(), up, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"l":null,"k":"4"}}`))))
 	b.wait(t, "a", map[string]string{"k": "4", "theirs": "3"})
 
 	// A deleted copy is made again.
-	if err := b.down.Delete(t.Context(), b.copyOf("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 	b.wait(t, "a", map[string]string{"k": "4"})
 
-	if err := b.up.Delete(t.Context(), up); err != nil {
-		t.Fatal(err)
-	}
-	waitGone(t, b.down, b.copyOf("a"))
-	waitGone(t, b.up, up)
+	must(t, b.up.Delete(t.Context(), up))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.up, up)
 }

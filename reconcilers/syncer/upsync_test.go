@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -51,6 +53,7 @@ func (b *bench) waitUp(t *testing.T, name, value string) *corev1.ConfigMap {
 }
 
 // An UpSyncer makes an upstream object, keeps it in step and deletes it with its source, which is never written.
+// Promise: UpSyncer: SyncUp for a downstream object without an upstream one; without it, a copy is deleted and other objects are left alone.
 func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -85,13 +88,14 @@ func TestUpSyncer_TheLifeOfAnImportedObject(t *testing.T) {
 	})
 	must(t, b.down.Patch(t.Context(), source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	must(t, b.down.Delete(t.Context(), source))
-	waitGone(t, b.up, up)
+	fleettest.Gone(t, b.up, up)
 	if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(b.copyOf("source")), b.copyOf("source")); !apierrors.IsNotFound(err) {
 		t.Errorf("the imported object has a copy: %v", err)
 	}
 }
 
 // An Importer adopts the object that has the name of the copy; without it, the name is in conflict.
+// Promise: an Importer adopts an object that exists.
 func TestImporter_Adopts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -109,16 +113,15 @@ func TestImporter_Adopts(t *testing.T) {
 	must(t, b.up.Create(t.Context(), b.original("other", map[string]string{"k": "1"})))
 	b.expectEvent(t, "other", syncer.ReasonNameConflict, other.Name)
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"3"}}`))))
-	if after := b.wait(t, "equal", map[string]string{"k": "3"}); after.UID != equal.UID {
-		t.Error("the object is replaced instead of adopted")
-	}
+	testkit.Equal(t, b.wait(t, "equal", map[string]string{"k": "3"}).UID, equal.UID, "the object is replaced instead of adopted")
 	b.expectUnchanged(t, other)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, equal)
+	fleettest.Gone(t, b.down, equal)
 }
 
 // Two originals that have only one name in common get one copy; the second one is told, and gets the name when it is free. An
 // Importer does not take the copy away from the first one.
+// Promise: the name that a copy has got is remembered: the copy itself is the record.
 func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -127,7 +130,7 @@ func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 		syncer.Options[*corev1.ConfigMap]{Select: func(up *corev1.ConfigMap) bool { return up.Labels["test"] == b.upNS }}))
 	b.run(t)
 	one, two := b.original("a", map[string]string{"k": "1"}), b.original("a", map[string]string{"k": "2"})
-	two.Namespace = namespace(t, b.up)
+	two.Namespace = fleettest.Namespace(t, b.up, "syncer")
 	one.Labels, two.Labels = map[string]string{"test": b.upNS}, map[string]string{"test": b.upNS}
 	must(t, b.up.Create(t.Context(), two))
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "a"}}
@@ -148,7 +151,7 @@ func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 	must(t, has("2")())
 	must(t, b.up.Delete(t.Context(), two))
 	eventually(t, has("1"))
-	waitGone(t, b.up, two)
+	fleettest.Gone(t, b.up, two)
 }
 
 // fakes makes an upstream object for each name that is requested.
@@ -173,6 +176,7 @@ func (f *fakes) FakeSync(ctx context.Context, obj *corev1.ConfigMap, up syncer.A
 }
 
 // A FakeSyncer is called for objects that exist, and for names without an object.
+// Promise: FakeSyncer: objects that exist upstream only, also by names that something else mentions.
 func TestFakeSyncer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

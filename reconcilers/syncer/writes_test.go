@@ -25,12 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 const writesTotal = "clusterfx_sync_writes_total"
 
 // An author who does not apply creates, updates or patches, with the same marks and preconditions.
+// Promise: Session: clients of both sides, writes, events and the request of one reconcile.
 func TestSession_CreateUpdatePatch(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"Update", "Patch"} {
@@ -68,7 +70,7 @@ func TestSession_CreateUpdatePatch(t *testing.T) {
 				t.Errorf("the copy has the labels %v", after.Labels)
 			}
 			must(t, b.up.Delete(t.Context(), up))
-			waitGone(t, b.down, found)
+			fleettest.Gone(t, b.down, found)
 		})
 	}
 }
@@ -97,6 +99,7 @@ func TestSession_CreateMeetsAForeignObject(t *testing.T) {
 }
 
 // DeleteHost deletes exactly the object that was read.
+// Promise: DeleteHost: deletes a copy with preconditions; an object that has gone is no error.
 func TestDeleteHost_HasPreconditions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -117,7 +120,7 @@ func TestDeleteHost_HasPreconditions(t *testing.T) {
 		t.Errorf("an object that has been replaced: %v", err)
 	}
 	must(t, syncer.DeleteHost(t.Context(), b.pair, replacement.DeepCopy()))
-	waitGone(t, b.down, replacement)
+	fleettest.Gone(t, b.down, replacement)
 	must(t, syncer.DeleteHost(t.Context(), b.pair, changed))
 }
 
@@ -135,8 +138,7 @@ func TestContended_WritesAreBounded(t *testing.T) {
 	b.wait(t, "marks", nil)
 
 	// The other client reacts to each change at once.
-	fighting, err := client.NewWithWatch(fleettest.Cluster(t, "down").Config(), client.Options{})
-	must(t, err)
+	fighting := fleettest.Client(t, fleettest.Cluster(t, "down").Config())
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	changes, err := fighting.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(b.downNS))
@@ -177,6 +179,7 @@ func (b *bench) fight(ctx context.Context, e watch.Event, fields string) {
 }
 
 // A copy that the API server does not accept is reported with the field, and tried again after pauses that double.
+// Promise: immutable fields, a webhook that rejects or changes copies: few writes, and an event that names the field.
 func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -201,15 +204,14 @@ func TestRejected_NamesTheFieldWithoutAHotLoop(t *testing.T) {
 	if n := sum(t, metrics, writesTotal, rejections) - before; n < 1 || n > 5 {
 		t.Errorf("%v writes of a copy that is rejected, of %v writes in all", n, sum(t, metrics, writesTotal))
 	}
-	if n := len(b.events(t, "a", syncer.ReasonRejected)); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(b.events(t, "a", syncer.ReasonRejected)), 1, "events")
 	// It is not stuck: when the obstacle has gone, the copy follows.
 	must(t, b.down.Delete(t.Context(), b.copyOf("a")))
 	b.wait(t, "a", map[string]string{"k": "2"})
 }
 
 // Objects of 1 MiB, which is the limit of a ConfigMap, are copied.
+// Promise: objects of 1 MiB; many objects in one namespace, after a restart, too: copied, without a write that changes nothing.
 func TestApply_ObjectsOf1MiB(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -220,7 +222,7 @@ func TestApply_ObjectsOf1MiB(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", data)
 	must(t, b.up.Delete(t.Context(), up))
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 }
 
 // Observe writes nothing on either side but events.
@@ -251,23 +253,18 @@ func TestObserve_WritesNothing(t *testing.T) {
 	b.stop()
 	var after corev1.ConfigMapList
 	must(t, b.down.List(t.Context(), &after, client.InNamespace(b.downNS)))
-	if len(after.Items) != len(before.Items) {
-		t.Errorf("%d objects, were %d", len(after.Items), len(before.Items))
-	}
+	testkit.Equal(t, len(after.Items), len(before.Items), "objects")
 	for i := range before.Items {
 		b.expectUnchanged(t, &before.Items[i])
 	}
-	if n := sum(t, metrics, writesTotal); n != 0 {
-		t.Errorf("%v writes", n)
-	}
+	testkit.Equal(t, sum(t, metrics, writesTotal), 0, "writes")
 	up := b.original("new", nil)
 	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
-	if len(up.Finalizers) != 0 {
-		t.Errorf("the original has the finalizers %v", up.Finalizers)
-	}
+	testkit.Equal(t, len(up.Finalizers), 0, "finalizers of the original", up.Finalizers)
 }
 
 // Fields that are excluded belong to the downstream cluster.
+// Promise: fields of both sides survive.
 func TestExclude_FieldsOfTheDownstreamCluster(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -282,6 +279,7 @@ func TestExclude_FieldsOfTheDownstreamCluster(t *testing.T) {
 }
 
 // A quiet pair writes nothing, also after a restart.
+// Promise: writes: success makes no event, a rejected write makes one that names the field, and a copy as desired costs no request.
 func TestApply_NothingToDoWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -298,9 +296,7 @@ func TestApply_NothingToDoWritesNothing(t *testing.T) {
 	b.run(t)
 	b.barrier(t, "restarted")
 	b.expectUnchanged(t, found)
-	if n := len(eventsOf(t, b)); n != 0 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, len(eventsOf(t, b)), 0, "events")
 	b.label(t, b.down, found, "theirs", "1")
 	b.barrier(t, "labelled")
 	b.expectUnchanged(t, found)
@@ -314,6 +310,7 @@ func eventsOf(t *testing.T, b *bench) []eventsv1.Event {
 }
 
 // A label with the name of a controller takes an original out of the pair.
+// Promise: controlled-by: an original with that label is not copied.
 func TestSelect_ControlledBy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -323,7 +320,7 @@ func TestSelect_ControlledBy(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	b.wait(t, "a", nil)
 	b.label(t, b.up, up, b.pair.Identity().Keys().ControlledBy, "somebody")
-	waitGone(t, b.down, b.copyOf("a"))
+	fleettest.Gone(t, b.down, b.copyOf("a"))
 	eventually(t, func() error {
 		if err := b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up); err != nil {
 			return err
@@ -369,7 +366,5 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 	same := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"k":"changed"}}`, down.Name, down.Namespace)
 	must(t, b.down.Patch(t.Context(), down, client.RawPatch(types.ApplyPatchType, []byte(same)), client.FieldOwner("somebody"), client.ForceOwnership))
 	b.barrier(t, "after") // Everything that is to be written for the original has been written.
-	if n := writes.Load(); n != 4 {
-		t.Errorf("%d writes of the copy for 4 states of the original", n)
-	}
+	testkit.Equal(t, writes.Load(), 4, "writes of the copy for 4 states of the original")
 }

@@ -43,6 +43,7 @@ func IsHeld(err error) bool {
 // Reason is why a delete is held.
 type Reason string
 
+// The reasons.
 const (
 	// LimitExceeded: the delete is beyond a limit.
 	LimitExceeded Reason = "LimitExceeded"

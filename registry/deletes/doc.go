@@ -5,7 +5,7 @@ Package deletes is how a module declares its deletes, and recognizes one that th
 
 The hub limits how many objects of a kind a module deletes within ten minutes: 20 in one cluster and 100 in all; 3 and
 10 for kinds that take objects of others with them. Otherwise a source that looks empty by mistake would make a module
-delete everything that it has made. Created objects are subtracted. docs/deletions.md has the rules. A module that has
+delete everything that it has made. Created objects are subtracted. docs/how-it-works.md has the rules. A module that has
 to delete more declares it:
 
   - OnPurpose, with Evidence that the object is to be deleted: not limited.

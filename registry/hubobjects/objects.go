@@ -56,6 +56,7 @@ func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
 	return Tombstone{Object: o.inner.CopyOf(t.Object), Seen: t.Seen, of: o}, true
 }
 
+// Tombstone is the last known state of an object that has gone.
 type Tombstone struct {
 	// Object is the last known state; of a Secret only the name, the UID, the revision, the labels and the times.
 	Object client.Object

@@ -72,7 +72,7 @@ type Binding struct {
 	Pool    *hubwatch.Pool
 	Context context.Context //nolint:containedctx // Subscriptions outlive the calls that make them.
 	Module  string
-	Guard   *contain.Guard
+	Guard   *contain.Container
 	Scheme  *runtime.Scheme
 	Mapper  meta.RESTMapper
 	// Lacks returns the undeclared permission to watch a resource in a namespace of the hub, or "". Namespaces limit
@@ -88,6 +88,7 @@ type Binding struct {
 	Blocked   func(what string, why boundcache.Block)
 }
 
+// New returns the Source of a module in an app.
 func New(b Binding) *Source { return &Source{binding: b, made: map[string]*Objects{}} }
 
 var (

@@ -21,11 +21,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
-// ErrNotKubernetes: the response is not from a Kubernetes API server.
+// ErrNotKubernetes means that the response is not from a Kubernetes API server.
 var ErrNotKubernetes = servertext.ErrNotKubernetes
 
-// ErrNotForwarded: the response, which is not from an API server, says that something does not exist, as that of a
-// proxy whose agent is away. It wraps ErrNotKubernetes.
+// ErrNotForwarded means that a response, which is not from an API server, says that something does not exist, as that
+// of a proxy whose agent is away. It wraps ErrNotKubernetes.
 var ErrNotForwarded = fmt.Errorf("a server on the way responds with 404 in place of the API server: %w", ErrNotKubernetes)
 
 // StatusError is a response with an unexpected status, without its body, which the server controls.

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Promise: addresses are judged when the hub connects, after DNS.
 func TestTransport_guardsTheDial(t *testing.T) {
 	t.Parallel()
 	server := serve(t, whoami, nil)

@@ -194,6 +194,7 @@ func x25519(tb testing.TB) []byte {
 	return inPEM("PRIVATE KEY", der)
 }
 
+// Promise: a kubeconfig with commands, files, other identities or unverified TLS is refused.
 func TestParse_rejects(t *testing.T) {
 	t.Parallel()
 	total := 0

@@ -72,6 +72,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
+// Promise: a credential goes to the server of the endpoint only.
 func TestTransport_sendsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32

@@ -29,5 +29,5 @@ const ModuleStandby = "Standby"
 // ReasonNotLeader is the reason of ModuleStandby.
 const ReasonNotLeader = "NotLeader"
 
-// ModuleDegraded: the hub part runs and lacks something that it needs.
+// ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
 const ModuleDegraded = "Degraded"

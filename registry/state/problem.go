@@ -26,7 +26,7 @@ const (
 	ProblemTooManyBytes   ProblemKind = "TooManyBytes"
 	// ProblemResponseTooLarge: a response is larger than Limits.MaxCacheBytes allows.
 	ProblemResponseTooLarge ProblemKind = "ResponseTooLarge"
-	// ProblemUndeclaredRule, ProblemUndeclaredHubRule: a module's Rules or HubRules do not declare a permission.
+	// ProblemUndeclaredRule, ProblemUndeclaredHubRule: a module lacks a permission that its rules do not declare.
 	ProblemUndeclaredRule    ProblemKind = "UndeclaredRule"
 	ProblemUndeclaredHubRule ProblemKind = "UndeclaredHubRule"
 )

@@ -66,15 +66,18 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
-// ReasonNoProgress: each worker of a hub part's controller has been in one reconcile for three heartbeats or longer
-// (see package liveness). The reconcile is deadlocked, or takes that long.
+// ReasonNoProgress means that each worker of a hub part's controller has been in one reconcile for three heartbeats or
+// longer (see package liveness). The reconcile is deadlocked, or takes that long.
 const ReasonNoProgress = "NoProgress"
 
 // Reasons of a module that waits for its remote, beside ReasonRightsMissing and ReasonWaiting.
 const (
-	ReasonAPIMissing         = "APIMissing"
+	// ReasonAPIMissing: the remote does not serve an API that the module requires.
+	ReasonAPIMissing = "APIMissing"
+	// ReasonVersionUnsupported: the module does not support the version of the remote.
 	ReasonVersionUnsupported = "VersionUnsupported"
-	ReasonHubPartNotRunning  = "HubPartNotRunning"
+	// ReasonHubPartNotRunning: the module needs a shared value of a hub part that does not run.
+	ReasonHubPartNotRunning = "HubPartNotRunning"
 )
 
 // Condition is one aspect of a remote.

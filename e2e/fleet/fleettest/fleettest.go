@@ -82,7 +82,7 @@ func Main(m *testing.M, checks ...Check) int {
 	return code
 }
 
-// AtOnce lets so many parallel tests run, for tests that mostly wait. Call it before Main. More, or -parallel, win.
+// AtOnce lets so many parallel tests run, for tests that mostly wait. Call it before Main. More processors, or -parallel, win.
 func AtOnce(tests int) {
 	if tests > runtime.GOMAXPROCS(0) {
 		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // Every test binary has the flag.

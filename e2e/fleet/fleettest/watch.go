@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Watched selects the objects of Watch.
 type Watched struct {
 	Client  client.WithWatch
 	List    client.ObjectList // of their type; Watch fills it with the first list

@@ -94,6 +94,7 @@ func replyTo(err error) reply {
 	return reply{}
 }
 
+// Borrower is the pool of another process.
 type Borrower struct {
 	socket, name string
 

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
+// Role is the purpose of an API server.
 type Role string
 
 const (
@@ -44,7 +45,7 @@ type Pool struct {
 
 var _ Lender = (*Pool)(nil)
 
-// create starts a cluster of a new name.
+// New returns a pool without servers. create starts a cluster of a new name.
 func New(create func(ctx context.Context, name string) (*fleet.Cluster, error)) *Pool {
 	return &Pool{create: create, idle: map[Role][]*server{}, lent: map[*fleet.Cluster]*server{}, cleaning: map[Role]int{}}
 }

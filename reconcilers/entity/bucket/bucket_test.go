@@ -20,6 +20,7 @@ import (
 )
 
 // The copy follows puts, updates, deletes and purges, and knows their markers.
+// Promise: initial watch: last values with markers, then the end of the list.
 func TestBucket_Follows(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -38,6 +39,7 @@ func TestBucket_Follows(t *testing.T) {
 }
 
 // D9: a watch does not survive a server that is killed, frozen, or started without its data; the copy does.
+// Promise: server killed and started: the watch begins again when the client is connected, within three seconds also after the fifth time in a row.
 func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -82,9 +84,7 @@ func TestD9_TheCopySurvivesTheServer(t *testing.T) {
 		return err
 	})
 	s.wait(t, "a.x", "")
-	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("an empty bucket in place of another one proves that a key is absent: %v", err)
-	}
+	testkit.ErrorIs(t, s.bucket.Absent("a.x"), bucket.ErrChanged, "an empty bucket in place of another one proves that a key is absent")
 	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), "a.x", []byte("4")); return err })
 	s.wait(t, "a.x", "4")
 }
@@ -112,6 +112,7 @@ func TestBucket_Reconnects(t *testing.T) {
 }
 
 // A key that another client has written as a subject, and that no client could delete, is counted and not followed.
+// Promise: keys that no client could delete: they are counted and not followed.
 func TestBucket_InvalidKeys(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -144,6 +145,7 @@ func TestBucket_InvalidKeys(t *testing.T) {
 }
 
 // A deletion whose marker was compacted while nobody watched is found by the list, as a key that is missing.
+// Promise: compacted markers: found as missing keys by the list.
 func TestBucket_CompactedMarker(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -222,6 +224,7 @@ func TestD3_Lives(t *testing.T) {
 
 // All subscribers get the keys that are there, and the same changes in their order up to the last one. A busy machine may lose the
 // watch meanwhile, so the changes that a list replaces are not counted.
+// Promise: subscribers: the same changes in their order, none of them blocks the watch.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -276,6 +279,7 @@ func TestSubscribe(t *testing.T) {
 }
 
 // The consumers of watches that have ended are gone after the inactivity threshold of a consumer, however often the bucket was lost.
+// Promise: consumers of lost watches: gone after their inactivity threshold.
 func TestBucket_LeavesNoConsumers(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -297,6 +301,7 @@ func TestBucket_LeavesNoConsumers(t *testing.T) {
 }
 
 // A value that expires without a marker is found by the list that such a bucket gets from time to time.
+// Promise: expiry: with markers at once, without them by a list each minute.
 func TestBucket_ExpiryWithoutMarkers(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

@@ -50,7 +50,7 @@ func (h *held) apply(r record) bool {
 	if known, ok := h.markers[r.key]; ok && known.Revision >= r.revision {
 		return false
 	}
-	at := Life{Revision: r.revision, Time: r.created}
+	at := Birth{Revision: r.revision, Time: r.created}
 	if r.op != Put {
 		delete(h.entries, r.key)
 		h.markers[r.key] = Marker{at, r.op == Purged}

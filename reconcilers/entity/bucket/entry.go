@@ -11,28 +11,28 @@ import (
 // Revision is the sequence number in the stream, which all keys share. 0 is none.
 type Revision uint64
 
-// Life identifies the life of a key by the revision and time of one of its values. Revisions have an order; the time,
+// Birth identifies the life of a key by the revision and time of one of its values. Revisions have an order; the time,
 // of a clock that may be set back, only tells apart those that a restored bucket uses again.
-type Life struct {
+type Birth struct {
 	Revision Revision
 	Time     time.Time
 }
 
 // String returns the revision and the time in nanoseconds, as in marks.
-func (l Life) String() string {
+func (l Birth) String() string {
 	text := strconv.AppendUint(make([]byte, 0, 40), uint64(l.Revision), 10)
 	return string(strconv.AppendInt(append(text, '-'), l.Time.UnixNano(), 10))
 }
 
 // ParseLife reverses String, and is false for another text.
-func ParseLife(text string) (Life, bool) {
+func ParseLife(text string) (Birth, bool) {
 	revision, at, _ := strings.Cut(text, "-")
 	r, err := strconv.ParseUint(revision, 10, 64)
 	nanoseconds, errTime := strconv.ParseInt(at, 10, 64)
 	if err != nil || errTime != nil || r == 0 {
-		return Life{}, false
+		return Birth{}, false
 	}
-	l := Life{Revision: Revision(r), Time: time.Unix(0, nanoseconds).UTC()}
+	l := Birth{Revision: Revision(r), Time: time.Unix(0, nanoseconds).UTC()}
 	return l, l.String() == text
 }
 
@@ -43,7 +43,7 @@ type Entry struct {
 	Revision Revision
 	Created  time.Time // of the revision
 	// Life is the first value of this life that the process knows.
-	Life Life
+	Life Birth
 	// Marked is the last value in this life with a secondary's mark: Value, unless another client has replaced that.
 	Marked []byte
 	// before the life began
@@ -52,13 +52,13 @@ type Entry struct {
 
 // Marker is where the life of a key ended: a delete, a purge, or an expiry. The zero Marker is none.
 type Marker struct {
-	Life
+	Birth
 	purged bool // perhaps by the stream, which marks an expiry like a purge
 }
 
 // Includes reports whether a mark's Life may be the entry's: no later marker is known. A later Life, as after a
 // restore, proves no other entity.
-func (e Entry) Includes(l Life) bool {
+func (e Entry) Includes(l Birth) bool {
 	return l == e.Life || l.Revision > e.marker.Revision
 }
 

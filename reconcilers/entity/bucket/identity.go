@@ -34,14 +34,14 @@ const noCounter = math.MaxUint64
 
 // IsOfBefore reports whether a mark's Life is of the bucket before this one, although the key has a value: it is
 // later than the value's revision.
-func (b *Bucket) IsOfBefore(l Life, at Revision) bool {
+func (b *Bucket) IsOfBefore(l Birth, at Revision) bool {
 	h := b.Health()
 	return l.Revision > at && (h.Changed || !l.Time.After(h.Identity.Accepted))
 }
 
 // Check returns an error if a mark's Life proves a restore, and makes the bucket Changed: the stream has not come to
 // the revision, or has another time there. A Life from before the acceptance proves nothing.
-func (b *Bucket) Check(ctx context.Context, l Life) error {
+func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	id := b.Health().Identity
 	if !l.Time.After(id.Accepted) {
 		return nil

@@ -29,13 +29,12 @@ func TestIdentity_Continues(t *testing.T) {
 		{Created: created.Add(1), Counter: 6}:                      false,
 		{Created: created.In(time.FixedZone("X", 60)), Counter: 5}: true,
 	} {
-		if got := now.Continues(earlier); got != want {
-			t.Errorf("%+v continues %+v: %t, want %t", now, earlier, got, want)
-		}
+		testkit.Equal(t, now.Continues(earlier), want, now, "continues", earlier)
 	}
 }
 
 // A bucket that is deleted and created again under a live watch is another one.
+// Promise: bucket deleted and created under a live watch: found by the canary that is refused, within ten seconds.
 func TestBucket_Recreated(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -52,9 +51,7 @@ func TestBucket_Recreated(t *testing.T) {
 	})
 	s.put(t, "a.y", "1")
 	s.wait(t, "a.y", "1")
-	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, s.bucket.Absent("a.x"), bucket.ErrChanged)
 	// A marker that is seen in it counts.
 	testkit.Must(t, s.kv.Delete(t.Context(), "a.y"))
 	s.wait(t, "a.y", "")
@@ -64,9 +61,7 @@ func TestBucket_Recreated(t *testing.T) {
 	// An identity that was saved late is no acceptance.
 	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created}))
 	s.waitBeats(t, 5)
-	if err := s.bucket.Absent("a.x"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("no operator has accepted it: %v", err)
-	}
+	testkit.ErrorIs(t, s.bucket.Absent("a.x"), bucket.ErrChanged, "no operator has accepted it")
 	// An operator accepts the bucket.
 	testkit.Must(t, s.anchor.Save(t.Context(), bucket.Identity{Created: s.bucket.Health().Identity.Created, Accepted: time.Now()}))
 	testkit.Eventually(t, func() error { return s.bucket.Absent("a.x") })
@@ -146,9 +141,7 @@ func TestBucket_Restored(t *testing.T) {
 			})
 			// It does not catch up, however long it runs.
 			s.waitBeats(t, 5)
-			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, s.bucket.Absent("a.y"), bucket.ErrChanged)
 			s.stop()
 			s.process(t)
 			testkit.Eventually(t, func() error {
@@ -166,6 +159,7 @@ func TestBucket_Restored(t *testing.T) {
 
 // What a process knows of markers and lives is not that of a bucket which was restored and accepted before the process has seen it: an
 // update under a key counts, whose revision is below that of a marker of before.
+// Promise: a bucket is restored and accepted before the hub has seen it: what the hub knew of markers and lives is forgotten.
 func TestBucket_AcceptedUnseen(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -193,6 +187,7 @@ func TestBucket_AcceptedUnseen(t *testing.T) {
 
 // The identity is saved before an entity is announced, and at an orderly end: a secondary is never made of a bucket that the next
 // process does not recognize. Nothing is saved without the lease.
+// Promise: the hub ends before a minute is over: the identity of the bucket is saved before the first object, after each collection and at the end.
 func TestBucket_SavesTheIdentity(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -240,9 +235,9 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 // Changed, for this process, for another one that runs, and for the next one, until it is accepted.
 func TestBucket_Check(t *testing.T) {
 	t.Parallel()
-	for name, forge := range map[string]func(bucket.Life) bucket.Life{
-		"a revision that the stream has not come to": func(l bucket.Life) bucket.Life { l.Revision += 1 << 20; return l },
-		"a revision with another value":              func(l bucket.Life) bucket.Life { l.Time = l.Time.Add(time.Nanosecond); return l },
+	for name, forge := range map[string]func(bucket.Birth) bucket.Birth{
+		"a revision that the stream has not come to": func(l bucket.Birth) bucket.Birth { l.Revision += 1 << 20; return l },
+		"a revision with another value":              func(l bucket.Birth) bucket.Birth { l.Time = l.Time.Add(time.Nanosecond); return l },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,13 +254,11 @@ func TestBucket_Check(t *testing.T) {
 			}
 			testkit.Must(t, s.bucket.Check(t.Context(), l)) // The stream has dropped it.
 			e := s.wait(t, "a.x", "2")
-			l = bucket.Life{Revision: e.Revision, Time: e.Created}
+			l = bucket.Birth{Revision: e.Revision, Time: e.Created}
 			if err := s.bucket.Check(t.Context(), forge(l)); !errors.Is(err, bucket.ErrChanged) {
 				t.Fatalf("got %v", err)
 			}
-			if err := s.bucket.Absent("a.y"); !errors.Is(err, bucket.ErrChanged) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, s.bucket.Absent("a.y"), bucket.ErrChanged)
 			other.bucket.Remember() // Else it looks within a minute.
 			waitChanged(t, other.bucket)
 			other.stop()

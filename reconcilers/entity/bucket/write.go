@@ -74,7 +74,7 @@ func (b *Bucket) Read(ctx context.Context, key string) (Entry, error) {
 	case err != nil:
 		return Entry{}, fmt.Errorf("read key %s of bucket %s: %w", key, b.options.Name, err)
 	}
-	life := Life{Revision: Revision(e.Revision()), Time: e.Created().UTC()}
+	life := Birth{Revision: Revision(e.Revision()), Time: e.Created().UTC()}
 	return Entry{Key: key, Value: e.Value(), Revision: life.Revision, Created: life.Time, Life: life}, nil
 }
 

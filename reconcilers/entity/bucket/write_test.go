@@ -3,7 +3,6 @@
 package bucket_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -13,29 +12,22 @@ import (
 )
 
 // A write needs the expected revision and the lease, and is refused otherwise.
+// Promise: compare-and-swap: an error for another revision, also on replicated streams and after a marker.
 func TestBucket_Writes(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
 	s.healthy(t)
 	first, err := s.bucket.Put(t.Context(), "a.x", []byte("1"), 0)
 	testkit.Must(t, err)
-	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("2"), 0); !errors.Is(err, bucket.ErrConflict) {
-		t.Errorf("a second create: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.bucket.Put(t.Context(), "a.x", []byte("2"), 0)), bucket.ErrConflict, "a second create")
 	second, err := s.bucket.Put(t.Context(), "a.x", []byte("2"), first)
 	testkit.Must(t, err)
-	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("3"), first); !errors.Is(err, bucket.ErrConflict) {
-		t.Errorf("an update of an earlier revision: %v", err)
-	}
-	if err := s.bucket.Delete(t.Context(), "a.x", first); !errors.Is(err, bucket.ErrConflict) {
-		t.Errorf("a delete of an earlier revision: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.bucket.Put(t.Context(), "a.x", []byte("3"), first)), bucket.ErrConflict, "an update of an earlier revision")
+	testkit.ErrorIs(t, s.bucket.Delete(t.Context(), "a.x", first), bucket.ErrConflict, "a delete of an earlier revision")
 	if _, err := s.bucket.Put(t.Context(), bucket.CanaryPrefix+"x", nil, 0); err == nil {
 		t.Error("a reserved key is written")
 	}
-	if err := s.bucket.Delete(t.Context(), "a.x", 0); !errors.Is(err, bucket.ErrConflict) {
-		t.Errorf("a delete of any revision: %v", err)
-	}
+	testkit.ErrorIs(t, s.bucket.Delete(t.Context(), "a.x", 0), bucket.ErrConflict, "a delete of any revision")
 	for range 2 { // A key that was deleted is created again.
 		testkit.Must(t, s.bucket.Delete(t.Context(), "a.x", second))
 		s.wait(t, "a.x", "")
@@ -48,15 +40,9 @@ func TestBucket_Writes(t *testing.T) {
 	testkit.Must(t, err)
 	second, err = other.Put(t.Context(), "a.x", []byte("2"), 0)
 	testkit.Must(t, err)
-	if _, err := other.Put(t.Context(), "a.x", []byte("3"), 0); !errors.Is(err, bucket.ErrConflict) {
-		t.Errorf("a second create: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(other.Put(t.Context(), "a.x", []byte("3"), 0)), bucket.ErrConflict, "a second create")
 	s.closed.Store(true)
-	if _, err := s.bucket.Put(t.Context(), "a.x", []byte("3"), second); !errors.Is(err, errGate) {
-		t.Errorf("a write without the lease: %v", err)
-	}
-	if err := s.bucket.Delete(t.Context(), "a.x", second); !errors.Is(err, errGate) {
-		t.Errorf("a delete without the lease: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.bucket.Put(t.Context(), "a.x", []byte("3"), second)), errGate, "a write without the lease")
+	testkit.ErrorIs(t, s.bucket.Delete(t.Context(), "a.x", second), errGate, "a delete without the lease")
 	s.wait(t, "a.x", "2")
 }

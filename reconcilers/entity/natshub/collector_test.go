@@ -18,16 +18,12 @@ import (
 func TestCollector_ExportsWhileItRuns(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{}, Environment{HubID: "hub"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(newCollector(c))
 	gathered := func() (names []string) {
 		families, err := metrics.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, family := range families {
 			names = append(names, family.GetName())
 		}

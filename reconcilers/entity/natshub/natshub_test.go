@@ -15,11 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/nats-io/nats.go/jetstream"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -61,9 +57,7 @@ func TestFollow(t *testing.T) {
 	if one != two {
 		t.Error("two callers have two copies of one bucket")
 	}
-	if _, err := c.Follow("no name"); !errors.Is(err, bucket.ErrInvalidOptions) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(c.Follow("no name")), bucket.ErrInvalidOptions)
 	_, err = kv.Put(t.Context(), "a", []byte("1"))
 	testkit.Must(t, err)
 	testkit.Eventually(t, func() error {
@@ -89,12 +83,8 @@ func TestNew_WithoutServer(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Put(t.Context(), "a", nil, 0); !errors.Is(err, natshub.ErrNotConfigured) {
-		t.Errorf("a write without NATS: %v", err)
-	}
-	if err := c.Connected(); !errors.Is(err, natshub.ErrNotConfigured) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Put(t.Context(), "a", nil, 0)), natshub.ErrNotConfigured, "a write without NATS")
+	testkit.ErrorIs(t, c.Connected(), natshub.ErrNotConfigured)
 
 	server := nats.Start(t)
 	server.Kill()
@@ -128,16 +118,14 @@ func TestNew_InvalidOptions(t *testing.T) {
 }
 
 // A bucket is created on first contact, and never again: an empty bucket in place of a lost one would seem to be healthy.
+// Promise: a bucket that the hub knows does not exist: it is not created.
 func TestCreateBuckets(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
-	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	testkit.Must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	testkit.Must(t, remote.Create(t.Context(), ns))
+	remote, ns := namespaceFor(t)
 	e := natshub.Environment{AnchorOf: func(name string) bucket.Anchor {
-		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns.Name, Bucket: name}
+		return natshub.Anchor{Client: remote, Reader: remote, Namespace: ns, Bucket: name}
 	}}
 	o := natshub.Options{URL: server.URL(), CreateBuckets: true}
 	c, stop := connect(t, o, e)
@@ -167,12 +155,11 @@ func TestCreateBuckets(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := js.KeyValue(t.Context(), "one"); !errors.Is(err, jetstream.ErrBucketNotFound) {
-		t.Errorf("the bucket is created again: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(js.KeyValue(t.Context(), "one")), jetstream.ErrBucketNotFound, "the bucket is created again")
 }
 
 // Nothing is written without the lease: no value, no canary, no identity.
+// Promise: the hub asks its lease right before each write to NATS.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	server := nats.Start(t)
@@ -190,12 +177,8 @@ func TestGate(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Put(t.Context(), "b", []byte("1"), 0); !errors.Is(err, errGate) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Put(t.Context(), "b", []byte("1"), 0)), errGate)
 	status, err := kv.Status(t.Context())
 	testkit.Must(t, err)
-	if status.Values() != 1 {
-		t.Errorf("%d values, want that of the customer alone", status.Values())
-	}
+	testkit.Equal(t, status.Values(), 1, "values")
 }

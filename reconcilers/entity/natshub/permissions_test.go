@@ -21,6 +21,7 @@ import (
 
 // The permissions of a hub are enough to follow entities, to write canaries and the status, and no more: it cannot write an entity. Those
 // of a writer are enough to write entities, and no more: it cannot write the status, or another bucket.
+// Promise: the user of the hub has no more permissions than are printed: the hub works, and cannot write an entity.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	hub, writer := newSeed(t), newSeed(t)
@@ -68,7 +69,7 @@ func TestPermissions(t *testing.T) {
 		return err
 	})
 	e, _ := things.Get("a")
-	testkit.Must(t, things.Check(t.Context(), bucket.Life{Revision: e.Revision, Time: e.Created}))
+	testkit.Must(t, things.Check(t.Context(), bucket.Birth{Revision: e.Revision, Time: e.Created}))
 	if err := writing.Conn().Publish("$KV.things-status.a", nil); err == nil {
 		err = writing.Conn().Flush()
 		if testkit.Must(t, err); writing.Conn().LastError() == nil || !errors.Is(writing.Conn().LastError(), nats.ErrPermissionViolation) {

@@ -20,7 +20,6 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -79,6 +78,7 @@ func (d *degraded) waitEvents(t *testing.T, want ...string) {
 
 // The state of the connection and of each bucket is reported: no server, a server that is away, a bucket that does not exist, a bucket
 // that was restored. After Accept nothing is wrong, also if the counter of the canary is lower than before.
+// Promise: NATS is away, or not configured: the hub runs, and says so.
 func TestConnection_Reports(t *testing.T) {
 	t.Parallel()
 	none := &degraded{}
@@ -140,9 +140,7 @@ func TestConnection_Reports(t *testing.T) {
 	restore()
 	server.Restart()
 	found.wait(t, natshub.ReasonBucketChanged, "hub entity accept things")
-	if err := b.Absent("a"); !errors.Is(err, bucket.ErrChanged) {
-		t.Errorf("a key is absent from a bucket that is not accepted: %v", err)
-	}
+	testkit.ErrorIs(t, b.Absent("a"), bucket.ErrChanged, "a key is absent from a bucket that is not accepted")
 	testkit.Eventually(t, func() error { // The server may have to settle.
 		_, err := natshub.Accept(t.Context(), js, anchor, "hub")
 		return err
@@ -164,6 +162,7 @@ func TestConnection_Reports(t *testing.T) {
 
 // An account that is full, and a permission that is missing, are a state of the connection, and end with it. While writes are refused one
 // in each beat waits for the server.
+// Promise: the account is full, or a permission to write is missing: the module nats is Degraded, and one write in each beat waits for the server.
 func TestConnection_WritesRefused(t *testing.T) {
 	t.Parallel()
 	configure := func(s *natstest.Server, permissions string) {
@@ -236,15 +235,13 @@ func TestConnection_WritesRefused(t *testing.T) {
 // namespaceFor returns a client of a cluster, and a new namespace in it.
 func namespaceFor(t *testing.T) (client.Client, string) {
 	t.Helper()
-	remote, err := client.New(fleettest.Clusters(t, "hub")[0].Config(), client.Options{})
-	testkit.Must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "natshub-"}}
-	testkit.Must(t, remote.Create(t.Context(), ns))
-	return remote, ns.Name
+	remote := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	return remote, fleettest.Namespace(t, remote, "natshub")
 }
 
 // A credential that the server refuses is used again without end, and one in a Secret is replaced when the Secret changes. Neither gets
 // into the log.
+// Promise: a credential is refused, and replaced: the hub connects again; no credential is in the log.
 func TestConnection_Credentials(t *testing.T) {
 	t.Parallel()
 	good, bad := newSeed(t), newSeed(t)

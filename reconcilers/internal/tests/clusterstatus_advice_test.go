@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -26,9 +27,7 @@ func TestWithAdvice(t *testing.T) {
 		{Kind: state.ProblemUndeclaredRule}:                      "no; add it there and run hub register again",
 		{Kind: state.ProblemUndeclaredHubRule}:                   "no; add it there and run hub install again",
 	} {
-		if got := clusterstatus.WithAdvice("no", problem); got != want {
-			t.Errorf("%v: got %q, want %q", problem, got, want)
-		}
+		testkit.Equal(t, clusterstatus.WithAdvice("no", problem), want, problem)
 	}
 	const sentences = "The server sends too much. Raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster."
 	if got := clusterstatus.WithAdvice("The server sends too much.", state.Problem{Kind: state.ProblemResponseTooLarge}); got != sentences {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -185,14 +185,10 @@ func TestConditionsOf(t *testing.T) {
 			}
 			conditions := clusterstatus.Of(cluster, tc.found, tc.info).Conditions
 			got := texts(conditions, hubv1.ConditionReady, hubv1.ConditionReconciling, hubv1.ConditionStalled)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, got, tc.want)
 			for _, also := range strings.Fields(tc.also) {
 				kind, _, _ := strings.Cut(also, "=")
-				if diff := cmp.Diff(also, texts(conditions, kind)); diff != "" {
-					t.Error(diff)
-				}
+				testkit.Equal(t, texts(conditions, kind), also)
 			}
 		})
 	}
@@ -246,8 +242,6 @@ func TestConditionsOf_KeepAHoldUntilItIsKnown(t *testing.T) {
 		if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionDeletesHeld); c != nil {
 			got = c.Message
 		}
-		if got != tc.want {
-			t.Errorf("step %d: the condition says %q, want %q", i, got, tc.want)
-		}
+		testkit.Equal(t, got, tc.want, "step", i, "the condition says")
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -32,9 +32,7 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 		t.Errorf("got %d modules, want the limits of the API", len(status.Modules))
 	}
 	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
-	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
-		t.Errorf("got a message of %d characters, want the limit of the API", n)
-	}
+	testkit.Equal(t, len([]rune(message)), hubv1.MaxConditionMessageLength, "characters of the message")
 }
 
 func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
@@ -66,12 +64,8 @@ func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 			want = append(want, fmt.Sprint("runs-", i))
 		}
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Error(diff)
-	}
-	if all[0].Name != "runs-0" {
-		t.Error("Of sorts the status of the registry")
-	}
+	testkit.Equal(t, names, want)
+	testkit.Equal(t, all[0].Name, "runs-0", "Of sorts the status of the registry")
 }
 
 // The message of a Stale app names the stale objects in place of the number of modules, and is the message of Ready,

@@ -3,13 +3,12 @@
 package tests
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
@@ -32,22 +31,14 @@ func TestWithout(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			obj := object(t, before)
-			if err := fieldset.Without(obj, test.pointers); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
-				t.Errorf("object (-want +got):\n%s", diff)
-			}
+			testkit.Must(t, fieldset.Without(obj, test.pointers))
+			testkit.Equal(t, obj, object(t, test.want), "object")
 		})
 	}
 	for _, pointer := range []string{"", "spec", "spec/replicas", "#/spec", "/spec~", "/a~2b", "/a~/b", "/~~1", "/kind", "/apiVersion", "/metadata", "/metadata/name", "/metadata/namespace"} {
 		obj := object(t, before)
-		if err := fieldset.Without(obj, []string{"/spec", pointer}); !errors.Is(err, fieldset.ErrPointer) {
-			t.Errorf("%q: got the error %v", pointer, err)
-		}
-		if diff := cmp.Diff(object(t, before), obj); diff != "" {
-			t.Errorf("%q: the object has changed (-want +got):\n%s", pointer, diff)
-		}
+		testkit.ErrorIs(t, fieldset.Without(obj, []string{"/spec", pointer}), fieldset.ErrPointer, pointer)
+		testkit.Equal(t, obj, object(t, before), pointer, "the object has changed")
 	}
 }
 
@@ -73,9 +64,7 @@ func TestPrune(t *testing.T) {
 			t.Parallel()
 			obj := object(t, test.before)
 			fieldset.Prune(obj, true)
-			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
-				t.Errorf("object (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, obj, object(t, test.want), "object")
 		})
 	}
 }
@@ -85,22 +74,16 @@ func TestPrune_KeepsNulls(t *testing.T) {
 	t.Parallel()
 	obj := object(t, `{metadata: {creationTimestamp: null}, spec: {timeout: null}}`)
 	fieldset.Prune(obj, false)
-	if diff := cmp.Diff(object(t, `{metadata: {}, spec: {timeout: null}}`), obj); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, obj, object(t, `{metadata: {}, spec: {timeout: null}}`), "object")
 }
 
 // TestPruneTyped tests that nothing is left of a typed object without content but what JSON has of it.
 func TestPruneTyped(t *testing.T) {
 	t.Parallel()
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	fieldset.Prune(obj, true)
-	if diff := cmp.Diff(map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}, obj); diff != "" {
-		t.Errorf("object (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, obj, map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}, "object")
 	if path, ok := fieldset.Contains(map[string]any{}, obj); !ok {
 		t.Errorf("an object without fields lacks %s", path)
 	}
@@ -121,7 +104,5 @@ func TestCommon(t *testing.T) {
 		"a": "1", "m": map[string]any{"y": int64(2)}, "changed": map[string]any{"x": "1"},
 		"list": []any{map[string]any{"k": "1"}, "text"}, "longer": []any{map[string]any{"k": "1"}},
 	}
-	if diff := cmp.Diff(want, fieldset.Common(obj, other)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, fieldset.Common(obj, other), want)
 }

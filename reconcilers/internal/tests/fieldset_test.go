@@ -9,8 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 )
 
@@ -18,9 +17,7 @@ import (
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var obj map[string]any
-	if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(text), &obj))
 	return obj
 }
 
@@ -143,9 +140,7 @@ func TestMore(t *testing.T) {
 		if test.want != "" {
 			want = object(t, test.want)
 		}
-		if diff := cmp.Diff(want, fieldset.More(object(t, test.actual), object(t, test.desired))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		testkit.Equal(t, fieldset.More(object(t, test.actual), object(t, test.desired)), want, what)
 	}
 }
 

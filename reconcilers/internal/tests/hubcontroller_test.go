@@ -5,8 +5,7 @@ package tests
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
@@ -15,9 +14,7 @@ func TestClusterIndex(t *testing.T) {
 	var users hubcontroller.ClusterIndex
 	expect := func(secret string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, users.Of(secret)); diff != "" {
-			t.Errorf("the Clusters that name %q: %s", secret, diff)
-		}
+		testkit.Equal(t, users.Of(secret), want, "the Clusters that name", secret)
 	}
 	expect("one")
 	users.Set("b", "one")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/observe"
 )
 
@@ -79,9 +80,7 @@ func TestObserving(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := http.NewRequestWithContext(t.Context(), c.method, "https://remote"+c.path, strings.NewReader(c.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r.URL.Opaque = c.opaque
 			r.Header.Set("Content-Type", c.form)
 			if c.upgrade != "" {
@@ -120,9 +119,7 @@ func isDry(t *testing.T, r *http.Request) bool {
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
-		if got := observe.IsObserved(map[string]string{"clusterfx.dev/observe": value}); got != want {
-			t.Errorf("%q: got IsObserved %t", value, got)
-		}
+		testkit.Equal(t, observe.IsObserved(map[string]string{"clusterfx.dev/observe": value}), want, value, "IsObserved")
 	}
 	if observe.IsObserved(nil) {
 		t.Error("IsObserved is true for a Cluster without annotations")

@@ -44,7 +44,7 @@ type leasedView struct {
 
 func (v *leasedView) Reader(a Access) client.Reader { return a.Client }
 
-func (v *leasedView) Requests(observe Observer) source.TypedSource[reconcile.Request] {
+func (v *leasedView) Requests(observe Notify) source.TypedSource[reconcile.Request] {
 	return unnamed{watch.Remotes(v.side.registry, v.object, watch.Options[client.Object]{
 		Select: func(s state.Status) bool { return s.Name == v.side.name },
 		Map: func(ctx context.Context, name state.ClusterName, obj client.Object) []watch.Request {

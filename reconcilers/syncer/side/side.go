@@ -88,15 +88,15 @@ type View interface {
 	// Reader reads from memory if the side has the objects there.
 	Reader(a Access) client.Reader
 	// Requests calls observe for each event and requests the keys that it returns.
-	Requests(observe Observer) source.TypedSource[reconcile.Request]
+	Requests(observe Notify) source.TypedSource[reconcile.Request]
 	// Declare returns the context for deletes that follow from an absence that a live read confirms, with evidence if
 	// the side has any; see registry/deletes.
 	Declare(ctx context.Context, key types.NamespacedName) (context.Context, error)
 }
 
-// Observer gets the state of an object, and whether it was seen to be deleted. It returns the upstream objects to
+// Notify gets the state of an object, and whether it was seen to be deleted. It returns the upstream objects to
 // reconcile.
-type Observer func(ctx context.Context, obj client.Object, deleted bool) []types.NamespacedName
+type Notify func(ctx context.Context, obj client.Object, deleted bool) []types.NamespacedName
 
 // InProcess is a cluster with a cache in this process: a manager, or a cluster.Cluster that one runs.
 func InProcess(c cluster.Cluster) Side { return Side{&clusterSide{cluster: c}} }

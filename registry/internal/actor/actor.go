@@ -24,7 +24,7 @@ import (
 // Actor owns one remote: only its goroutine changes what is known of the remote and its apps. It waits for nothing but
 // its inbox and the clock, so that it handles a new desired state at once.
 type Actor struct {
-	host *Host
+	host *Common
 	name state.ClusterName
 	log  logr.Logger
 
@@ -71,7 +71,7 @@ type Actor struct {
 }
 
 // New returns the Actor of a new remote. The caller runs it.
-func New(host *Host, name state.ClusterName, config state.Desired) *Actor {
+func New(host *Common, name state.ClusterName, config state.Desired) *Actor {
 	a := &Actor{
 		host:    host,
 		name:    name,

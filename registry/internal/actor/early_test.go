@@ -14,7 +14,7 @@ import (
 // The requests of a contact may begin before those of an earlier contact, which has failed, have ended.
 func TestEarlyRequests_TwoContacts(t *testing.T) {
 	t.Parallel()
-	host, prepared := &app.Host{Mappings: &restmapper.Mappings{}}, 0
+	host, prepared := &app.Common{Mappings: &restmapper.Mappings{}}, 0
 	var mu sync.Mutex // protects prepared
 	e := &earlyRequests{current: func() string { return "credential" }, prepare: func() *app.Early {
 		mu.Lock()

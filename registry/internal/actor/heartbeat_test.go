@@ -33,8 +33,8 @@ func TestActor_Heartbeats(t *testing.T) {
 			hearts.Run(ctx)
 		}()
 		secrets := &kubeconfig.Redactor{}
-		a := New(&Host{
-			Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
+		a := New(&Common{
+			Apps: &app.Common{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
 			Hearts: hearts, Middleware: &middleware.Set{}, Changed: func(Event) {},
 			Forget: func(a *Actor, last func()) bool {
 				last()

@@ -68,8 +68,8 @@ func TestActor_Settled(t *testing.T) {
 func settledActor(t *testing.T) *Actor {
 	t.Helper()
 	secrets := &kubeconfig.Redactor{}
-	a := New(&Host{
-		Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
+	a := New(&Common{
+		Apps: &app.Common{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
 		Middleware: &middleware.Set{},
 	}, "edge-1", state.Desired{}.WithDefaults())
 	a.take(a.config)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/decode"
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -26,6 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Values are made before the graph. The manager has the others.
 type Values struct {
 	Manager   ctrl.Manager
 	Cache     cache.Cache
@@ -53,7 +54,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	mgr := decode.Manager{Manager: inner}
+	mgr := boundcache.CheckedManager{Manager: inner}
 	hub, err := e.hubClient()
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
@@ -124,16 +125,16 @@ func (e *Epoch) configFor(
 // those that read from filtered caches.
 func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
-		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
+		e.lend = sync.OnceValues(func() (client.Client, error) { return boundcache.NewCheckedClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
 		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
-			return decode.NewClient(client.New(work, reading(from, ofModules)))
+			return boundcache.NewCheckedClient(client.New(work, reading(from, ofModules)))
 		}
 		e.lendReading = func(from client.Reader) (client.Client, error) {
-			return decode.NewClient(client.New(config, reading(from, o)))
+			return boundcache.NewCheckedClient(client.New(config, reading(from, o)))
 		}
-		return decode.NewClient(client.New(work, ofModules))
+		return boundcache.NewCheckedClient(client.New(work, ofModules))
 	}
 }
 

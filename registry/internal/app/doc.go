@@ -11,7 +11,7 @@ builds the graph, because its lifecycle cannot be used for an App inside an App 
 An Epoch is a Life against a remote. It also takes a slot in the queue of starts, opens an entry in the journal, makes
 clients and leases, and runs cleanup steps. It runs once; after a failure the actor makes another.
 
-The package knows neither the modules nor what they may ask for: see Options and Host. Read Epoch.Run first, then
+The package knows neither the modules nor what they may ask for: see Options and Common. Read Epoch.Run first, then
 life.go.
 */
 package app

@@ -18,7 +18,7 @@ import (
 
 // Early are the discovery documents of a remote, requested before its app starts. Only the app decodes them.
 type Early struct {
-	host      *Host
+	host      *Common
 	remote    EarlyRemote
 	documents *restmapper.Early
 }
@@ -32,7 +32,7 @@ type EarlyRemote struct {
 }
 
 // NewEarly returns Early that Request completes.
-func (h *Host) NewEarly(r EarlyRemote) *Early {
+func (h *Common) NewEarly(r EarlyRemote) *Early {
 	return &Early{host: h, remote: r, documents: h.Mappings.NewEarly()}
 }
 

@@ -89,7 +89,7 @@ type Judges struct {
 }
 
 // New returns an Epoch that has not started.
-func New(host *Host, o Options) *Epoch {
+func New(host *Common, o Options) *Epoch {
 	e := &Epoch{
 		options: o, traffic: host.Metrics.Traffic(string(o.Name)),
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
-func (e *Epoch) LendTo(by *contain.Guard) (client.Client, error) {
+func (e *Epoch) LendTo(by *contain.Container) (client.Client, error) {
 	all, ok := e.values.Cache.(*contain.Cache)
 	if by == nil {
 		return e.lend()

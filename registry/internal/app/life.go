@@ -29,7 +29,7 @@ import (
 // Life is one life of an App whose modules are contained: an Epoch, or a life of a hub part. Its context is its fence:
 // the clients of the modules check it right before they send.
 type Life struct {
-	*Host
+	*Common
 	LifeOptions
 	labels []string // of its goroutines in profiles, as keys and values
 
@@ -80,14 +80,14 @@ type ModuleFilters struct {
 }
 
 // NewLife returns a Life that has not started. labels are for profiles of its goroutines, beside its number.
-func NewLife(host *Host, o LifeOptions, labels ...string) *Life {
+func NewLife(host *Common, o LifeOptions, labels ...string) *Life {
 	l := &Life{}
 	l.init(host, o, labels)
 	return l
 }
 
-func (l *Life) init(host *Host, o LifeOptions, labels []string) {
-	l.Host, l.LifeOptions, l.done = host, o, make(chan struct{})
+func (l *Life) init(host *Common, o LifeOptions, labels []string) {
+	l.Common, l.LifeOptions, l.done = host, o, make(chan struct{})
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.Number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(host.Root, pprof.Labels(l.labels...)))
 	l.failing, l.failed = context.WithCancelCause(l.ctx)
@@ -147,10 +147,10 @@ func (l *Life) Waiting() state.Condition { return l.tracker.waiting() }
 func (l *Life) Contained() *contain.App { return l.contained }
 
 // Guard returns the guard that contains the code of a module.
-func (l *Life) Guard(module string) *contain.Guard { return l.guard(module, l.Log) }
+func (l *Life) Guard(module string) *contain.Container { return l.guard(module, l.Log) }
 
-func (l *Life) guard(module string, log logr.Logger) *contain.Guard {
-	return contain.NewGuard(l.contained, module, log)
+func (l *Life) guard(module string, log logr.Logger) *contain.Container {
+	return contain.NewContainer(l.contained, module, log)
 }
 
 // Permit lets the controllers of the modules work.

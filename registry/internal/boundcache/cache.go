@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -326,7 +325,7 @@ func (c *Cache) watchFailed(kind string, err error) {
 	default:
 		_, message := kubeconfig.Classify(err)
 		cause := Failing
-		if errors.Is(err, decode.ErrMisfit) {
+		if errors.Is(err, ErrMisfit) {
 			cause = Misfit
 		}
 		c.options.Blocked(what, Block{cause, "cannot watch " + what + ": " + message, problemOf(err)})

@@ -19,7 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/internal/allocated"
-	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
@@ -122,7 +121,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 				i.begin()
 			}
 			err = panics.Catch(func() (err error) {
-				return decode.Call(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
+				return CheckDecoded(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})

@@ -17,10 +17,10 @@ import (
 )
 
 // Catalog is the list of the hub's modules, each with the operator's configuration.
-type Catalog []Entry
+type Catalog []Item
 
-// Entry is a module of the hub with its configuration.
-type Entry struct {
+// Item is a module of the hub with its configuration.
+type Item struct {
 	Module
 	scheme    *runtime.Scheme // the registry's, where there is one
 	base      json.RawMessage
@@ -37,6 +37,7 @@ type override struct {
 	deletes  moduleconfig.Deletes
 }
 
+// Options are what New makes a Catalog of.
 type Options struct {
 	Modules []Module
 	// Scheme tells which cache filters are for the same kind. Required with cache filters.
@@ -63,14 +64,14 @@ func New(o Options) (Catalog, error) {
 		if err != nil {
 			return nil, errorIn(m.Name, fmt.Errorf("its hub part: %w", err))
 		}
-		all = append(all, Entry{Module: m, scheme: o.Scheme, shares: shares, known: &knownRules{}})
+		all = append(all, Item{Module: m, scheme: o.Scheme, shares: shares, known: &knownRules{}})
 	}
 	return all, all.checkShared()
 }
 
 // Find returns the module with a name, or nil.
-func (all Catalog) Find(name string) *Entry {
-	i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
+func (all Catalog) Find(name string) *Item {
+	i := slices.IndexFunc(all, func(e Item) bool { return e.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -93,12 +94,12 @@ func (all Catalog) names() string {
 }
 
 // Shares reports whether the hub part of the module shares any values.
-func (e *Entry) Shares() bool { return len(e.shares) > 0 }
+func (e *Item) Shares() bool { return len(e.shares) > 0 }
 
 // Plain returns the module with its configuration without overrides.
-func (e *Entry) Plain() Choice { return e.with(nil) }
+func (e *Item) Plain() Choice { return e.with(nil) }
 
-func (e *Entry) with(overrides []int) Choice {
+func (e *Item) with(overrides []int) Choice {
 	layers := []json.RawMessage{e.base}
 	for _, i := range overrides {
 		layers = append(layers, e.overrides[i].config)
@@ -106,7 +107,7 @@ func (e *Entry) with(overrides []int) Choice {
 	return Choice{Module: e.Module, layers: layers, overrides: overrides, known: e.known}
 }
 
-func (e *Entry) overridesFor(of map[string]string) []int {
+func (e *Item) overridesFor(of map[string]string) []int {
 	var apply []int
 	for i, o := range e.overrides {
 		if o.selector.Matches(labels.Set(of)) {

@@ -33,7 +33,7 @@ func (all Catalog) Configure(configs []moduleconfig.Config) []error {
 	return problems
 }
 
-func (e *Entry) configure(c moduleconfig.Config) (problems []error) {
+func (e *Item) configure(c moduleconfig.Config) (problems []error) {
 	report := func(err error) { problems = append(problems, errorIn(c.Name, err)) }
 	e.base, e.deletes = c.Config, c.Deletes
 	if err := e.selectBy(c.Clusters); err != nil {
@@ -66,7 +66,7 @@ func (e *Entry) configure(c moduleconfig.Config) (problems []error) {
 }
 
 // selectBy does nothing for nil.
-func (e *Entry) selectBy(clusters *metav1.LabelSelector) error {
+func (e *Item) selectBy(clusters *metav1.LabelSelector) error {
 	if clusters == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (e *Entry) selectBy(clusters *metav1.LabelSelector) error {
 }
 
 // DeleteLimits returns the limits of the deletes of the module in a target with these labels.
-func (e *Entry) DeleteLimits(labels map[string]string) deletes.Limits {
+func (e *Item) DeleteLimits(labels map[string]string) deletes.Limits {
 	limits := e.Deletes
 	merge(&limits, e.deletes)
 	for _, i := range e.overridesFor(labels) {

@@ -124,7 +124,7 @@ func (c Choice) ConfigRules() (ConfigRules, error) {
 
 // RulesFor returns the permissions for a remote with these labels: none if several overrides together are invalid, with
 // which the app fails.
-func (e *Entry) RulesFor(labels map[string]string) ConfigRules {
+func (e *Item) RulesFor(labels map[string]string) ConfigRules {
 	if e.RulesOf == nil {
 		return ConfigRules{}
 	}
@@ -132,12 +132,12 @@ func (e *Entry) RulesFor(labels map[string]string) ConfigRules {
 	return rules
 }
 
-func (e *Entry) rulesFor(labels map[string]string) []rbacv1.PolicyRule {
+func (e *Item) rulesFor(labels map[string]string) []rbacv1.PolicyRule {
 	return slices.Concat(e.Rules, e.RulesFor(labels).Remote)
 }
 
 // AllRules returns the permissions that follow from the configuration without overrides and with each of them alone.
-func (e *Entry) AllRules() (ConfigRules, error) {
+func (e *Item) AllRules() (ConfigRules, error) {
 	if e.RulesOf == nil {
 		return ConfigRules{}, nil
 	}
@@ -157,8 +157,8 @@ func (e *Entry) AllRules() (ConfigRules, error) {
 
 // Configured returns the module for tools that grant permissions. It reports only problems of selectors and
 // permissions; New and Configure check the rest.
-func Configured(m Module, c moduleconfig.Config) (*Entry, error) {
-	e := &Entry{Module: m, base: c.Config, known: &knownRules{}}
+func Configured(m Module, c moduleconfig.Config) (*Item, error) {
+	e := &Item{Module: m, base: c.Config, known: &knownRules{}}
 	if err := e.selectBy(c.Clusters); err != nil {
 		return nil, errorIn(m.Name, err)
 	}

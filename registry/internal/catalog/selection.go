@@ -50,6 +50,7 @@ func (all Catalog) Configured(chosen []Choice) []Choice {
 	return choices
 }
 
+// Facts are known about a remote and the hub when modules are selected.
 type Facts struct {
 	Version   string                   // of Kubernetes, that the remote reports
 	Preflight *machine.PreflightResult // nil before the first preflight
@@ -100,7 +101,7 @@ func (all Catalog) Select(c *state.Desired, known Facts) Selection {
 }
 
 // obstacle returns empty strings if the module can run. missing are declared permissions that the credentials lack.
-func (e *Entry) obstacle(known Facts, missing []string) (reason, why string) {
+func (e *Item) obstacle(known Facts, missing []string) (reason, why string) {
 	if why := e.Select.fits(known.Version); why != "" {
 		return state.ReasonVersionUnsupported, why
 	}

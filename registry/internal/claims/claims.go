@@ -22,6 +22,7 @@ type Claim struct {
 	Since time.Time
 }
 
+// New returns Claims without a claim.
 func New() *Claims { return &Claims{byID: map[string]Claim{}} }
 
 func (c Claim) before(other Claim) bool {

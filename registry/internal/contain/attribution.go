@@ -13,7 +13,7 @@ import (
 )
 
 // In returns a context that acts on behalf of the module.
-func (g *Guard) In(ctx context.Context) context.Context {
+func (g *Container) In(ctx context.Context) context.Context {
 	if GuardOf(ctx) == g {
 		return ctx
 	}
@@ -21,7 +21,7 @@ func (g *Guard) In(ctx context.Context) context.Context {
 }
 
 // Config returns a configuration for clients of the module, whose transport knows that.
-func (g *Guard) Config(config *rest.Config) *rest.Config {
+func (g *Container) Config(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport != nil {
 		config.Transport = g.RoundTripper(config.Transport)
@@ -32,11 +32,13 @@ func (g *Guard) Config(config *rest.Config) *rest.Config {
 }
 
 // RoundTripper returns a transport whose requests are on behalf of the module.
-func (g *Guard) RoundTripper(next http.RoundTripper) http.RoundTripper { return attributed{next, g} }
+func (g *Container) RoundTripper(next http.RoundTripper) http.RoundTripper {
+	return attributed{next, g}
+}
 
 type attributed struct {
 	next  http.RoundTripper
-	guard *Guard
+	guard *Container
 }
 
 // Reads are not attributed: nothing depends on it, and it takes a copy of the request.
@@ -51,11 +53,11 @@ func (a attributed) WrappedRoundTripper() http.RoundTripper { return a.next }
 
 // Client returns a client whose writes are on behalf of the module. A delete of an object that was read has its UID as
 // a precondition, so that it does not delete another one of the same name.
-func (g *Guard) Client(c client.Client) client.Client { return moduleClient{Client: c, guard: g} }
+func (g *Container) Client(c client.Client) client.Client { return moduleClient{Client: c, guard: g} }
 
 type moduleClient struct {
 	client.Client
-	guard *Guard
+	guard *Container
 }
 
 func (c moduleClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
@@ -110,7 +112,7 @@ func (c moduleClient) SubResource(name string) client.SubResourceClient {
 
 type moduleSubResource struct {
 	client.SubResourceClient
-	guard *Guard
+	guard *Container
 }
 
 func (s moduleSubResource) Create(

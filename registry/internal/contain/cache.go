@@ -22,22 +22,22 @@ import (
 // and map functions of controllers, in goroutines of their own, where a panic ends the process.
 type Cache struct {
 	*boundcache.Cache
-	guard    *Guard
+	guard    *Container
 	handlers *Handlers
 	own      bool // the user is a module of the app
 }
 
 // NewCache returns the cache of an app with the guard of its user.
-func NewCache(c *boundcache.Cache, h *Handlers, g *Guard) *Cache {
+func NewCache(c *boundcache.Cache, h *Handlers, g *Container) *Cache {
 	return &Cache{Cache: c, guard: g, handlers: h}
 }
 
 // As returns the cache for another user.
-func (c *Cache) As(g *Guard, own bool) *Cache {
+func (c *Cache) As(g *Container, own bool) *Cache {
 	return &Cache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
 }
 
-func newModuleCache(c cache.Cache, g *Guard) *Cache { return c.(*Cache).As(g, true) }
+func newModuleCache(c cache.Cache, g *Container) *Cache { return c.(*Cache).As(g, true) }
 
 // GetInformer returns the informer for the object's kind.
 func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
@@ -100,7 +100,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return from.IndexOnce(ctx, obj, field, indexer)
 }
 
-func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.IndexerFunc {
+func containIndexer(field string, extract client.IndexerFunc, g *Container) client.IndexerFunc {
 	what := "index " + field
 	return func(obj client.Object) (values []string) {
 		returned := false
@@ -113,7 +113,7 @@ func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.I
 
 type informer struct {
 	cache.Informer
-	guard    *Guard
+	guard    *Container
 	handlers *Handlers
 	// by requested the informer, or is nil; what names the type of the objects.
 	by   *Controller
@@ -200,7 +200,7 @@ func (i *informer) containIndexFunc(what string, f toolscache.IndexFunc) toolsca
 // without a limit, so one that does not return while more arrive fails its module, too (see Handlers).
 type eventHandler struct {
 	handler toolscache.ResourceEventHandler
-	guard   *Guard
+	guard   *Container
 	calls   atomic.Uint64 // odd during a call
 
 	// What the last check found; the lock of Handlers protects it.

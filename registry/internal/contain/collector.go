@@ -16,13 +16,13 @@ import (
 // that does not return would block every scrape.
 type registerer struct {
 	prometheus.Registerer
-	guard *Guard
+	guard *Container
 }
 
 var _ prometheus.Registerer = (*registerer)(nil)
 
 // NewRegisterer returns the registerer for the module of a guard.
-func NewRegisterer(inner prometheus.Registerer, g *Guard) prometheus.Registerer {
+func NewRegisterer(inner prometheus.Registerer, g *Container) prometheus.Registerer {
 	return &registerer{Registerer: inner, guard: g}
 }
 
@@ -62,7 +62,7 @@ const (
 // Scrapes leave out a collector that does not return.
 type collector struct {
 	collector prometheus.Collector
-	guard     *Guard
+	guard     *Container
 	descs     []*prometheus.Desc // prometheus reads them with the lock of all collectors
 	calls     atomic.Int32       // that have not returned
 }
@@ -94,7 +94,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (g *Guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
+func (g *Container) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned := false
 	defer g.check("metrics collector", &returned)
 	c.Describe(to)
@@ -103,7 +103,7 @@ func (g *Guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 
 // collect sends metrics with their current values: some call the module only when they are written, in the scrape's
 // goroutine.
-func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
+func (g *Container) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	collected := make(chan prometheus.Metric)
 	go func() {
 		defer close(collected)
@@ -120,7 +120,7 @@ func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 }
 
 // write returns nil if writing the metric panics.
-func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
+func (g *Container) write(metric prometheus.Metric) prometheus.Metric {
 	returned := false
 	defer g.check("metric", &returned)
 	one := &writtenMetric{desc: metric.Desc()}

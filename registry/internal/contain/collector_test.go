@@ -44,7 +44,7 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
 		app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context()}
-		m := &registerer{Registerer: all, guard: NewGuard(app, "", logr.Discard())}
+		m := &registerer{Registerer: all, guard: NewContainer(app, "", logr.Discard())}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
 			must(t, m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)))
@@ -67,7 +67,7 @@ func TestCollector_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		m := &registerer{Registerer: all, guard: NewGuard(nil, "", logr.Discard())}
+		m := &registerer{Registerer: all, guard: NewContainer(nil, "", logr.Discard())}
 		letGo := make(chan struct{})
 
 		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {

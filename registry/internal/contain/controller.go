@@ -23,6 +23,7 @@ type Controller struct {
 	kinds  []WatchedKind
 }
 
+// WatchedKind is a kind that a controller watches.
 type WatchedKind struct {
 	Kind   string                                      // as people write it: Deployment.apps
 	Type   string                                      // the type as in boundcache.Options.Blocked

@@ -95,7 +95,7 @@ func superviseFor(t *testing.T, atMost time.Duration, inner reconcile.Reconciler
 	}, funcr.Options{})
 	app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
 	c, err := controller.NewUnmanaged("supervised", controller.Options{
-		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewGuard(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
+		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewContainer(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
 		SkipNameValidation: new(true),
 	})
 	must(t, err)

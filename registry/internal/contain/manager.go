@@ -23,7 +23,7 @@ import (
 // indexers ends the app with an error that names the module.
 type Manager struct {
 	ctrl.Manager
-	guard *Guard
+	guard *Container
 	cache *Cache
 	// client reads from filtered caches, if the module has any, and writes on its behalf.
 	client client.Client
@@ -31,7 +31,7 @@ type Manager struct {
 
 // NewManager returns the manager of an app as a module sees it.
 func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
-	g := NewGuard(app, module, log)
+	g := NewContainer(app, module, log)
 	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 	writer := mgr.GetClient()
 	if m.cache.HasFilters(module) {

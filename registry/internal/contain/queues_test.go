@@ -36,7 +36,7 @@ func managerWith(q *Queues) *Manager {
 		Gate:            &Gate{},
 		ControllerAdded: func(string, manager.Runnable, bool) *Controller { return &Controller{} },
 	}
-	return &Manager{Manager: controllers{}, guard: NewGuard(app, "m", logr.Discard())}
+	return &Manager{Manager: controllers{}, guard: NewContainer(app, "m", logr.Discard())}
 }
 
 func nothing[request comparable]() reconcile.TypedReconciler[request] {

@@ -21,7 +21,7 @@ type warmup interface {
 
 type runnable struct {
 	manager.Runnable
-	guard *Guard
+	guard *Container
 }
 
 var _ manager.LeaderElectionRunnable = (*runnable)(nil)
@@ -61,7 +61,7 @@ func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err 
 	return g.App.Failed(g.Module, err)
 }
 
-func (g *Guard) labels() []string {
+func (g *Container) labels() []string {
 	return slices.Concat(g.App.Labels, []string{telemetry.ModuleLabel, g.Module})
 }
 
@@ -91,7 +91,7 @@ func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	return err
 }
 
-func (g *Guard) warnOfUnsupervised() {
+func (g *Container) warnOfUnsupervised() {
 	if names := g.App.TakeUnsupervised(g.Module); len(names) > 0 {
 		g.log.Info("Controllers are not supervised; build them with registry.ControllerManagedBy", "controllers", names)
 	}

@@ -35,7 +35,7 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 	}
 	app.Gate.Open()
 	return &controllerRunnable{
-		runnable: runnable{Runnable: c, guard: NewGuard(app, "pods", logr.Discard())},
+		runnable: runnable{Runnable: c, guard: NewContainer(app, "pods", logr.Discard())},
 		warmer:   c.(warmup), known: &Controller{},
 	}
 }
@@ -79,7 +79,7 @@ func TestRunnable_EndsItsGoroutine(t *testing.T) {
 	failed := map[string]error{}
 	app := &App{Context: t.Context(), Gate: NewGate(t.Context()), Fail: func(module string, err error) { failed[module] = err }}
 	app.Gate.Open()
-	one := &runnable{guard: NewGuard(app, "broken", logr.Discard()), Runnable: manager.RunnableFunc(func(context.Context) error {
+	one := &runnable{guard: NewContainer(app, "broken", logr.Discard()), Runnable: manager.RunnableFunc(func(context.Context) error {
 		runtime.Goexit()
 		return nil
 	})}

@@ -39,7 +39,7 @@ func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconc
 
 type supervised[request comparable] struct {
 	inner   reconcile.TypedReconciler[request]
-	guard   *Guard
+	guard   *Container
 	breaker breaker
 }
 

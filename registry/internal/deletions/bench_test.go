@@ -24,7 +24,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 
 func newGuard(limits deletes.Limits) *deletions.Guard {
 	return deletions.New(deletions.Options{
-		Store:   holdstore.Memory{},
+		Store:   deletions.MemoryStore{},
 		Module:  func(context.Context) string { return "bench" },
 		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },

@@ -27,6 +27,9 @@ With Options.IsAlive several processes use one Store, and targets move between t
     target drops its Holds without a write.
   - Without the target, deletes are refused with the error of Term.
 
+A ConfigMapStore keeps the Holds in a ConfigMap of the hub, a key for each. A Hold that cannot be decoded is an error, because
+forgetting it would let deletes pass. An operator allows deletes with an annotation of the ConfigMap or of the Cluster.
+
 Counts do not move: limits begin again with each visit, unless a Hold is in force, and those of the hub and fleet are
 each process's.
 */

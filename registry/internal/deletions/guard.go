@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -39,7 +38,7 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 // Store keeps the Holds. Its methods must end with ctx.
 type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
-	Load(ctx context.Context) (*holdstore.Content, error)
+	Load(ctx context.Context) (*StoreContent, error)
 	// Save stores a Hold in place of the Hold with its id.
 	Save(ctx context.Context, h ledger.Hold) error
 	// Remove returns nil for an unknown id.
@@ -107,6 +106,7 @@ func New(o Options) *Guard {
 	return g
 }
 
+// Send is the part of a transport below the Guard.
 type Send func(*http.Request) (*http.Response, error)
 
 // Target is where requests are sent. Name, Labels, Blind and Term are zero for the hub.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
 
@@ -71,7 +70,7 @@ func (g *Guard) lead(ctx context.Context, one *reading) {
 }
 
 // read leaves Holds in force as they are, except those of targets that wait for a read.
-func (g *Guard) read(ctx context.Context) (*holdstore.Content, error) {
+func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 	before := g.begin()
 	there, err := g.options.Store.Load(ctx)
 	if err != nil {

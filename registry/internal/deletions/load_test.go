@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -22,11 +21,11 @@ type slowStore struct {
 	err   error
 }
 
-func (s *slowStore) Load(ctx context.Context) (*holdstore.Content, error) {
+func (s *slowStore) Load(ctx context.Context) (*StoreContent, error) {
 	s.reads++
 	select {
 	case <-time.After(time.Hour):
-		return &holdstore.Content{}, s.err
+		return &StoreContent{}, s.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -28,7 +27,7 @@ func (g *Guard) isDue() bool {
 
 // lookShared reads the Store, takes this process's Holds, removes those of removed targets, and takes over those of
 // ended processes.
-func (g *Guard) lookShared(ctx context.Context) (*holdstore.Content, error) {
+func (g *Guard) lookShared(ctx context.Context) (*StoreContent, error) {
 	g.mu.Lock()
 	forgotten := maps.Clone(g.moving.forgotten)
 	g.mu.Unlock()
@@ -50,7 +49,7 @@ func (g *Guard) isWaiting() bool {
 	return len(g.moving.waiting) > 0
 }
 
-func (g *Guard) removeForgotten(ctx context.Context, there *holdstore.Content, forgotten map[state.ClusterName]time.Time) error {
+func (g *Guard) removeForgotten(ctx context.Context, there *StoreContent, forgotten map[state.ClusterName]time.Time) error {
 	var problems []error
 	for _, h := range there.Holds {
 		_, isOld := forgotten[h.Target]
@@ -74,7 +73,7 @@ func (g *Guard) removeForgotten(ctx context.Context, there *holdstore.Content, f
 
 // takeOver replaces Holds of the hub or the fleet whose process has ended. Of several processes one succeeds, and the
 // others find its Hold.
-func (g *Guard) takeOver(ctx context.Context, there *holdstore.Content) error {
+func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 	version := there.Version
 	for _, h := range there.Holds {
 		if h.IsOfTarget() || h.Replica == g.options.Replica || h.Replica != "" && g.options.IsAlive(h.Replica) {

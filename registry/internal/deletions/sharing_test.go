@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -31,7 +30,7 @@ var errClosed = errors.New("another process has the target")
 type sharedHub struct {
 	t      *testing.T
 	direct client.Client
-	store  *holdstore.ConfigMap
+	store  *ConfigMapStore
 	limits deletes.Limits
 
 	mu      sync.Mutex // protects the fields
@@ -43,10 +42,10 @@ type sharedHub struct {
 
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
-	direct := fleettest.Client(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, direct, "shared-")
+	direct := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	namespace := fleettest.Namespace(t, direct, "shared")
 	return &sharedHub{
-		t: t, direct: direct, store: &holdstore.ConfigMap{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
+		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
 		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
 	}
@@ -88,7 +87,7 @@ func newPair(t *testing.T) (h *sharedHub, a, b *process) {
 	return h, a, b
 }
 
-func (h *sharedHub) content() *holdstore.Content {
+func (h *sharedHub) content() *StoreContent {
 	h.t.Helper()
 	found, err := h.store.Load(h.t.Context())
 	must(h.t, err)

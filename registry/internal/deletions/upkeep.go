@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/internal/holds"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -119,7 +118,7 @@ func (g *Guard) keepUp(ctx context.Context) error {
 	var bad, failed error
 	if len(all.Holds()) > 0 || g.isDue() {
 		before := g.storedHolds()
-		var there *holdstore.Content
+		var there *StoreContent
 		if there, failed = g.look(ctx); there != nil {
 			isLost = lostIn(there, before)
 			var notAllowed error
@@ -133,7 +132,7 @@ func (g *Guard) keepUp(ctx context.Context) error {
 	return errors.Join(bad, failed)
 }
 
-func (g *Guard) look(ctx context.Context) (*holdstore.Content, error) {
+func (g *Guard) look(ctx context.Context) (*StoreContent, error) {
 	if !g.isShared() {
 		return g.options.Store.Load(ctx)
 	}
@@ -142,7 +141,7 @@ func (g *Guard) look(ctx context.Context) (*holdstore.Content, error) {
 
 // lostIn reports whether the Store has lost a Hold that was stored before the read, or has older numbers, as from a
 // late write of the process before.
-func lostIn(there *holdstore.Content, before map[string]ledger.Hold) func(id string) bool {
+func lostIn(there *StoreContent, before map[string]ledger.Hold) func(id string) bool {
 	found := map[string]ledger.Hold{}
 	for _, h := range there.Holds {
 		found[h.ID] = h

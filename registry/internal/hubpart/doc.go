@@ -13,6 +13,6 @@ and the hooks run after all apps, which may use shared values. With a Leader, a 
 this replica leads, and its clients ask the Leader before each write (leading.go). Checks and handlers on the hub's
 servers cannot be removed, so an entry leads to the latest Life (servers.go).
 
-The caller gives the options of the graph: see Module. Read part.go first, then life.go.
+The caller gives the options of the graph: see Module. Read part.go first, then run.go.
 */
 package hubpart

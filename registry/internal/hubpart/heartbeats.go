@@ -31,13 +31,13 @@ func WatchProgress[request comparable](
 }
 
 // watchProgress is for ctrl.Requests.
-func (l *Life) watchProgress(controller manager.Runnable, name string) {
+func (l *Run) watchProgress(controller manager.Runnable, name string) {
 	if hearts := l.part.supervisor.Hearts; hearts != nil {
 		liveness.Attach(hearts, l.subject(name), controller, liveness.Request())
 	}
 }
 
-func (l *Life) subject(controller string) liveness.Subject {
+func (l *Run) subject(controller string) liveness.Subject {
 	return liveness.Subject{Module: l.part.module.Name, Controller: controller}
 }
 

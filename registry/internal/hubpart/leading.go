@@ -30,7 +30,7 @@ type tenure struct {
 
 func (p *part) onLeader() bool { return p.module.OnLeader && p.supervisor.Leader != nil }
 
-func (p *part) run(hub context.Context, first *Life) {
+func (p *part) run(hub context.Context, first *Run) {
 	if p.onLeader() {
 		for life := first; p.lead(hub, life); life = nil {
 		}
@@ -42,7 +42,7 @@ func (p *part) run(hub context.Context, first *Life) {
 
 // lead runs lives while this replica leads, and reports false at the end of the hub. life was built when the hub
 // started, or is nil.
-func (p *part) lead(hub context.Context, life *Life) bool {
+func (p *part) lead(hub context.Context, life *Run) bool {
 	p.standBy()
 	leads, ended, err := p.supervisor.Leader.Await(hub)
 	if err != nil {
@@ -74,7 +74,7 @@ const messageStandby = "the hub part runs in the replica that leads"
 func (p *part) standBy() { p.setState(state.ModuleStandby, state.ReasonNotLeader, messageStandby) }
 
 // stateOfModule: a module that fails while its writes are refused has not failed.
-func (l *Life) stateOfModule() state.ModuleStatus {
+func (l *Run) stateOfModule() state.ModuleStatus {
 	found := l.Modules()[0]
 	if found.State == state.ModuleFailed && l.mayWrite() != nil {
 		return state.ModuleStatus{State: state.ModuleStandby, Reason: state.ReasonNotLeader, Message: messageStandby}
@@ -83,7 +83,7 @@ func (l *Life) stateOfModule() state.ModuleStatus {
 }
 
 // runLives returns when the tenure is over; the result waits for the goroutines of all lives.
-func (p *part) runLives(t tenure, life *Life) *sync.WaitGroup {
+func (p *part) runLives(t tenure, life *Run) *sync.WaitGroup {
 	lives := &sync.WaitGroup{}
 	for {
 		done := life.Done()
@@ -112,7 +112,7 @@ func (p *part) runLives(t tenure, life *Life) *sync.WaitGroup {
 }
 
 // reopened waits for a gate that closed because a renewal is late. It reports false when the tenure is over.
-func (p *part) reopened(t tenure, last *Life) bool {
+func (p *part) reopened(t tenure, last *Run) bool {
 	again := time.NewTicker(machine.RetryBase)
 	defer again.Stop()
 	for {
@@ -129,7 +129,7 @@ func (p *part) reopened(t tenure, last *Life) bool {
 }
 
 // mayWrite's error matches app.ErrNotLeader. The leadership of another life does not count.
-func (l *Life) mayWrite() error {
+func (l *Run) mayWrite() error {
 	if !l.part.onLeader() {
 		return nil
 	}
@@ -146,12 +146,12 @@ func (l *Life) mayWrite() error {
 }
 
 // wasRefused: the life may have ended because its writes are refused, or were a moment ago.
-func (l *Life) wasRefused(err error) bool {
+func (l *Run) wasRefused(err error) bool {
 	return l.mayWrite() != nil || l.part.onLeader() && errors.Is(err, app.ErrNotLeader)
 }
 
 // discard ends a life that has not run; nil has ended.
-func (l *Life) discard() {
+func (l *Run) discard() {
 	if l == nil {
 		return
 	}

@@ -30,7 +30,7 @@ type part struct {
 	now     state.HubPartStatus // the last published state
 	lacking []string            // permissions that are declared and not granted
 	report  state.ModuleStatus  // what the module lacks, as it reports; its Reason is empty for nothing
-	life    *Life               // the current one; nil before the first
+	life    *Run                // the current one; nil before the first
 	zombies int
 }
 
@@ -51,7 +51,7 @@ func (p *part) info() state.HubPartStatus {
 	return one
 }
 
-func (p *part) current() *Life {
+func (p *part) current() *Run {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.life
@@ -121,7 +121,7 @@ func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	return found
 }
 
-func (p *part) next() *Life {
+func (p *part) next() *Run {
 	life := newLife(p)
 	p.mu.Lock()
 	p.life, p.report = life, state.ModuleStatus{}
@@ -130,7 +130,7 @@ func (p *part) next() *Life {
 }
 
 // reports records what the module lacks; empty for nothing. A life that has ended has no say.
-func (p *part) reports(l *Life, reason, message string) {
+func (p *part) reports(l *Run, reason, message string) {
 	report := state.ModuleStatus{State: state.ModuleDegraded, Reason: reason, Message: state.Sanitize(message)}
 	p.mu.Lock()
 	differs := p.life == l && (p.report.Reason != report.Reason || p.report.Message != report.Message)
@@ -167,7 +167,7 @@ func (p *part) failed(err error, wasReady bool, after time.Duration) {
 }
 
 // waitFor leaves a life that is over behind after StopTimeout. It returns when the hub ends.
-func (p *part) waitFor(hub context.Context, life *Life) {
+func (p *part) waitFor(hub context.Context, life *Run) {
 	patience := time.NewTimer(p.supervisor.Host.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
@@ -221,14 +221,14 @@ func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-func (p *part) publish(l *Life) {
+func (p *part) publish(l *Run) {
 	p.mu.Lock()
 	p.over = state.HubPartStatus{}
 	p.mu.Unlock()
 	l.hooks.Ready()
 }
 
-func (p *part) unpublish(l *Life) {
+func (p *part) unpublish(l *Run) {
 	if l.ready {
 		l.hooks.Ended()
 	}

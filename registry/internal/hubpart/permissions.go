@@ -35,7 +35,7 @@ func (p *part) newReviewer() (*probe.Reviewer, error) {
 }
 
 // lacks names the declared permissions that the hub does not have, as an operator would ask for them.
-func (l *Life) lacks() ([]string, error) {
+func (l *Run) lacks() ([]string, error) {
 	ctx, cancel := context.WithTimeout(l.Context(), rightsTimeout)
 	defer cancel()
 	asks, err := l.part.newReviewer()
@@ -58,7 +58,7 @@ func (l *Life) lacks() ([]string, error) {
 	return probe.Abbreviate(lacking), nil
 }
 
-func (l *Life) awaitRights() error {
+func (l *Run) awaitRights() error {
 	if len(l.part.module.Rules) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (l *Life) awaitRights() error {
 }
 
 // watchRights reports revoked permissions while the part runs, which continues.
-func (l *Life) watchRights() {
+func (l *Run) watchRights() {
 	if len(l.part.module.Rules) == 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (l *Life) watchRights() {
 }
 
 // pause returns after a time, or when a watch was forbidden; false when the life has ended.
-func (l *Life) pause(d time.Duration) bool {
+func (l *Run) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -118,7 +118,7 @@ func (l *Life) pause(d time.Duration) bool {
 	return l.halted.Err() == nil
 }
 
-func (l *Life) askAgain() {
+func (l *Run) askAgain() {
 	select {
 	case l.denied <- struct{}{}:
 	default:

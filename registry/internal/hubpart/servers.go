@@ -23,7 +23,7 @@ type site struct {
 }
 
 type slot[T any] struct {
-	life  *Life // that has added the value
+	life  *Run // that has added the value
 	name  string
 	value T
 }
@@ -62,7 +62,7 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 }
 
 // The check of a life that has ended succeeds.
-func (l *Life) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
+func (l *Run) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.supervisor.site, page+"/"+name
 	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
 		return add(name, func(r *http.Request) error {
@@ -78,7 +78,7 @@ func (l *Life) addCheck(page, name string, check healthz.Checker, add func(strin
 // lifeManager adds checks and handlers to the servers of the hub.
 type lifeManager struct {
 	ctrl.Manager
-	life *Life
+	life *Run
 }
 
 func (m *lifeManager) AddHealthzCheck(name string, check healthz.Checker) error {

@@ -43,7 +43,7 @@ type Supervisor struct {
 // Options describe the hub parts of a hub. All fields but Hearts, Leader, ManagerOptions and Changed are required.
 type Options struct {
 	// Host has what all Apps share. The kinds of hub parts are added to its Scheme.
-	Host      *app.Host
+	Host      *app.Common
 	Manager   ctrl.Manager
 	Log       logr.Logger
 	Hearts    *liveness.Monitor
@@ -60,6 +60,7 @@ type Options struct {
 	Modules []Module
 }
 
+// Module is a module that has a hub part.
 type Module struct {
 	Name string
 	// Rules are in the hub.
@@ -70,7 +71,7 @@ type Module struct {
 	OnLeader bool
 	// Judge makes the function that inspects responses to the part.
 	Judge func(logr.Logger) func(*http.Request, int)
-	Begin func(*Life) Callbacks
+	Begin func(*Run) Callbacks
 }
 
 // Callbacks are the functions that a Life calls. They must return at once.
@@ -134,7 +135,7 @@ func (s *Supervisor) prepare() {
 }
 
 // adopt gives kinds and middleware of a built life to the hub.
-func (s *Supervisor) adopt(p *part, life *Life) {
+func (s *Supervisor) adopt(p *part, life *Run) {
 	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.OwnScheme); return nil }); err != nil {
 		p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 	}

@@ -32,6 +32,7 @@ func namesOf(all []corev1.ConfigMap) (names []string) {
 var byTo = Route{By: ByLabel, Label: "to"}
 
 // Subscriptions of all routes get the objects of their keys, from one informer.
+// Promise: one Secret for many remotes: one informer in the hub, and no write to the Secret.
 func TestPool_Routes(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "hub")

@@ -41,6 +41,7 @@ const (
 	roleQuantity
 )
 
+// Schemas has the shape of every kind that may be decoded, and of the envelopes.
 type Schemas struct {
 	schemes []*runtime.Scheme
 

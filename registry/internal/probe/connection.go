@@ -63,6 +63,7 @@ type Options struct {
 	Pauses  Pauses
 }
 
+// Target is the API server of a Connection, and how that begins.
 type Target struct {
 	Cluster   string
 	Transport *kubeconfig.Transport

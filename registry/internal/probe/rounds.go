@@ -39,6 +39,7 @@ type rounds struct {
 // Attention is how much the owner depends on outcomes.
 type Attention int
 
+// How a probe is paced, and what is reported.
 const (
 	// Steady: probe at the pace, report each outcome.
 	Steady Attention = iota

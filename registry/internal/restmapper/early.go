@@ -35,6 +35,7 @@ var errUsed = errors.New("the documents were used")
 
 var errEarlyTooLarge = errors.New("the discovery documents are too large to be kept for an app that has not started")
 
+// NewEarly returns Early that Request completes.
 func (m *Mappings) NewEarly() *Early {
 	return &Early{mappings: m, done: make(chan struct{})}
 }

@@ -26,6 +26,7 @@ type requestTracer struct {
 	to      string
 }
 
+// The sides of requests.
 const (
 	ToRemote = "remote" // the remote
 	ToHub    = "hub"    // the hub, on behalf of the remote

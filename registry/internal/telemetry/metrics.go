@@ -39,6 +39,7 @@ type Cache struct {
 	Stale func() []string
 }
 
+// Held is how many objects of a kind a cache holds, and their memory.
 type Held struct {
 	Kind           string
 	Objects, Bytes int64

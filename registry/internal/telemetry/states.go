@@ -25,14 +25,14 @@ type States struct {
 type StatesOptions struct {
 	Remotes    func() []state.Status
 	HubParts   func() []HubPart
-	Holds      func() []Hold
+	Holds      func() []HeldDeletes
 	StartSlots func() map[string]int
 	// Aggregate means that no series names a remote.
 	Aggregate bool
 }
 
-// Hold is a hold of the deletes of a module.
-type Hold struct{ Cluster, Module, Resource string }
+// HeldDeletes is a hold of the deletes of a module.
+type HeldDeletes struct{ Cluster, Module, Resource string }
 
 // AllClusters is the Cluster of a Hold that is in force in all of them.
 const AllClusters = "*"
@@ -132,8 +132,8 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (s *States) countHolds() map[Hold]int {
-	all := map[Hold]int{}
+func (s *States) countHolds() map[HeldDeletes]int {
+	all := map[HeldDeletes]int{}
 	for _, h := range s.Holds() {
 		if s.Aggregate && h.Cluster != AllClusters {
 			h.Cluster = ""

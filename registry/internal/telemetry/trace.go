@@ -19,6 +19,7 @@ type Tracer struct {
 	options TracerOptions
 }
 
+// TracerOptions read errors and contexts for spans.
 type TracerOptions struct {
 	// RequestReason returns ReasonCanceled for a canceled request.
 	RequestReason func(error) string

@@ -24,7 +24,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -39,12 +38,12 @@ type guarded struct {
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub")
-	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub)}
+	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub.Config())}
 }
 
 func newGuard() *deletions.Guard {
 	return deletions.New(deletions.Options{
-		Store:   holdstore.Memory{},
+		Store:   deletions.MemoryStore{},
 		Module:  func(context.Context) string { return "pruner" },
 		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },
@@ -81,7 +80,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
-	return fleettest.Namespace(t, g.outside, "guarded-")
+	return fleettest.Namespace(t, g.outside, "guarded")
 }
 
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {

@@ -14,7 +14,7 @@ import (
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	want := holds.Entry{
+	want := holds.Saved{
 		Module: "quota", Group: "apps", Resource: "deployments", Cluster: "edge", Fleet: true, Cause: "tenant-a", Replica: "hub-0",
 		Since:   metav1.NewTime(time.Unix(1e9, 0)),
 		Deleted: 20, More: 3, Names: []string{"a/b"}, Granted: 5, Spent: 4, Used: 5,

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/holdstore"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,7 +43,7 @@ func TestConfigMap_ThousandHolds(t *testing.T) {
 	c, err := client.New(config, client.Options{})
 	must(t, err)
 	key := client.ObjectKey{Namespace: "default", Name: "thousand-holds"}
-	s := &holdstore.ConfigMap{Client: c, Key: key}
+	s := &deletions.ConfigMapStore{Client: c, Key: key}
 	first := longest(0)
 	must(t, s.Save(t.Context(), first))
 	var all corev1.ConfigMap

@@ -21,12 +21,12 @@ func TestStates(t *testing.T) {
 	var remotes []state.Status
 	list := func() []state.Status { return remotes }
 	parts := func() []telemetry.HubPart { return []telemetry.HubPart{{Module: "dns", State: "Degraded", Zombies: 2}} }
-	held := []telemetry.Hold{
+	held := []telemetry.HeldDeletes{
 		{Cluster: "edge", Module: "dns", Resource: "configmaps"},
 		{Cluster: telemetry.AllClusters, Module: "dns", Resource: "secrets"},
 		{Cluster: "core", Module: "dns", Resource: "configmaps"},
 	}
-	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []telemetry.Hold { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
+	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []telemetry.HeldDeletes { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
 	at := prometheus.NewPedanticRegistry()
 	for range 2 {
 		must(t, telemetry.NewStates(o).Register(at))

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -138,7 +137,7 @@ func devFor(flag string) (*clientcmdapi.Config, string, error) {
 	if flag != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return nil, "", nil
 	}
-	found := devdir.Find()
+	found := FindDev()
 	if found == nil {
 		return nil, "", nil
 	}

@@ -13,9 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -29,7 +29,7 @@ func newConfig(p Program) *cobra.Command {
 		Short:   "Check the configuration file of a hub",
 		Long:    "Check the configuration file of a hub, which run --config, install --config and dev --config read.",
 		Example: p.example(configExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -40,7 +40,7 @@ func newConfig(p Program) *cobra.Command {
 			"The command knows the modules of this program: check the file of a custom hub with that hub.\n\n" +
 			"Exit status: 0 if all files are right, 1 if not.",
 		Example: p.example(configExample),
-		Args:    arguments.Some("the path of a configuration file"),
+		Args:    output.Some("the path of a configuration file"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.validateFiles(args) },
 	})
 	return cmd

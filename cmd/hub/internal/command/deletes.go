@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 const deletesExample = `  # The holds of deletes that are in force
@@ -44,7 +44,7 @@ func newDeletes(p Program) *cobra.Command {
 			"The hub holds the deletes of a module that deletes more objects than its limits allow. A hold ends by itself when\n" +
 			"the module has not asked for any of these deletes for ten minutes, because its source is back.",
 		Example: p.example(deletesExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newListDeletes(p), newAllowDeletes(p))
@@ -63,7 +63,7 @@ func newListDeletes(p Program) *cobra.Command {
 			"allowed. The hub brings the numbers up to date every five seconds. The wide table names objects whose\n" +
 			"deletes wait.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(listDeletesExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := form.Format.Check(); err != nil {
 				return err
@@ -102,7 +102,7 @@ func newAllowDeletes(p Program) *cobra.Command {
 			"deletes: on the Cluster, or on the ConfigMap clusterfx-deletes for a hold in the hub or in all clusters.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(allowDeletesExample),
-		Args:    arguments.Name("the id of a hold"),
+		Args:    output.OneName("the id of a hold"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("at-most") && further < 1 {
 				return fmt.Errorf("--at-most=%d: allow one delete or more", further)

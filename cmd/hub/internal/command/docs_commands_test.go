@@ -104,7 +104,7 @@ func commandsIn(text string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "$ ")
-		if !strings.Contains(line, "hub ") {
+		if !strings.Contains(line, "hub ") && !strings.Contains(line, "go run ") {
 			continue
 		}
 		words := shellWord.FindAllString(line, -1)
@@ -138,13 +138,19 @@ func callsIn(words []string) [][]string {
 	return all
 }
 
-// ours returns the arguments of a call of the hub, and false for the call of another program.
+// ours returns the arguments of a call of the hub, or of a hub of one's own, and false for the call of another program.
 func ours(words []string) ([]string, bool) {
-	switch {
-	case len(words) > 1 && words[0] == "hub":
+	if len(words) > 1 && words[0] == "hub" {
 		return words[1:], true
-	case len(words) > 3 && words[0] == "go" && words[1] == "run" && words[2] == "./cmd/hub":
-		return words[3:], true
+	}
+	if len(words) < 4 || words[0] != "go" || words[1] != "run" {
+		return nil, false
+	}
+	for words = words[2:]; len(words) > 1 && strings.HasPrefix(words[0], "-"); {
+		words = words[1:] // flags of go run
+	}
+	if program := words[0]; program == "." || program == "./cmd/hub" || program == "github.com/clusterfx/clusterfx/cmd/hub" {
+		return words[1:], len(words) > 1
 	}
 	return nil, false
 }

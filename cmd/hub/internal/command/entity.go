@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -48,7 +47,7 @@ func newEntity(p Program) *cobra.Command {
 			"that does not live in Kubernetes. The command nats of the NATS project edits, deletes and watches values: nats kv get,\n" +
 			"put, del and watch BUCKET KEY.",
 		Example: p.example(entityExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newEntityGet(p), newEntityApply(p), newEntityBucket(p), newEntityAccept(p))
@@ -216,7 +215,7 @@ func newEntityAccept(p Program) *cobra.Command {
 			"within the limits of deletes: look at the bucket before. The command writes the identity of the bucket into the\n" +
 			"ConfigMap " + natshub.AnchorName + " of the hub, which notices within seconds.\n\n" + natsHelp + "\n\n" + exitCodes,
 		Example: p.example(entityAcceptExample),
-		Args:    arguments.Name("the name of a bucket"),
+		Args:    output.OneName("the name of a bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
 				anchor, id, err := s.anchorOf(ctx, args[0])

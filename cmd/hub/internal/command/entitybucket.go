@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
@@ -30,7 +30,7 @@ func newEntityBucket(p Program) *cobra.Command {
 		Short:   "Create and inspect buckets",
 		Long:    "Create and inspect the key-value buckets of a NATS server. The command nats kv ls of the NATS project lists them.",
 		Example: p.example(entityBucketExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBucketCreate(p), newBucketStatus(p))
@@ -47,7 +47,7 @@ func newBucketCreate(p Program) *cobra.Command {
 			"stays as it is. Values are kept in memory and on disk by one server, or by --replicas of a cluster of servers.\n\n" +
 			natsHelp + "\n\n" + exitCodes,
 		Example: p.example("  %s entity bucket create tenants --replicas 3"),
-		Args:    arguments.Name("the name of a bucket"),
+		Args:    output.OneName("the name of a bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.Replicas < 1 || d.Replicas > 5 {
 				return fmt.Errorf("--replicas=%d: use 1, 3 or 5", d.Replicas)
@@ -89,7 +89,7 @@ func newBucketStatus(p Program) *cobra.Command {
 			"hub. A bucket that was recreated or restored has to be accepted: until then the hub follows its entities, and\n" +
 			"deletes no object because an entity is missing.\n\n" + natsHelp + "\n\n" + exitCodes,
 		Example: p.example("  %s entity bucket status tenants"),
-		Args:    arguments.Name("the name of a bucket"),
+		Args:    output.OneName("the name of a bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), func(ctx context.Context, js jetstream.JetStream) error {
 				return s.printBucket(ctx, js, args[0])

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 const getModulesExample = `  # The modules of this program, and in how many Clusters they run
@@ -89,7 +89,7 @@ func newDescribe(p Program) *cobra.Command {
 			"controllers, and its last events. A controller that does not run says for which objects it waits, and why;\n" +
 			"while an app starts, that is known after ten seconds.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(describeExample),
-		Args:    arguments.Some("the name of a Cluster"),
+		Args:    output.Some("the name of a Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := inspect.NamesOf(args)
 			if err != nil {

@@ -18,9 +18,9 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
@@ -78,7 +78,7 @@ func newInstall(p Program) *cobra.Command {
 			"take the place of a hub with another image unless --image names an image.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(installExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
 	}
 	f.bind(cmd)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/scaffold"
 )
 
@@ -22,7 +22,7 @@ func newNew(p Program) *cobra.Command {
 		Short:   "Write the files that a module begins with",
 		Long:    "Write the files that a module begins with.",
 		Example: p.example(newExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -36,7 +36,7 @@ func newNew(p Program) *cobra.Command {
 			"build results and for the folder .hub, in which dev keeps credentials.\n\n" +
 			"In the repository of clusterfx the module is written into the folder modules.",
 		Example: p.example(newExample),
-		Args:    arguments.Name("the name of the module"),
+		Args:    output.OneName("the name of the module"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newModule(args[0]) },
 	})
 	return cmd

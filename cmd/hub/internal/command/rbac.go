@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
@@ -77,7 +77,7 @@ func newRBAC(p Program) *cobra.Command {
 			"The hub may impersonate these ServiceAccounts and no other user.\n\n" +
 			"With --replicas-mode Sharded, it prints " + roles.ShardingRole + ", too: what replicas need to share the Clusters.",
 		Example: p.example(rbacExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			modules, err := f.configured(p, cmd.Flags())
 			if err != nil {

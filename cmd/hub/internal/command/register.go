@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
@@ -69,7 +68,7 @@ func newRegister(p Program) *cobra.Command {
 			"register reads the configuration file of the installed hub, or that of --config.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
-		Args:    arguments.Name("a name for the Cluster"),
+		Args:    output.OneName("a name for the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args[0])
 		},
@@ -269,7 +268,7 @@ func newDeregister(p Program) *cobra.Command {
 			"created the Cluster from it.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
-		Args:    arguments.Some("the name of the Cluster"),
+		Args:    output.Some("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			mode, bad := parseDryRun(dry)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -36,7 +36,7 @@ func Execute(ctx context.Context, p Program) int {
 	root.SetArgs(p.Args[1:])
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	err := arguments.ExplainCommand(root, p.Args[1:], root.ExecuteContext(ctx))
+	err := output.ExplainCommand(root, p.Args[1:], root.ExecuteContext(ctx))
 	var exit process.ExitError
 	switch {
 	case err == nil:
@@ -60,7 +60,7 @@ func newRoot(p Program) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(arguments.ExplainFlag)
+	root.SetFlagErrorFunc(output.ExplainFlag)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	addGroup(root, "Remotes:", newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
 	addGroup(root, "State and problems:", newGet(p), newDescribe(p), newCheck(p), newDeletes(p), newSync(p), newEntity(p), newGraph(p))
@@ -111,7 +111,7 @@ func newCompletion(p Program) *cobra.Command {
 		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it reads from the\n" +
 			"hub's cluster, and the names of modules.\n\n" + exitCodes,
 		Example:   p.example(completionExample),
-		Args:      arguments.Name("the shell: bash, zsh, fish or powershell"),
+		Args:      output.OneName("the shell: bash, zsh, fish or powershell"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

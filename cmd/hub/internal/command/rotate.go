@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 const rotateExample = `  # Give the hub a new token for a remote, and revoke the old one
@@ -29,7 +29,7 @@ func newRotate(p Program) *cobra.Command {
 			"It does not ask, and so has no flag --yes: the old token stays valid until the hub uses the new one, and\n" +
 			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
-		Args:    arguments.Some("the name of the Cluster"),
+		Args:    output.Some("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			name, err := oneCluster(args)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
@@ -45,7 +45,7 @@ func newRun(p Program) *cobra.Command {
 			"Traces go where the environment variables of OpenTelemetry say, over OTLP; without\n" +
 			"OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER=otlp there are none.",
 		Example: p.example(runExample),
-		Args:    arguments.None,
+		Args:    output.None,
 	}
 	f := hubconfig.Bind(cmd.Flags(), p.Modules)
 	cmd.Flags().SortFlags = false

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
@@ -115,7 +115,7 @@ func newDrain(p Program) *cobra.Command {
 			"get, list and patch Leases and to get ConfigMaps in the credentials namespace.\n\n" +
 			connectionHelp + "\n\n" + exitCodesDrain,
 		Example: p.example(drainExample),
-		Args:    arguments.Name("the name of a replica"),
+		Args:    output.OneName("the name of a replica"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.timeout <= 0 {
 				return fmt.Errorf("--timeout=%s: use a time such as 30s or 5m, or --wait=false", f.timeout)

@@ -15,11 +15,11 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -68,7 +68,7 @@ func newSync(p Program) *cobra.Command {
 		Short:   "Show what the module sync copies, and delete or release what it has left",
 		Long:    "Show what the rules of the module sync copy between the hub and its remotes, and delete or release what they have left.",
 		Example: p.example(syncExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSyncList(p), newSyncDiff(p), newSyncTranslate(p), newSyncPrune(p), newSyncRelease(p))

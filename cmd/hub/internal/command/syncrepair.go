@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 func newSyncPrune(p Program) *cobra.Command {
@@ -27,7 +27,7 @@ func newSyncPrune(p Program) *cobra.Command {
 			"A rule that the configuration has is refused, except with --dry-run. The hub's account in a remote may lack\n" +
 			"permissions for kinds that no rule has any longer: use an account of your own with --cluster-context.\n\n" + syncTruth + "\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(syncPruneExample),
-		Args:    arguments.Name("the name of a rule"),
+		Args:    output.OneName("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			todo.Rule, todo.Terminal = args[0], f.session.terminal
 			for _, text := range kinds {
@@ -85,7 +85,7 @@ func newSyncRelease(p Program) *cobra.Command {
 			"A remote that the hub reaches is refused. For a rule that was removed, name the kind and the namespace of the objects.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(syncReleaseExample),
-		Args:    arguments.Some("the name of a rule"),
+		Args:    output.Some("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			todo.Rule, todo.Objects, todo.Terminal = args[0], args[1:], f.session.terminal
 			if err := requireRemote(todo.Cluster); err != nil {

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
@@ -57,7 +56,7 @@ func newVersion(p Program) *cobra.Command {
 			"is only the first one to print; a hub that does not respond is an error, after the first one.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(versionExample),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Client: clientVersion{p.name(), project.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
 			switch format.String() {

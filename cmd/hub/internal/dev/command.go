@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Program is the program that dev is a command of.
 type Program struct {
 	Name string
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
@@ -29,6 +30,7 @@ type Program struct {
 // RunHub runs a hub against config until ctx ends. natsURL may be empty.
 type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
 
+// Hub is a hub that was prepared, with its modules and the policy of its flags.
 type Hub struct {
 	Run     RunHub
 	Modules []registry.Module
@@ -86,7 +88,7 @@ func Command(p Program) *cobra.Command {
 			"of the log. A replica that ends is reported and not started again; the others take over its Clusters. dev fails\n" +
 			"when the last one has ended.",
 		Example: p.replaceName(examples),
-		Args:    arguments.None,
+		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(cmd.Flags()); err != nil {
 				return err
@@ -106,7 +108,7 @@ func (p Program) downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop the hub and the clusters of dev --detach",
-		Args:  arguments.None,
+		Args:  output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			progress := newPrinter(p.Stderr)
 			return progress.report(down(cmd.Context(), o.dataDir, progress))

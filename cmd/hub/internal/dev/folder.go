@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // Names in the data folder.
 const (
-	lockFile       = devdir.LockFile
-	kubeconfigFile = devdir.KubeconfigFile
+	lockFile       = access.LockFile
+	kubeconfigFile = access.KubeconfigFile
 	logFile        = "hub.log"
 	accountFile    = "replicas.kubeconfig" // of the account of the hub, for its replicas
 	fleetDir       = "fleet"
@@ -83,7 +83,7 @@ func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 // clear leaves the hub's log.
 func (f *folder) clear() error {
 	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(natsDir)), os.RemoveAll(f.path(kubeconfigFile)),
-		os.RemoveAll(f.path(accountFile)), devdir.Remove(f.dir))
+		os.RemoveAll(f.path(accountFile)), access.RemoveDev(f.dir))
 }
 
 // release removes the files, and the folder if it is empty then. The log stays if it is still needed.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // signature is what the holder writes into the locked file.
@@ -39,7 +39,7 @@ func readSignature(dir string) signature {
 	return signature{pid: pid, ready: strings.TrimSpace(rest) == readyWord}
 }
 
-func held(dir string) bool { return devdir.Held(dir) }
+func held(dir string) bool { return access.DevHeld(dir) }
 
 // holder returns nil if there is none. The process id in the file may be unrelated by now; but if the folder is still
 // held after the handle was taken, then the handle is the holder's.

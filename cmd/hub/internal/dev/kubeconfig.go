@@ -10,7 +10,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -39,7 +38,7 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
-	if d.folder.record, err = devdir.Publish(d.folder.dir, text); err != nil {
+	if d.folder.record, err = access.PublishDev(d.folder.dir, text); err != nil {
 		d.progress.step("the other commands need --kubeconfig to find this dev: %v", err)
 	}
 	return nil

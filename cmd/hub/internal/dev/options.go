@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -33,7 +33,7 @@ const maxClusters = 99
 // maxReplicas is more than a machine needs to show how replicas share Clusters.
 const maxReplicas = 9
 
-const defaultDataDir = devdir.Default
+const defaultDataDir = access.DevDir
 
 func (o *options) bind(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&o.dataDir, "data-dir", defaultDataDir,

@@ -14,6 +14,7 @@ import (
 	"time"
 )
 
+// Replica is what a replica of the hub, a process of its own, gets from dev.
 type Replica struct {
 	Name, Kubeconfig, Metrics string
 }

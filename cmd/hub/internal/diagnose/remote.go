@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Target is a remote to check.
 type Target struct {
 	Cluster *access.Cluster
 	// Policy decides which addresses a hub dials.
@@ -34,6 +35,7 @@ type Target struct {
 	Others       map[string][]string
 }
 
+// Needs are the permissions that one part of the hub needs in a remote.
 type Needs struct {
 	By    string
 	Rules []rbacv1.PolicyRule

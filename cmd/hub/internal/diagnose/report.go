@@ -8,9 +8,11 @@ import "fmt"
 type Level string
 
 const (
+	// OK means that the check has passed.
 	OK Level = "ok"
-	// Warning: it works, but needs attention.
+	// Warning means that the subject works, but needs attention.
 	Warning Level = "warning"
+	// Failure means that the subject does not work.
 	Failure Level = "failure"
 )
 

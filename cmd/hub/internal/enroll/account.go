@@ -29,6 +29,7 @@ const (
 	fieldOwner        = client.FieldOwner("clusterfx-cli")
 )
 
+// Account is the identity of the hub in a remote.
 type Account struct {
 	// The role and the binding have this Name, too.
 	Namespace, Name string

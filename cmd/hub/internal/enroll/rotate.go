@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// Rotation renews the credential of a Cluster.
 type Rotation struct {
 	Place
 	// An empty Token keeps the present kind.

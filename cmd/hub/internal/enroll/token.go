@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
+// TokenKind is a way of getting a token.
 type TokenKind string
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
@@ -186,7 +186,7 @@ func checkKey(key string) error {
 
 // Parse returns the value in a file of YAML or JSON: an object that check, if there is one, accepts.
 func Parse(text []byte, check func(value []byte) error) ([]byte, error) {
-	value, err := arguments.ReadYAML(text)
+	value, err := output.ReadYAML(text)
 	if err != nil {
 		return nil, err
 	}

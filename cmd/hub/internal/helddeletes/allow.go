@@ -21,8 +21,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
+// Allowed is what Allow has allowed.
 type Allowed struct {
-	Hold Hold
+	Hold Listed
 	// Further are allowed beyond those before, Total by the hold in all. Further is 0 if as many were allowed already.
 	Further, Total int
 }
@@ -78,7 +79,7 @@ func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error
 	return done, h.annotate(ctx, object, allowances.String())
 }
 
-func pick(all []Hold, id string) (*Hold, error) {
+func pick(all []Listed, id string) (*Listed, error) {
 	var ids []string
 	for i := range all {
 		if all[i].ID == id {
@@ -92,7 +93,7 @@ func pick(all []Hold, id string) (*Hold, error) {
 	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
 }
 
-func (h *Hub) annotated(ctx context.Context, hold *Hold, found *corev1.ConfigMap) (client.Object, error) {
+func (h *Hub) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
 	if hold.Fleet || hold.Cluster == "" {
 		return found, nil
 	}

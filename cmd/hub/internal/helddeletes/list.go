@@ -34,19 +34,19 @@ type Hub struct {
 	Namespace string
 }
 
-// Hold is a hold in force.
-type Hold struct {
+// Listed is a hold in force.
+type Listed struct {
 	ID string
-	holds.Entry
+	holds.Saved
 }
 
 // What is the resource, with the cause.
-func (h *Hold) What() string {
+func (h *Listed) What() string {
 	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String() + holds.For(h.Cause)
 }
 
 // Where returns the clusters in which the deletes are held.
-func (h *Hold) Where() string {
+func (h *Listed) Where() string {
 	switch {
 	case h.Fleet:
 		return "all clusters"
@@ -60,7 +60,7 @@ func (h *Hold) Where() string {
 var ErrNone = errors.New("no deletes are held")
 
 // Holds returns the holds in force, sorted by id, with an error for each entry that it cannot read.
-func (h *Hub) Holds(ctx context.Context) ([]Hold, error) {
+func (h *Hub) Holds(ctx context.Context) ([]Listed, error) {
 	found, err := h.read(ctx)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func (h *Hub) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return found, nil
 }
 
-func holdsIn(found *corev1.ConfigMap) ([]Hold, error) {
-	var all []Hold
+func holdsIn(found *corev1.ConfigMap) ([]Listed, error) {
+	var all []Listed
 	var problems []error
 	for _, id := range slices.Sorted(maps.Keys(found.Data)) {
 		entry, err := holds.Parse(found.Data[id])
@@ -87,7 +87,7 @@ func holdsIn(found *corev1.ConfigMap) ([]Hold, error) {
 			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s/%s: %w", id, found.Namespace, found.Name, err))
 			continue
 		}
-		all = append(all, Hold{id, entry})
+		all = append(all, Listed{id, entry})
 	}
 	return all, errors.Join(problems...)
 }
@@ -121,7 +121,7 @@ func (h *Hub) Print(ctx context.Context, form inspect.Form, w io.Writer) error {
 	return errors.Join(problem, printer.PrintObj(list, w))
 }
 
-func objectOf(h *Hold) *unstructured.Unstructured {
+func objectOf(h *Listed) *unstructured.Unstructured {
 	names := []any{}
 	for _, name := range h.Names {
 		names = append(names, name)
@@ -134,7 +134,7 @@ func objectOf(h *Hold) *unstructured.Unstructured {
 	}}
 }
 
-func tableOf(all []Hold) *metav1.Table {
+func tableOf(all []Listed) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "ID", Type: columnType, Format: "name"},
 		{Name: "Module", Type: columnType},

@@ -13,14 +13,15 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 const (
 	version = "config.clusterfx.dev/v1alpha1"
-	Kind    = "HubConfiguration"
+	// Kind is that of a configuration file.
+	Kind = "HubConfiguration"
 )
 
 type configuration struct {
@@ -78,7 +79,7 @@ func ReadText(path string) ([]byte, error) {
 // fails only if there is nothing to read.
 func parseConfiguration(path string, text []byte) (*configurationFile, error) {
 	c := &configurationFile{path: path, flags: map[string]bool{}}
-	problems, err := arguments.DecodeYAML(text, &c.configuration)
+	problems, err := output.DecodeYAML(text, &c.configuration)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -109,7 +110,7 @@ func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 		}
 		for i := 0; i < len(value.values) && err == nil; i++ {
 			if bad := flag.Value.Set(value.values[i]); bad != nil {
-				err = fmt.Errorf("%q: %w", value.values[i], arguments.ExplainValue(flag, bad))
+				err = fmt.Errorf("%q: %w", value.values[i], output.ExplainValue(flag, bad))
 			}
 		}
 		if c.flags[name] = err == nil; err != nil {

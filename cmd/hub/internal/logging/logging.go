@@ -18,13 +18,15 @@ import (
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
+// Format is the form of a line of the log.
 type Format string
 
 const (
 	// Auto is Console on a terminal and JSON elsewhere.
 	Auto Format = "auto"
 	// JSON is an object per line, with the keys level, ts, logger and msg.
-	JSON    Format = "json"
+	JSON Format = "json"
+	// Console is for reading.
 	Console Format = "console"
 )
 

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ErrNotSharded: the installation is not, or no longer, in Sharded mode.
+// ErrNotSharded says that the installation is not, or no longer, in Sharded mode.
 var ErrNotSharded = errors.New("the installation is not in Sharded mode")
 
 // Sharded changes an installation to Sharded mode, and observes that it stays so. It is safe for many goroutines.

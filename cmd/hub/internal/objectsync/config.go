@@ -13,6 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
+// Module is the name of the module.
 const Module = "sync"
 
 // ErrNoRule means that the configuration has no rule of a name.

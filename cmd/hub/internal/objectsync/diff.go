@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
+// Action is what a rule would do with one object of the target.
 type Action string
 
 // Replace is for the copy of an original that was made again. A Blocked name belongs to an object that the rule has not

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// ErrNoCopy: the object is no copy of the rule.
+// ErrNoCopy means that the object is no copy of the rule.
 var ErrNoCopy = errors.New("the object is not a copy of this rule")
 
 type translator = syncer.Translator[*unstructured.Unstructured]
@@ -40,6 +40,7 @@ func unstructuredOf(r rules.Rule, m *metav1.PartialObjectMetadata) *unstructured
 	return u
 }
 
+// Name is a name in both directions.
 type Name struct {
 	// By Rule and for Cluster, an object is copied.
 	Rule, Cluster string

@@ -43,9 +43,9 @@ type Release struct {
 }
 
 var (
-	// ErrNotAway: the hub reaches the remote, and releases the originals itself.
+	// ErrNotAway means that the hub reaches the remote, and releases the originals itself.
 	ErrNotAway = errors.New("the hub reaches the remote, and releases the object when its copy has gone")
-	// ErrNothing: no objects to change.
+	// ErrNothing means that there are no objects to change.
 	ErrNothing = errors.New("no objects found")
 	// errNotHeld: the object does not wait for its copy.
 	errNotHeld = errors.New("the object is not being deleted, or does not have the finalizer of the rule")

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
-// The zero Scope is all of them.
+// Scope says which rules and Clusters to look at. The zero Scope is all of them.
 type Scope struct{ Rules, Clusters []string }
 
 const parallel = 8

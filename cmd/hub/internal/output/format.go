@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
+// Formats beside the templates. Table is the default, and Wide has all columns.
 const (
 	Table = ""
 	Wide  = "wide"

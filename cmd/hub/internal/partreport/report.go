@@ -39,6 +39,7 @@ type Report struct {
 	Parts   []Part      `json:"hubParts"`
 }
 
+// Part is the state of the hub part of one module.
 type Part struct {
 	Module  string      `json:"module"`
 	State   string      `json:"state"`

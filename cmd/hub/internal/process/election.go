@@ -19,7 +19,7 @@ import (
 type election struct {
 	candidacy *lease.Candidacy // nil: the hub is alone
 	wayBack   *mode.WayBack    // from Sharded mode
-	observer  *replica.Observer
+	observer  *replica.Lookout
 	name      string
 	log       logr.Logger
 	cancel    context.CancelFunc

@@ -100,7 +100,7 @@ func (c *candidate) expectShut() {
 
 func holderOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	hub := fleettest.Client(t, c)
+	hub := fleettest.Client(t, c.Config())
 	var lease coordinationv1.Lease
 	must(t, hub.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: roles.LeaderLease(electionOf(t).ID)}, &lease))
 	if lease.Spec.HolderIdentity == nil {

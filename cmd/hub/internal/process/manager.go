@@ -91,7 +91,7 @@ func (t *term) managerOptions() managerOptions {
 // hubManager leaves checks and handlers to the process.
 type hubManager struct {
 	ctrl.Manager
-	site *serving.Site
+	site *serving.Checks
 }
 
 func (m *hubManager) AddHealthzCheck(name string, check healthz.Checker) error {

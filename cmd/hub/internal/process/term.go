@@ -52,7 +52,7 @@ var errDeposed = errors.New("the lease is lost")
 type term struct {
 	options  Options
 	scheme   *runtime.Scheme
-	site     *serving.Site // the checks and handlers of this term
+	site     *serving.Checks // the checks and handlers of this term
 	election *election
 	share    *share
 	work     *runner
@@ -81,7 +81,7 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	o.Registry.Overloaded = election.isLate
 	share.adopt(&o)
 	t := &term{
-		options: o, scheme: scheme, site: serving.NewSite(), election: election, share: share,
+		options: o, scheme: scheme, site: serving.NewChecks(), election: election, share: share,
 		work: newRunner(ctx), end: newShutdown(),
 	}
 	changed := make(chan struct{}, 1)

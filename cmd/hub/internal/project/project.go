@@ -10,7 +10,7 @@ const (
 	pages      = repository + "/blob/main/docs/"
 	CRD        = repository + "/config/crd"
 	// OwnHub is the page on hubs of one's own.
-	OwnHub = pages + "own-hub.md"
+	OwnHub = pages + "modules.md#a-hub-of-your-own"
 )
 
 // InstallCRD is the advice for a hub's cluster without the CRD of Clusters.

@@ -9,7 +9,7 @@ decides, against the hub's API server; docs/design/runners.md has the protocol, 
 
 	epoch, err := r.Gate(cluster.UID) // before each write to a Cluster's remote
 
-Run calls the [Runner] for shards: Warm builds the apps, Start permits their writes, Drain ends them. Calls for one
+Run calls the [Apps] for shards: Warm builds the apps, Start permits their writes, Drain ends them. Calls for one
 shard never overlap. Gate is open while the shard's record has this incarnation, it is not drained, and the last
 renewal began no longer ago than Timing.Deadline. It reads two clocks and no object. A Runner must count a write as in
 flight before it asks the gate, or Drain could miss it.
@@ -36,6 +36,6 @@ claim, before the gate opens.
 
 When ctx ends, the replica leaves: others get its shards, which are handed over as they become warm, for
 Timing.Duration; then the rest is drained and released, and the Lease given back, within Options.LeaveTimeout. An
-[Observer] finds out from outside whether all replicas have ended; [ReadSurvey] and [SetDrained] are for commands.
+[Lookout] finds out from outside whether all replicas have ended; [ReadSurvey] and [SetDrained] are for commands.
 */
 package replica

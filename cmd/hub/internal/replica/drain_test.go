@@ -18,7 +18,7 @@ import (
 
 func (w *installation) admin() client.Client {
 	w.t.Helper()
-	return fleettest.Client(w.t, w.cluster)
+	return fleettest.Client(w.t, w.cluster.Config())
 }
 
 // drain drains a replica, or ends that wish.

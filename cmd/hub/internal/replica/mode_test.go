@@ -82,7 +82,7 @@ func (m *modeSwitch) turnOff() {
 }
 
 // observe returns the names that an Observer finds running, or an error in their place.
-func (w *installation) observe(o *Observer) []string {
+func (w *installation) observe(o *Lookout) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *installation) observe(o *Observer) []string {
 	return names
 }
 
-func (w *installation) observer() *Observer {
+func (w *installation) observer() *Lookout {
 	w.t.Helper()
 	o, err := NewObserver(w.cluster.Config(), w.namespace, inNoHurry())
 	must(w.t, err)

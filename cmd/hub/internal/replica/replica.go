@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
+// The defaults of Options.
 const (
 	DefaultDuration    = 10 * time.Second
 	defaultDeadline    = 7 * time.Second
@@ -28,8 +29,8 @@ const (
 	DefaultLeaveTimeout = 25 * time.Second
 )
 
-// Runner owns the apps of all Clusters. It is called from many goroutines, and never twice at a time for one shard.
-type Runner interface {
+// Apps owns the apps of all Clusters. It is called from many goroutines, and never twice at a time for one shard.
+type Apps interface {
 	// Warm builds the apps of a shard and returns nil when their caches are in sync. They may not write: the gate is
 	// closed. It may take as long as it needs, and must return soon after ctx ends: the apps are no longer wanted, or
 	// the Replica gets the shard because its holder has ended. After an error Drain follows, or Start, which continues
@@ -85,7 +86,7 @@ type Options struct {
 	// Alive returns an error while this replica makes no progress; then it does not claim or renew the Lease. It must
 	// not block. Default: nil.
 	Alive  func() error
-	Runner Runner
+	Runner Apps
 	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
 	// is removed after that; after an error, Forget is called again. Default: nothing.
 	Forget func(ctx context.Context, replica string) error

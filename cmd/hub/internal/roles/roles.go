@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
+// Hub is the hub that the roles are for.
 type Hub struct {
 	Namespace, Lease string
 	// LeaseNamespace has the Lease; empty for the credentials namespace.

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
-// ErrNotDrained: the replica holds shards after its time.
+// ErrNotDrained means that the replica holds shards after its time.
 var ErrNotDrained = errors.New("the replica is not drained")
 
 const (

@@ -34,6 +34,7 @@ type Hub struct {
 	LeaderLease string
 }
 
+// State is the state of a replica.
 type State string
 
 // A replica has the first one that applies.
@@ -64,6 +65,7 @@ type Runner struct {
 	Renewed time.Time
 }
 
+// List has the replicas of a hub.
 type List struct {
 	// Runners have a Lease, sorted by name. Those of ended replicas remain for an hour.
 	Runners []Runner

@@ -14,7 +14,7 @@ Package serving serves the metrics and the health of a hub and, on loopback, its
 	ports.Show(site)
 	defer ports.Show(nil)
 
-The ports belong to the process, the Site to a term of the hub: while the hub starts over after the loss of its lease,
+The ports belong to the process, the Checks to a term of the hub: while the hub starts over after the loss of its lease,
 /healthz and /metrics respond, and the kubelet does not restart it. /readyz fails without a site. Checks and handlers
 may be added at any time. Neither page depends on remotes: a hub whose remotes are down is healthy. /healthz fails
 while a goroutine of the hub makes no progress (registry/liveness).

@@ -19,6 +19,7 @@ import (
 // Nowhere is the address of a server that is not wanted.
 const Nowhere = "0"
 
+// Options are the addresses of a process and the handlers behind them.
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
@@ -29,10 +30,11 @@ type Options struct {
 	Log      logr.Logger
 }
 
+// Ports are the addresses of a process.
 type Ports struct {
 	metrics, health, debug server
 	gatherer               prometheus.Gatherer
-	shown                  atomic.Pointer[Site]
+	shown                  atomic.Pointer[Checks]
 }
 
 // server does nothing without a listener.
@@ -97,7 +99,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // Show serves a site in place of the one before; nil is none.
-func (p *Ports) Show(s *Site) {
+func (p *Ports) Show(s *Checks) {
 	if s == nil {
 		s = emptySite()
 	}

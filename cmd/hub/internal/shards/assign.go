@@ -17,6 +17,7 @@ const (
 	leastOfMean = 0.5
 )
 
+// Candidate is a replica that may get shards.
 type Candidate struct {
 	// Name is the name of the replica, unique in the installation.
 	Name string

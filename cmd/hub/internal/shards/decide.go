@@ -18,6 +18,7 @@ type Action struct {
 	Verify Holder
 }
 
+// ActionKind is the kind of an Action.
 type ActionKind int
 
 // Actions on the own Lease, Leases of others, apps and records, and one that only reads.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrNotHeld: this replica may not write to the Clusters of a shard.
+// ErrNotHeld says that this replica may not write to the Clusters of a shard.
 var ErrNotHeld = errors.New("this replica does not hold the shard")
 
 // Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and
@@ -104,8 +104,8 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged: the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
-// Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch
+// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it
+// again. Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch
 // remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
@@ -127,14 +127,14 @@ func (m *Machine) endShard(s *shard) {
 	s.held, s.draining, s.warmth = 0, false, cold
 }
 
-// Warmed: the apps of a shard are synced, and wait for it.
+// Warmed records that the apps of a shard are synced, and wait for it.
 func (m *Machine) Warmed(number int) {
 	if s := &m.shards[number]; s.warmth == warming {
 		s.warmth = warm
 	}
 }
 
-// Drained: no write to a draining shard is in flight.
+// Drained records that no write to a draining shard is in flight.
 func (m *Machine) Drained(number int) {
 	if s := &m.shards[number]; s.draining {
 		m.endShard(s)
@@ -159,7 +159,8 @@ func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 // Draining shards have a closed gate until Drained.
 func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return s.draining }) }
 
-type Stage struct {
+// Phase is how far the apps of a shard shall be.
+type Phase struct {
 	// Epoch in which the shard is held or drained; or zero.
 	Epoch int64
 	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
@@ -172,16 +173,16 @@ type Stage struct {
 }
 
 // Stage is how far the apps shall be, in place of WarmUp, Cool and Drain. A lost Lease ends all apps.
-func (m *Machine) Stage(number int) Stage {
+func (m *Machine) Stage(number int) Phase {
 	if m.own.lost {
-		return Stage{}
+		return Phase{}
 	}
 	s := &m.shards[number]
 	from := s.from
 	if s.held == 0 {
 		from = Origin{Holder: s.record.Holder}
 	}
-	return Stage{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
+	return Phase{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
 }
 
 // Held returns the shards that this incarnation holds or drains.

@@ -60,7 +60,7 @@ func (m *Machine) lose() {
 	}
 }
 
-// Lost: the Lease was overwritten, deleted or released.
+// Lost reports whether the Lease was overwritten, deleted or released.
 func (m *Machine) Lost() bool { return m.own.lost }
 
 // isFresh: no other replica can have overwritten the Lease.
@@ -107,7 +107,7 @@ func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool)
 	return Action{Kind: Renew, Lease: next}, true
 }
 
-// GaveBack: the API server has accepted GiveBack.
+// GaveBack records that the API server has accepted GiveBack.
 func (m *Machine) GaveBack() { m.lose() }
 
 func (m *Machine) isDone() bool {

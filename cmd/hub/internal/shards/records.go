@@ -13,6 +13,7 @@ type Holder struct {
 
 func (h Holder) isZero() bool { return h == Holder{} }
 
+// Origin is the incarnation that had the apps of a shard before.
 type Origin struct {
 	// Holder may be zero.
 	Holder
@@ -37,6 +38,7 @@ type Record struct {
 	Version string
 }
 
+// Lease is the Lease of a replica.
 type Lease struct {
 	// Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
 	Incarnation string

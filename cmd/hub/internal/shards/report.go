@@ -5,7 +5,7 @@ package shards
 // HolderOf is as far as this replica knows, for people and for objects that are not the remote's; else ask Gate.
 func (m *Machine) HolderOf(shard int) Holder { return m.shards[shard].record.Holder }
 
-// IsFresh: the Lease was renewed so recently that no other replica can have ended this one.
+// IsFresh reports whether the Lease was renewed so recently that no other replica can have ended this one.
 func (m *Machine) IsFresh(now Instant) bool { return m.isFresh(now) }
 
 // LiveHolder returns who holds a shard and renews its Lease, as known here, or "". For a write to a remote, ask Gate.

@@ -97,8 +97,8 @@ type part struct {
 }
 
 var (
-	_ replica.Runner = (*Fleet)(nil)
-	_ cluster.Share  = (*Fleet)(nil)
+	_ replica.Apps  = (*Fleet)(nil)
+	_ cluster.Share = (*Fleet)(nil)
 )
 
 // New returns the share of a hub, which is empty before Run. It sends no request.
@@ -211,7 +211,7 @@ func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, 
 	}
 }
 
-// Prepared: a Cluster was reconciled for RoleWarm.
+// Prepared records that a Cluster was reconciled for RoleWarm.
 func (f *Fleet) Prepared(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
 // kubeconfigOf returns a kubeconfig with a context, a cluster and a user for each name; servers are named after the place.
@@ -43,7 +42,7 @@ func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
 	t.Chdir(t.TempDir())
 	text, err := clientcmd.Write(*dev)
 	must(t, err)
-	running, err := devdir.Publish(devdir.Default, text)
+	running, err := access.PublishDev(access.DevDir, text)
 	must(t, err)
 	t.Cleanup(func() { _ = running.Close() })
 	// clientcmd has determined the home folder before the test.

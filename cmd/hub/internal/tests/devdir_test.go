@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // place is the current folder of a test, and the folder of records of its user.
@@ -27,7 +27,7 @@ func newPlace(t *testing.T) place {
 	must(t, err)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	return place{t, filepath.Join(dir, devdir.Default), filepath.Join(cache, "clusterfx", "dev")}
+	return place{t, filepath.Join(dir, access.DevDir), filepath.Join(cache, "clusterfx", "dev")}
 }
 
 func (p place) must(err error) {
@@ -38,7 +38,7 @@ func (p place) must(err error) {
 // expect fails the test unless Find returns a dev with this kubeconfig, or no dev if it is empty.
 func (p place) expect(what, want string) {
 	p.Helper()
-	found := devdir.Find()
+	found := access.FindDev()
 	switch {
 	case want == "" && found != nil:
 		p.Errorf("%s: found %s, want no dev", what, found.Kubeconfig)
@@ -69,7 +69,7 @@ func (p place) flocked(path string) {
 func TestFind(t *testing.T) {
 	p := newPlace(t)
 	p.expect("no folder", "")
-	lock, err := devdir.Publish(devdir.Default, []byte("one"))
+	lock, err := access.PublishDev(access.DevDir, []byte("one"))
 	p.must(err)
 	p.expect("a dev that runs", "one")
 	p.must(os.Mkdir(p.data, 0o755))
@@ -77,11 +77,11 @@ func TestFind(t *testing.T) {
 	p.expect("a dev whose data folder has been changed", "one")
 	p.must(lock.Close())
 	p.expect("a dev that was killed", "")
-	lock, err = devdir.Publish(p.data, []byte("two"))
+	lock, err = access.PublishDev(p.data, []byte("two"))
 	p.must(err)
 	defer func() { _ = lock.Close() }()
 	p.expect("the next dev", "two")
-	p.must(devdir.Remove(p.data))
+	p.must(access.RemoveDev(p.data))
 	p.expect("a dev that removed its record", "")
 }
 
@@ -98,7 +98,7 @@ func TestFind_CheckedOut(t *testing.T) {
 // A record with wrong permissions, another owner or links is not read.
 func TestFind_Record(t *testing.T) {
 	p := newPlace(t)
-	lock, err := devdir.Publish(devdir.Default, []byte("one"))
+	lock, err := access.PublishDev(access.DevDir, []byte("one"))
 	p.must(err)
 	defer func() { _ = lock.Close() }()
 	record := p.record()
@@ -138,13 +138,13 @@ func TestHeld(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		p.must(makeLock(filepath.Join(dir, "dev.lock")))
-		if devdir.Held(dir) {
+		if access.DevHeld(dir) {
 			t.Errorf("%s is reported as held", what)
 		}
 	}
 	dir := t.TempDir()
 	p.flocked(filepath.Join(dir, "dev.lock"))
-	if !devdir.Held(dir) {
+	if !access.DevHeld(dir) {
 		t.Error("a held lock is not reported as held")
 	}
 }

@@ -21,10 +21,10 @@ import (
 
 const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured returns the objects that the kustomization of docs/own-hub.md builds with a configuration file.
+// configured returns the objects that the kustomization of docs/operating.md builds with a configuration file.
 func configured(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	page := testkit.Read(t, "../../../../docs/own-hub.md")
+	page := testkit.Read(t, "../../../../docs/operating.md")
 	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindStringSubmatch(page)
 	if shown == nil {
 		t.Fatal("the page has no kustomization")

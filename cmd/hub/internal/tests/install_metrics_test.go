@@ -3,9 +3,13 @@
 package tests
 
 import (
+	"fmt"
 	"io"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,6 +61,10 @@ func checkMetrics(t *testing.T) {
 	registerShare(t)
 	families, err := ctrlmetrics.Registry.Gather()
 	must(t, err)
+	if *update {
+		writeMetrics(t, families)
+		page = documentedMetrics(t)
+	}
 	for _, f := range families {
 		name := f.GetName()
 		row, isThere := page[name]
@@ -112,4 +120,67 @@ func checkDescribed(t *testing.T, name string, row documented) {
 	case strings.Contains(err.Error(), "different label names or a different help string"):
 		t.Errorf("docs/metrics.md has other labels or another help for %s: %v", name, err)
 	}
+}
+
+// descriptor is the text of a description: its name, its help and its labels.
+var descriptor = regexp.MustCompile(`^Desc{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: ".*", constLabels: {.*}, variableLabels: {(.*)}}$`)
+
+// writeMetrics writes the metrics that a hub of this process exports or describes into docs/metrics.md.
+func writeMetrics(t *testing.T, families []*dto.MetricFamily) {
+	t.Helper()
+	rows, before := map[string]documented{}, documentedMetrics(t)
+	described := make(chan *prometheus.Desc)
+	go func() { defer close(described); ctrlmetrics.Registry.(prometheus.Collector).Describe(described) }()
+	var all [][]string
+	for d := range described {
+		all = append(all, append(descriptor.FindStringSubmatch(d.String()), "", "", "", "")) // The registry waits for the last one.
+	}
+	for _, parts := range all {
+		name, err := strconv.Unquote(parts[1])
+		must(t, err)
+		help, err := strconv.Unquote(parts[2])
+		must(t, err)
+		row := documented{kind: before[name].kind, help: strings.TrimSpace(help)}
+		if parts[3] != "" {
+			row.labels = slices.Sorted(strings.SplitSeq(parts[3], ","))
+		}
+		if row.kind == "" { // A metric without series does not say its type.
+			switch row.kind = "gauge"; {
+			case strings.HasSuffix(name, "_total"):
+				row.kind = "counter"
+			case strings.HasSuffix(name, "_duration_seconds") || strings.HasSuffix(name, "_latency_seconds"):
+				row.kind = "histogram"
+			}
+		}
+		rows[name] = row
+	}
+	for _, f := range families {
+		rows[f.GetName()] = exportedAs(f)
+	}
+	const page = "../../../../docs/metrics.md"
+	text, err := os.ReadFile(page)
+	must(t, err)
+	parts := strings.SplitAfter(string(text), "| metric | type | labels | help |\n|---|---|---|---|\n")
+	for i, isOurs := range []bool{true, false} {
+		_, rest, _ := strings.Cut(parts[i+1], "\n\n")
+		parts[i+1] = tableOf(rows, isOurs) + "\n" + rest
+	}
+	must(t, os.WriteFile(page, []byte(strings.Join(parts, "")), 0o600))
+}
+
+// tableOf returns the rows of the metrics that clusterfx counts itself, or of those of its libraries.
+func tableOf(rows map[string]documented, isOurs bool) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		row := rows[name]
+		if strings.HasPrefix(name, "clusterfx_") != isOurs || strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
+		}
+		labels := ""
+		if len(row.labels) > 0 {
+			labels = "`" + strings.Join(row.labels, "`, `") + "`"
+		}
+		text += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, row.kind, labels, row.help)
+	}
+	return text
 }

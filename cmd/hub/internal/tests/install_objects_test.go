@@ -48,7 +48,7 @@ func kustomized(t *testing.T, folder string) []byte {
 	return out
 }
 
-var update = flag.Bool("update", false, "write config/install/manifest.yaml")
+var update = flag.Bool("update", false, "write config/install/manifest.yaml and the tables of docs/metrics.md")
 
 // The manifest that the program embeds is what kustomize builds. Write it with make generate.
 func TestManifest_IsFresh(t *testing.T) {

@@ -38,6 +38,6 @@ func TestPorts_Debug(t *testing.T) {
 	must(t, err)
 	defer ports.Close()
 	expectPage(t, "http://"+address+"/debug/pprof/symbol", http.StatusOK, "num_symbols: 1")
-	ports.Show(serving.NewSite())
+	ports.Show(serving.NewChecks())
 	expectPage(t, "http://"+address+"/debug/pprof/symbol", http.StatusOK, "num_symbols: 1")
 }

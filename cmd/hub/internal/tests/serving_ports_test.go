@@ -38,7 +38,7 @@ func TestPorts(t *testing.T) {
 	empty()
 
 	failing := errors.New("no database")
-	site := serving.NewSite()
+	site := serving.NewChecks()
 	must(t, site.AddReadyzCheck("database", func(*http.Request) error { return failing }))
 	must(t, site.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
 	must(t, site.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -81,7 +81,7 @@ func TestSite_NoteReadyz(t *testing.T) {
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
-	site := serving.NewSite()
+	site := serving.NewChecks()
 	must(t, site.AddReadyzCheck("caches", func(*http.Request) error { return nil }))
 	site.NoteReadyz(func() []string { return []string{"the hub part of module dns does not run"} })
 	ports.Show(site)

@@ -29,6 +29,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	certmanagerexample "github.com/clusterfx/clusterfx/examples/vcluster/certmanager"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -48,7 +49,7 @@ func start(t *testing.T) *pair {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
 	p := &pair{up: serve(t, clusters[0]), down: serve(t, clusters[1])}
-	p.upNS, p.downNS = namespace(t, p.up), namespace(t, p.down)
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "cm"), fleettest.Namespace(t, p.down, "cm")
 	cached := client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	manager, err := ctrl.NewManager(clusters[0].Config(), ctrl.Options{
 		Client: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -78,8 +79,7 @@ func start(t *testing.T) *pair {
 // serve makes a cluster serve the kinds of cert-manager, and returns a client of it.
 func serve(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	admin, err := client.New(c.Config(), client.Options{})
-	must(t, err)
+	admin := fleettest.Client(t, c.Config())
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
 	must(t, err)
 	for _, kind := range []string{"certificates", "issuers"} {
@@ -124,16 +124,7 @@ func (p *pair) downName(name string) string { return name + "-x-" + p.upNS + "-x
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func namespace(t *testing.T, c client.Client) string {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cm-"}}
-	must(t, c.Create(t.Context(), ns))
-	return ns.Name
+	testkit.Must(t, err)
 }
 
 // wait waits until an object exists and check returns nil.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
@@ -52,9 +52,7 @@ func TestContention_Fight(t *testing.T) {
 		now = now.Add(wait)
 	}
 	want := []float64{0, .001, .002, .003, .004, 1.005, 3.005, 7.005, 15.005, 31.005, 63.005, 123.005, 183.005, 243.005, 303.005, 363.005}
-	if diff := cmp.Diff(want, writes); diff != "" {
-		t.Errorf("seconds of the writes (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, writes, want, "seconds of the writes")
 }
 
 func TestContention_FlipsOutsideTheWindow(t *testing.T) {
@@ -82,15 +80,9 @@ func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 			}
 		}
 	}
-	if wait := d.Record("a", "y", start); wait != time.Second {
-		t.Errorf("one flip too many: wait %s", wait)
-	}
-	if wait := d.Record("a", "z", at(.25)); wait != 750*time.Millisecond {
-		t.Errorf("another field of the contended object: wait %s", wait)
-	}
-	if wait := d.Record("c", "y", start); wait != 0 {
-		t.Errorf("another object: wait %s", wait)
-	}
+	testkit.Equal(t, d.Record("a", "y", start), time.Second, "one flip too many: wait")
+	testkit.Equal(t, d.Record("a", "z", at(.25)), 750*time.Millisecond, "another field of the contended object: wait")
+	testkit.Equal(t, d.Record("c", "y", start), 0, "another object: wait")
 }
 
 // TestContention_ManyFields tests a client that flips another field each time.
@@ -129,9 +121,7 @@ func TestContention_Quiet(t *testing.T) {
 		if wait == 0 {
 			wait = d.Record("a", field, at(test.seconds))
 		}
-		if wait != test.next {
-			t.Errorf("%s: wait %s, want %s", test.what, wait, test.next)
-		}
+		testkit.Equal(t, wait, test.next, test.what, "wait")
 	}
 }
 
@@ -148,9 +138,7 @@ func TestContention_Forget(t *testing.T) {
 func TestContention_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	d := contended(t, memory.DetectorOptions{}, "a")
-	if wait := d.Record("a", field, at(-3600)); wait != time.Second {
-		t.Errorf("wait %s", wait)
-	}
+	testkit.Equal(t, d.Record("a", field, at(-3600)), time.Second, "wait")
 }
 
 func TestContention_Options(t *testing.T) {
@@ -161,9 +149,7 @@ func TestContention_Options(t *testing.T) {
 		waits = append(waits, d.Record("a", field, at(seconds)))
 	}
 	want := []time.Duration{0, time.Second, 0, 2 * time.Second, 0, 3 * time.Second, 0, 3 * time.Second}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, waits, want, "waits")
 	if d := memory.NewDetector[string](memory.DetectorOptions{Flips: 1, LongestPause: time.Millisecond}); d.Record("a", field, start) != 0 ||
 		d.Record("a", field, start) != time.Second || d.Record("a", field, at(1)) != 0 || d.Record("a", field, at(1)) != time.Second {
 		t.Error("a pause is shorter than the first one")
@@ -180,9 +166,7 @@ func TestContention_BoundedMemory(t *testing.T) {
 			t.Fatalf("the fight is forgotten after %d other keys: wait %s", i, wait)
 		}
 	}
-	if d.Len() != 3 {
-		t.Errorf("%d keys", d.Len())
-	}
+	testkit.Equal(t, d.Len(), 3, "keys")
 	for i := range 3 {
 		d.Record(fmt.Sprint("newer", i), field, start)
 	}

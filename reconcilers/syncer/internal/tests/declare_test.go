@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -28,13 +29,10 @@ func TestView_Declare(t *testing.T) {
 	t.Parallel()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	config := fleettest.Cluster(t, "declare").Config()
-	admin, err := client.New(config, client.Options{})
-	must(err)
+	admin := fleettest.Client(t, config)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(err)
 	view, err := side.InProcess(mgr).Open(side.Want{Object: &corev1.ConfigMap{}})

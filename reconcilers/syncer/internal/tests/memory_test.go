@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
@@ -30,9 +31,7 @@ func TestSeveralWaitForOneName(t *testing.T) {
 	if !slices.Equal(waiting, []types.NamespacedName{named("a"), named("b")}) {
 		t.Errorf("got %v", waiting)
 	}
-	if again := m.Unblock(named("taken")); len(again) != 0 {
-		t.Errorf("got %v again", again)
-	}
+	testkit.Equal(t, len(m.Unblock(named("taken"))), 0, "unblocked again")
 }
 
 // A deletion that is known before the answer to the write is not forgotten because of the answer.
@@ -90,24 +89,16 @@ func TestAwaited(t *testing.T) {
 	const reportedWithin = 2 * time.Second
 	m := memory.New()
 	up, now := named("up"), time.Now()
-	if m.Awaited(up, now) != 0 {
-		t.Error("a copy that was never seen is awaited")
-	}
+	testkit.Equal(t, m.Awaited(up, now), 0, "a copy that was never seen is awaited")
 	m.Lives(up, "copy")
 	if m.Awaited(up, now) != reportedWithin || m.Awaited(up, now.Add(time.Second)) != reportedWithin-time.Second {
 		t.Error("the report is not awaited")
 	}
-	if m.Awaited(up, now.Add(reportedWithin)) != 0 {
-		t.Error("the report is awaited for too long")
-	}
+	testkit.Equal(t, m.Awaited(up, now.Add(reportedWithin)), 0, "the report is awaited for too long")
 	m.Lives(up, "copy")
-	if m.Awaited(up, now.Add(reportedWithin)) != reportedWithin {
-		t.Error("the time of an earlier absence counts")
-	}
+	testkit.Equal(t, m.Awaited(up, now.Add(reportedWithin)), reportedWithin, "the time of an earlier absence counts")
 	m.Gone(up, "")
-	if m.Awaited(up, now) != 0 {
-		t.Error("a copy whose deletion is reported is awaited")
-	}
+	testkit.Equal(t, m.Awaited(up, now), 0, "a copy whose deletion is reported is awaited")
 }
 
 // Nothing is left of an object that has gone.

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
 )
 
@@ -46,9 +45,7 @@ func TestCandidatesOfNamespaced(t *testing.T) {
 			if test.first == "unique" {
 				want = want[1:]
 			}
-			if diff := cmp.Diff(want, names.OfNamespaced(test.name, test.namespace, test.tenant)); diff != "" {
-				t.Errorf("candidates (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, names.OfNamespaced(test.name, test.namespace, test.tenant), want, "candidates")
 		})
 	}
 	if got := names.OfNamespaced("", "default", "vc1"); got != nil {
@@ -77,9 +74,7 @@ func TestCandidatesOfClusterScoped(t *testing.T) {
 			if test.first == "unique" {
 				want = want[1:]
 			}
-			if diff := cmp.Diff(want, names.OfClusterScoped(test.prefix, test.name, test.namespace, test.tenant)); diff != "" {
-				t.Errorf("candidates (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, names.OfClusterScoped(test.prefix, test.name, test.namespace, test.tenant), want, "candidates")
 		})
 	}
 	if got := names.OfClusterScoped("vcluster", "", "host-ns", "vc1"); got != nil {

@@ -37,6 +37,7 @@ func (o original) unique() string {
 
 // TestCandidatesOfAnyNames tests the candidates of objects whose names consist of the pieces that make concatenations
 // ambiguous.
+// Promise: names that collide: a second name with a hash; reversible; at most 63 or 253 bytes.
 func TestCandidatesOfAnyNames(t *testing.T) {
 	t.Parallel()
 	label := rapid.Custom(func(t *rapid.T) string {

@@ -8,10 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
 )
 
 // TestPublishedNames has the vectors that are published for the names of vcluster.
+// Promise: names: the published names, where they are unambiguous.
 func TestPublishedNames(t *testing.T) {
 	t.Parallel()
 	sixty, fiftyTwo, fiftyOne := strings.Repeat("a", 60), strings.Repeat("a", 52), strings.Repeat("a", 51)
@@ -52,9 +54,7 @@ func TestPublishedLimits(t *testing.T) {
 	for _, test := range []struct{ name, got, want string }{
 		{"ConcatOf64", names.Concat(strings.Repeat("a", 64)), strings.Repeat("a", 52) + "-ffe054fe7a"},
 	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
-		}
+		testkit.Equal(t, test.got, test.want, test.name)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
@@ -36,8 +37,6 @@ func TestHubSelection_Selects(t *testing.T) {
 		"the zero selection":       {side.HubSelection{}, obj("bank", "two", "core"), true},
 		"the route to all remotes": {side.HubSelection{Route: hubobjects.All()}, obj("bank", "two", "core"), true},
 	} {
-		if got := side.OfHub(registry.Remote{}, c.selection).Selects(c.obj); got != c.want {
-			t.Errorf("%s: %t, want %t", what, got, c.want)
-		}
+		testkit.Equal(t, side.OfHub(registry.Remote{}, c.selection).Selects(c.obj), c.want, what)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
@@ -32,9 +32,7 @@ func bound(t *testing.T, id translate.Identity, o translate.Options) translate.T
 func bind(t *testing.T, tr translate.Translator[*corev1.ConfigMap], id translate.Identity) translate.Translator[*corev1.ConfigMap] {
 	t.Helper()
 	tr, err := translate.Bind(tr, id, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return tr
 }
 
@@ -52,6 +50,7 @@ func copied(tr translate.Translator[*corev1.ConfigMap], up *corev1.ConfigMap) *c
 	return tr.Metadata(up, tr.ToDownstream(types.NamespacedName{Namespace: up.Namespace, Name: up.Name})[0])
 }
 
+// Promise: marks: tenant, name, namespace, kind and UID of the original, and the name of the copy; the prefix is a part of the identity.
 func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	const p = translate.DefaultKeyPrefix + "/"
@@ -64,9 +63,7 @@ func TestMetadata_HasTheMarksAndNothingOfTheAPIServer(t *testing.T) {
 			p + "object-kind": "/v1, Kind=ConfigMap", p + "object-generation": "3", p + "object-host-name": "nginx-x-default-x-vc1", p + "object-host-namespace": "host-ns",
 		},
 	}, Data: map[string]string{"k": "v"}}
-	if diff := cmp.Diff(want, copied(bound(t, identity(), translate.Options{}), configMap())); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, copied(bound(t, identity(), translate.Options{}), configMap()), want)
 }
 
 // The marks of a tenant cannot be forged from upstream: they are reserved.
@@ -81,12 +78,11 @@ func TestMetadata_KeysThatAreNotCopied(t *testing.T) {
 		up.Labels[key], up.Annotations[key] = "forged", "forged"
 	}
 	up.Annotations["excluded"], up.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "1", "{}"
-	if diff := cmp.Diff(want, copied(tr, up)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, copied(tr, up), want)
 }
 
 // The owner owns copies in its own namespace only: Kubernetes deletes objects whose owner is in another namespace.
+// Promise: metadata of a new copy: nothing that the API server sets, no owners, no finalizers; an owner of the identity in the target namespace.
 func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
 	t.Parallel()
 	id := identity()
@@ -96,16 +92,13 @@ func TestMetadata_TheOwnerIsInTheTargetNamespace(t *testing.T) {
 	}
 	id.TargetNamespace = ""
 	mirror := bind(t, translate.NewMirror[*corev1.ConfigMap](id, translate.Options{}), id)
-	if got := copied(mirror, configMap()).OwnerReferences; len(got) != 0 {
-		t.Errorf("owners of a copy in another namespace: %v", got)
-	}
+	testkit.Equal(t, len(copied(mirror, configMap()).OwnerReferences), 0, "owners of a copy in another namespace")
 	cluster := bind(t, translate.NewCluster[*corev1.ConfigMap](id, translate.Options{}), id)
-	if got := copied(cluster, configMap()).OwnerReferences; len(got) != 0 {
-		t.Errorf("owners of a copy without a namespace: %v", got)
-	}
+	testkit.Equal(t, len(copied(cluster, configMap()).OwnerReferences), 0, "owners of a copy without a namespace")
 }
 
 // The rules (a) to (d) of the three-way merge.
+// Promise: annotations and labels of an old copy: merged three ways: those of others stay, those that the original has lost are removed.
 func TestMetadataUpdate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -158,21 +151,15 @@ func TestMetadataUpdate(t *testing.T) {
 				c.down(down)
 			}
 			changed, annotations, labels := tr.MetadataUpdate(up, down)
-			if changed != c.wantsChanged {
-				t.Errorf("changed is %v", changed)
-			}
+			testkit.Equal(t, changed, c.wantsChanged, "changed")
 			if c.annotations == nil {
 				c.annotations = map[string]string{"a": "1", "b": "2"}
 			}
 			if c.labels == nil {
 				c.labels = map[string]string{"app": "web"}
 			}
-			if diff := cmp.Diff(c.annotations, withoutMarks(annotations)); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(c.labels, withoutMarks(labels)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, withoutMarks(annotations), c.annotations)
+			testkit.Equal(t, withoutMarks(labels), c.labels)
 			down.Annotations, down.Labels = annotations, labels
 			if again, _, _ := tr.MetadataUpdate(up, down); again {
 				t.Error("a second update changes something")
@@ -236,9 +223,7 @@ func TestOwner(t *testing.T) {
 			if c.change != nil {
 				c.change(down)
 			}
-			if got := tr.Owner(down, c.uid); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
+			testkit.Equal(t, tr.Owner(down, c.uid), c.want)
 			up, ours := tr.ToUpstream(down)
 			if wantOurs := c.want == translate.Ours || c.want == translate.Stale; ours != wantOurs {
 				t.Errorf("is mapped back to %v, %v", up, ours)
@@ -253,9 +238,7 @@ func TestSelector(t *testing.T) {
 		MatchLabels:      map[string]string{"app": "web"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}},
 	}
-	if diff := cmp.Diff(s, translate.Selector(bound(t, identity(), translate.Options{}), s)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, translate.Selector(bound(t, identity(), translate.Options{}), s), s)
 	id := identity()
 	id.KeyPrefix = "vcluster.loft.sh"
 	const key = "vcluster.loft.sh/label-vc1-x-a172cedcae" // the vector of vcluster
@@ -263,9 +246,7 @@ func TestSelector(t *testing.T) {
 		MatchLabels:      map[string]string{key: "web"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}},
 	}
-	if diff := cmp.Diff(want, translate.Selector(bound(t, id, translate.Options{HashLabels: true}), s)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, translate.Selector(bound(t, id, translate.Options{HashLabels: true}), s), want)
 	if s.MatchLabels["app"] != "web" || s.MatchExpressions[0].Key != "app" {
 		t.Errorf("the selector of the caller is changed: %v", s)
 	}
@@ -282,9 +263,7 @@ func TestIdentity(t *testing.T) {
 		{Tenant: "a", NamePrefix: "-"},
 		{Tenant: strings.Repeat("a", 64)},
 	} {
-		if _, err := id.WithDefaults(); !errors.Is(err, translate.ErrInvalidIdentity) {
-			t.Errorf("%+v: %v", id, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(id.WithDefaults()), translate.ErrInvalidIdentity, id)
 	}
 	full, err := translate.Identity{Tenant: "a"}.WithDefaults()
 	if err != nil || full.KeyPrefix != translate.DefaultKeyPrefix || full.NamePrefix != translate.DefaultNamePrefix {
@@ -302,9 +281,7 @@ func TestBind_RefusesAnotherIdentity(t *testing.T) {
 			translate.NewNamespaced[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, translate.Options{}), translate.Identity{Tenant: "vc1"}, kind)),
 		"invalid": second(translate.Bind(translate.NewMirror[*corev1.ConfigMap](translate.Identity{}, translate.Options{}), translate.Identity{}, kind)),
 	} {
-		if !errors.Is(err, translate.ErrInvalidIdentity) {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.ErrorIs(t, err, translate.ErrInvalidIdentity, name)
 	}
 }
 
@@ -324,9 +301,7 @@ func TestBind_InPlace(t *testing.T) {
 	bound := bind(t, kept, id)
 	up := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1"}}
 	down := bound.Metadata(up, bound.ToDownstream(client.ObjectKeyFromObject(up))[0])
-	if got := kept.Owner(down, "1"); got != translate.Ours {
-		t.Errorf("for the kept translator the copy is %s", got)
-	}
+	testkit.Equal(t, kept.Owner(down, "1"), translate.Ours, "owner for the kept translator")
 	if err := second(translate.Bind(kept, id, kind)); err != nil {
 		t.Error(err)
 	}
@@ -370,6 +345,7 @@ func TestMetadata_Keys(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// Promise: translators: namespaced, cluster-scoped and mirror; the name in both directions; metadata of a new copy and of an old one.
 func TestToDownstream(t *testing.T) {
 	t.Parallel()
 	id := identity()
@@ -386,15 +362,11 @@ func TestToDownstream(t *testing.T) {
 			translate.NewMirror[*corev1.ConfigMap](translate.Identity{Tenant: "vc1"}, o), key, "default/pv1",
 		},
 	} {
-		if got := c.translator.ToDownstream(c.key)[0].String(); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
-		}
+		testkit.Equal(t, c.translator.ToDownstream(c.key)[0].String(), c.want, name)
 	}
 	job := func(tr translate.Translator[*corev1.ConfigMap]) translate.Translator[*corev1.ConfigMap] {
 		tr, err := translate.Bind(tr, id, batchv1.SchemeGroupVersion.WithKind("CronJob"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return tr
 	}
 	for _, up := range []string{"a", strings.Repeat("a", 30), strings.Repeat("a", 52), strings.Repeat("a", 253)} {
@@ -414,7 +386,5 @@ func TestToDownstream(t *testing.T) {
 	if got := translate.ManagedBy(translate.NewCluster[*corev1.ConfigMap](id, translate.Options{})); got != "host-ns-x-vc1" {
 		t.Errorf("objects without a namespace are managed by %s", got)
 	}
-	if got := fmt.Sprint(translate.Copied, translate.Foreign, translate.Ours, translate.Stale); got != "Copied Foreign Ours Stale" {
-		t.Error(got)
-	}
+	testkit.Equal(t, fmt.Sprint(translate.Copied, translate.Foreign, translate.Ours, translate.Stale), "Copied Foreign Ours Stale")
 }

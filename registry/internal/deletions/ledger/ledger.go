@@ -39,6 +39,7 @@ func (k Key) places() []Key { return slices.Compact([]Key{k, k.ofAll()}) }
 
 func (k Key) owner() owner { return owner{k.Module, k.Resource, k.Cause} }
 
+// Request is a delete that a module is about to send.
 type Request struct {
 	Key
 	// Name has the namespace.

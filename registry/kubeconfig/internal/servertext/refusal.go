@@ -26,7 +26,7 @@ const (
 	maxRetrySeconds = 3600
 )
 
-// ErrNotKubernetes: the response is not from a Kubernetes API server.
+// ErrNotKubernetes means that the response is not from a Kubernetes API server.
 var ErrNotKubernetes = errors.New("the response is not from a Kubernetes API server")
 
 const statusKind = "Status"

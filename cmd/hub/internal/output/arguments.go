@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// None checks the arguments of a command that takes none.
+func None(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasAvailableSubCommands():
+		return unknown(cmd, args[0])
+	}
+	return fmt.Errorf("%s takes no arguments, and got %s; see %s --help for its flags", cmd.CommandPath(), list(args), cmd.CommandPath())
+}
+
+// OneName checks the arguments of a command that takes one argument, which the parameter what describes.
+func OneName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes one argument, %s, and got %s; type %s", cmd.CommandPath(), what, list(args), cmd.UseLine())
+		}
+		return Some(what)(cmd, args)
+	}
+}
+
+// Some checks the arguments of a command that takes one or more, which the command itself looks at.
+func Some(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s needs %s; type %s", cmd.CommandPath(), what, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// ExplainCommand returns the error of a run with args. If they name no command, it says which they may mean.
+func ExplainCommand(root *cobra.Command, args []string, err error) error {
+	found, rest, problem := root.Find(args)
+	if err == nil || problem == nil || len(rest) == 0 {
+		return err
+	}
+	return unknown(found, rest[0])
+}
+
+func unknown(cmd *cobra.Command, name string) error {
+	meant := ";"
+	if names := suggestions(cmd, name); len(names) > 0 {
+		meant = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return fmt.Errorf("%s has no command %q%s %s --help lists the commands", cmd.CommandPath(), name, meant, cmd.CommandPath())
+}
+
+func suggestions(cmd *cobra.Command, name string) []string {
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2 // the default of cobra
+	}
+	return cmd.SuggestionsFor(name)
+}
+
+func list(args []string) string {
+	var quoted []string
+	for _, arg := range args {
+		quoted = append(quoted, fmt.Sprintf("%q", arg))
+	}
+	return strings.Join(quoted, ", ")
+}

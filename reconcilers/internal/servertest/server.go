@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package servertest is the test kit of pipeline and guard: a namespace of a real API server for each test, managers in
+// it, waiting, and a journal. The tests start the API server and install its kinds.
+package servertest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Patience bounds waits that normally take a second or two.
+const Patience = time.Minute
+
+// Server is a namespace of an API server, with a client that reads live.
+type Server struct {
+	client.WithWatch
+
+	T         testing.TB
+	Namespace string
+	config    *rest.Config
+}
+
+// New returns a client for an API server, in a namespace of its own.
+func New(t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) *Server {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	direct := fleettest.Client(t, config, add...)
+	return &Server{WithWatch: direct, T: t, Namespace: fleettest.Namespace(t, direct, "test"), config: config}
+}
+
+// Key returns the name of an object in the namespace.
+func (s *Server) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Namespace, Name: name}
+}
+
+// Eventually waits until f returns no error.
+func (s *Server) Eventually(f func() error) {
+	s.T.Helper()
+	testkit.Eventually(s.T, f)
+}
+
+// Manager returns a manager whose cache contains the objects of the namespace.
+func (s *Server) Manager() ctrl.Manager {
+	s.T.Helper()
+	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
+		Scheme: s.Scheme(), Logger: logr.Discard(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
+	})
+	testkit.Must(s.T, err)
+	return mgr
+}
+
+// As returns the server with managers that impersonate a user, who has the permissions that the test grants.
+func (s *Server) As(user string) *Server {
+	other := *s
+	other.config = rest.CopyConfig(s.config)
+	other.config.Impersonate.UserName = user
+	return &other
+}
+
+// Run runs a manager until the test ends or stop is called.
+func (s *Server) Run(mgr ctrl.Manager) (stop func()) {
+	s.T.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.T.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			s.T.Errorf("the manager ended: %v", err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	s.T.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actor
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
+	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Common has what the Actors of a hub share. All fields are required, but Hearts.
+type Common struct {
+	Apps *app.Common
+	Log  logr.Logger
+	// Key is the key of the fingerprints that tell credentials apart.
+	Key         []byte
+	Policy      kubeconfig.Policy
+	Connections probe.Options
+	LeaseGrace  time.Duration
+	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
+	Secrets       *kubeconfig.Redactor
+	HubCredential *logsink.HubCredential
+	Hearts        *liveness.Monitor
+	Modules       catalog.Catalog
+	Offered       func() catalog.Offers
+	// Rulebook has the permissions that modules declare. Declared returns those for an app with these modules, of a
+	// remote with these labels.
+	Middleware   *middleware.Set
+	Rulebook     *permissions.Rulebook
+	Declared     func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
+	HubTransport func(state.ClusterName) http.RoundTripper
+	Graph        func(Start) app.Graph
+	Explain      func(message string, problem state.Problem) string
+	NextEpoch    func() int64
+
+	// Claim claims the cluster with an id for a remote. It returns the name of an older remote that has the claim.
+	Claim func(id string, name state.ClusterName, since time.Time) (holder state.ClusterName)
+	// IsHub reports whether an id belongs to the hub's own cluster, which must not be a remote.
+	IsHub func(id string) bool
+	// Forget removes an ended Actor, unless a new desired state was posted, and calls last before the name is used
+	// again.
+	Forget func(a *Actor, last func()) bool
+	// Changed is called after a change of a remote. It must return at once.
+	Changed func(Event)
+	Zombies atomic.Int64
+
+	steps stepNames
+}
+
+// Start describes a new app.
+type Start struct {
+	Selection catalog.Selection
+	Status    state.Status
+	Facts     *Facts
+	Redact    func(text string) string
+}
+
+// Event says that a remote has changed.
+type Event struct {
+	Name  state.ClusterName
+	Kind  EventKind
+	Epoch int64
+}
+
+// EventKind is the kind of a change. registry.EventKind has the same values and describes them.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventReady   EventKind = "Ready"
+	EventLost    EventKind = "Lost"
+	EventStopped EventKind = "Stopped"
+	EventChanged EventKind = "Changed"
+)
+
+// Leftover is the work that the removal of a remote leaves undone. registry.AbandonedError describes the fields.
+type Leftover struct {
+	Steps   []string
+	Why     string
+	Problem state.Problem
+	Gate    error
+	Zombie  bool
+}
+
+// judges compare the refused requests of an app with the permissions that its modules declare.
+func (h *Common) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
+	judge := func(inHub bool, senders []string) func(*http.Request, int) {
+		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders, Declared: declared})
+	}
+	return app.Judges{Remote: judge(false, nil), Modules: judge(false, modules), Hub: judge(true, modules)}
+}
+
+func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
+	var filters []app.ModuleFilters
+	for _, m := range modules {
+		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
+	}
+	return filters
+}
+
+// stepNames are the cleanup steps of all apps of the hub so far.
+type stepNames struct {
+	mu    sync.Mutex // protects names
+	names map[string]bool
+}
+
+func (s *stepNames) note(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	for _, name := range names {
+		s.names[name] = true
+	}
+}
+
+func (s *stepNames) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.names))
+}
