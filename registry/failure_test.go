@@ -204,9 +204,7 @@ func TestRegistry_Zombie(t *testing.T) {
 	}
 	spawn(t, r, "one", config)
 	close(release)
-	if err := <-writes; !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("write of the zombie: got %v, want ErrStopped", err)
-	}
+	testkit.ErrorIs(t, <-writes, registry.ErrStopped, "write of the zombie")
 	testkit.Until(t, "the zombie is counted no longer", func() bool { return r.Zombies() == 0 && counted() == 0 })
 }
 
@@ -269,9 +267,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 			t.Errorf("got metrics %v, want greedy_total with the label cluster", found)
 		}
 		must(t, r.Stop(t.Context(), "one"))
-		if err := p.HubClient.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
-			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
-		}
+		testkit.ErrorIs(t, p.HubClient.List(t.Context(), &ns), registry.ErrStopped, "list in the hub after the stop")
 	}
 	if found := seriesOf(t, metrics, "cluster", "one"); len(found) != 0 {
 		t.Errorf("got metrics %v after the stop, want 0", found)

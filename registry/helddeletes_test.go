@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -295,9 +296,7 @@ func TestDeletes_CollectionOfTerminating(t *testing.T) {
 	}
 	create(0, 5)
 	create(80, 86)
-	if err := all(); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("the delete of 11 more than 10 objects: %v", err)
-	}
+	testkit.ErrorIs(t, all(), deletes.ErrHeld, "the delete of 11 more than 10 objects")
 	if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Deleted != 10 {
 		t.Errorf("the holds are %+v, want one after 10 objects", holds)
 	}

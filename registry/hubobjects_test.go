@@ -245,9 +245,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	watcher, other := <-apps, <-apps
-	if _, err := watcher.HubObjects.Watch(objectsFor("stale"), "a"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.HubObjects.Watch(objectsFor("stale"), "a")))
 	try := func(p registry.Remote) error {
 		return client.IgnoreNotFound(p.Client.Delete(t.Context(), configMap("default", 404)))
 	}

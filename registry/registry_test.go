@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -47,9 +48,7 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 	r := newRegistry(t, nil)
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if err := r.Spawn(t.Context(), "one", config); !errors.Is(err, registry.ErrAlreadyExists) {
-		t.Errorf("Spawn of a known name: %v, want ErrAlreadyExists", err)
-	}
+	testkit.ErrorIs(t, r.Spawn(t.Context(), "one", config), registry.ErrAlreadyExists, "Spawn of a known name")
 	config.Labels = map[string]string{"region": "eu"}
 	must(t, r.Ensure("one", config))
 	expectStatus(t, r, "one", func(info registry.Status) bool { return info.Labels["region"] == "eu" })
@@ -69,9 +68,7 @@ func TestRegistry_Leases(t *testing.T) {
 
 	t.Run("an unknown name is not found", func(t *testing.T) {
 		err := r.WithClient(t.Context(), "nobody", nothing)
-		if !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("got %v, want ErrNotFound", err)
-		}
+		testkit.ErrorIs(t, err, registry.ErrNotFound)
 	})
 	t.Run("the error of the callback comes back as it is", func(t *testing.T) {
 		sentinel := errors.New("sentinel")
@@ -141,9 +138,7 @@ func TestRegistry_Leases(t *testing.T) {
 		if err != nil {
 			t.Errorf("Stop inside a callback: %v", err)
 		}
-		if err := r.Stop(t.Context(), "one"); !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("second Stop: %v, want ErrNotFound", err)
-		}
+		testkit.ErrorIs(t, r.Stop(t.Context(), "one"), registry.ErrNotFound, "second Stop")
 	})
 	config.Paused = false
 	t.Run("a callback that does not return holds up nothing", func(t *testing.T) { neverReturns(t, r, config) })
@@ -260,9 +255,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	go func() { stopped <- r.Stop(t.Context(), "one") }()
 	expectState(t, r, "one", state.StateStopping, state.ReasonStopping)
 	must(t, r.Ensure("one", config))
-	if err := <-stopped; !errors.Is(err, registry.ErrSuperseded) {
-		t.Errorf("Stop: %v, want ErrSuperseded", err)
-	}
+	testkit.ErrorIs(t, <-stopped, registry.ErrSuperseded, "Stop")
 	close(release)
 	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 }

@@ -3,7 +3,6 @@
 package kubeconfig_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -29,12 +28,8 @@ func TestTransport_Close(t *testing.T) {
 				t.Errorf("the watch ended with %v, want a probable EOF", err)
 			}
 		})
-		if _, err := ask(t, transport, server.URL); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("request after Close: got %v, want net.ErrClosed", err)
-		}
-		if err := transport.Swap(credential(t, "x", issued{})); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Swap after Close: got %v, want net.ErrClosed", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(ask(t, transport, server.URL)), net.ErrClosed, "request after Close")
+		testkit.ErrorIs(t, transport.Swap(credential(t, "x", issued{})), net.ErrClosed, "Swap after Close")
 		transport.CloseIdleConnections()
 	})
 	t.Run("ends a handshake", func(t *testing.T) {
@@ -79,9 +74,7 @@ func TestTransport_CloseIdleConnections(t *testing.T) {
 		}
 	})
 	transport := dial(t, server.URL, credential(t, "abc", issued{}))
-	if _, err := ask(t, transport, server.URL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(ask(t, transport, server.URL)))
 	transport.CloseIdleConnections()
 	within(t, "the end of the connection", func() { <-closed })
 	if _, err := ask(t, transport, server.URL); err != nil {

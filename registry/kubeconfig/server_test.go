@@ -119,9 +119,7 @@ func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser 
 	response, err := transport.RoundTrip(request)
 	must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
-	if _, err := io.ReadFull(response.Body, make([]byte, len("begun\n"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(io.ReadFull(response.Body, make([]byte, len("begun\n")))))
 	return response.Body
 }
 

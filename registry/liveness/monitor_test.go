@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A subject that does not respond is stuck after three heartbeats, and recovers at its next beat.
@@ -24,9 +26,7 @@ func TestMonitor_ThreeMisses(t *testing.T) {
 		<-time.After(29 * time.Second)
 		expectWell(t, m, "after less than three missed heartbeats")
 		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
-		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("after three missed heartbeats: got error %v, want cluster edge-1", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "cluster edge-1", "after three missed heartbeats")
 		heart.Beat()
 		expectWell(t, m, "after the next beat")
 		<-time.After(time.Second)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it
@@ -68,7 +69,5 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 		return nil
 	})
 	<-p.done // Run has a bound for each of its waits.
-	if err := p.err; err == nil || !strings.Contains(err.Error(), "the hub lost its lease") {
-		t.Errorf("the hub ends with %v, want the loss of its lease", err)
-	}
+	testkit.ErrorHas(t, p.err, "the hub lost its lease", "the hub")
 }

@@ -315,9 +315,7 @@ func TestSharing_Closed(t *testing.T) {
 	id := a.exceed(edge, 2)
 	h.set(edge, "")
 	for i := range 10 {
-		if err := b.delete(edge, i); !errors.Is(err, errClosed) {
-			t.Errorf("a delete without the target: %v", err)
-		}
+		testkit.ErrorIs(t, b.delete(edge, i), errClosed, "a delete without the target")
 	}
 	a.upkeep()
 	b.upkeep()

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // This file has the tests of what the manager of controller-runtime does not do.
@@ -53,9 +55,7 @@ func TestManager_EndsWithACacheThatCannotSync(t *testing.T) {
 		s.cache.refuses = true
 		close(s.cache.release)
 		s.start()
-		if err := <-s.result; err == nil || !strings.Contains(err.Error(), "has not synced") {
-			t.Errorf("Start: got %v, want an error about the cache", err)
-		}
+		testkit.ErrorHas(t, <-s.result, "has not synced", "Start")
 	})
 }
 

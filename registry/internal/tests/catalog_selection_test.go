@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 
 	"go.uber.org/fx"
@@ -150,9 +151,7 @@ func TestSelection_ClustersMistakes(t *testing.T) {
 		if len(problems) != 1 || !strings.Contains(problems[0].Error(), "clusters: ") || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%v, want a problem of clusters with %q", problems, want)
 		}
-		if _, err := catalog.Configured(c.module, config); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("a tool says %v, want %q", err, want)
-		}
+		testkit.ErrorHas(t, testkit.Err(catalog.Configured(c.module, config)), want, "a tool says")
 	}
 }
 

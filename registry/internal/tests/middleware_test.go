@@ -195,7 +195,5 @@ func TestSet_Limits(t *testing.T) {
 	if limits.QPS != 7 || limits.Burst != desired.Client.Burst || limits.Timeout != desired.Client.Timeout {
 		t.Errorf("got limits %+v", limits)
 	}
-	if err == nil || !strings.Contains(err.Error(), `middleware "b"`) {
-		t.Errorf("got error %v, want middleware b in it", err)
-	}
+	testkit.ErrorHas(t, err, `middleware "b"`)
 }

@@ -102,9 +102,7 @@ func TestChain_Refusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := send(t, &c.chain, c.method, "/api/v1/namespaces/x"); !errors.Is(err, c.want) {
-				t.Errorf("got error %v, want %v", err, c.want)
-			}
+			testkit.ErrorIs(t, testkit.Err(send(t, &c.chain, c.method, "/api/v1/namespaces/x")), c.want)
 		})
 	}
 }

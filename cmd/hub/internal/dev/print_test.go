@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestPrinter_Styles(t *testing.T) {
@@ -20,9 +22,7 @@ func TestPrinter_Styles(t *testing.T) {
 		p.step("one")
 		p.done("%s", "two")
 		p.rest("three")
-		if err := p.report(errors.New("four")); !errors.Is(err, ErrFailed) {
-			t.Errorf("report returns %v", err)
-		}
+		testkit.ErrorIs(t, p.report(errors.New("four")), ErrFailed, "report")
 		p.text("five")
 		if got := out.String(); got != want {
 			t.Errorf("%s: got %q, want %q", s, got, want)

@@ -99,9 +99,7 @@ func (c *candidate) expect(what <-chan struct{}) time.Duration {
 // expectClosed fails the test unless the gate is closed.
 func (c *candidate) expectClosed() {
 	c.t.Helper()
-	if err := c.Check(); !errors.Is(err, ErrNotLeader) {
-		c.t.Errorf("the gate returns %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(c.t, c.Check(), ErrNotLeader, "the gate")
 }
 
 // A hub that makes no progress for a moment keeps the lease. A hub that makes no progress for longer does not renew the

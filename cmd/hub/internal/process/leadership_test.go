@@ -53,9 +53,7 @@ func stand(t *testing.T, c *fleet.Cluster, identity string, within time.Duration
 		return nil
 	})
 	must(t, err)
-	if err := one.Check(); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("before the start: got %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(t, one.Check(), registry.ErrNotLeader, "before the start")
 	one.start(later(t))
 	one.finish = sync.OnceFunc(func() { one.leadership.finish(later(t)) })
 	t.Cleanup(one.finish)
@@ -93,9 +91,7 @@ func (c *candidate) lose() {
 
 func (c *candidate) expectShut() {
 	c.t.Helper()
-	if err := c.Check(); !errors.Is(err, registry.ErrNotLeader) {
-		c.t.Errorf("got %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(c.t, c.Check(), registry.ErrNotLeader)
 }
 
 func holderOf(t *testing.T, c *fleet.Cluster) string {

@@ -147,11 +147,7 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 	mgr := next()
 	must(t, write(mgr))
 	one.lose()
-	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("a client writes after the leadership: got %v", err)
-	}
+	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client writes after the leadership")
 	must(t, write(next()))
-	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("a client of the first leadership writes in the second: got %v", err)
-	}
+	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client of the first leadership writes in the second")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func (w *installation) admin() client.Client {
@@ -116,9 +117,7 @@ func TestReplica_DrainDuringRenewal(t *testing.T) {
 func TestReadSurvey(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, 2)
-	if _, err := ReadSurvey(t.Context(), w.admin(), w.namespace); !errors.Is(err, ErrNotSharded) {
-		t.Errorf("without an installation: got %v, want ErrNotSharded", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(ReadSurvey(t.Context(), w.admin(), w.namespace)), ErrNotSharded, "without an installation")
 	a := w.startUnhurried("a")
 	w.expectShared(a)
 	s := w.survey()

@@ -3,7 +3,6 @@
 package replica
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A replica that leaves while the API server is away drains everything, and ends within the limit.
@@ -150,13 +150,9 @@ func TestReplica_DoesNotFit(t *testing.T) {
 	a := w.start("a")
 	w.expectShared(a)
 	must(t, a.end())
-	if err := w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(); !errors.Is(err, ErrCount) {
-		t.Errorf("with another number of shards: got %v, want ErrCount", err)
-	}
+	testkit.ErrorIs(t, w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(), ErrCount, "with another number of shards")
 	w.createLease("foreign", "")
-	if err := w.start("foreign").wait(); !errors.Is(err, errForeign) {
-		t.Errorf("with the name of a Lease of others: got %v, want errForeign", err)
-	}
+	testkit.ErrorIs(t, w.start("foreign").wait(), errForeign, "with the name of a Lease of others")
 }
 
 // The leader replaces an assignment that was deleted, and an assignment that names no live replica.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // errOtherMode is the error of a mode that is off.
@@ -130,9 +131,7 @@ func TestReplica_Mode(t *testing.T) {
 	release := a.hold(slices.IndexFunc(w.uids, func(one types.UID) bool { _, err := a.Gate(one); return err == nil }))
 	m.turnOff()
 	eventually(t, "the gates of a are closed while a write is in flight", func() bool { return a.held() == 0 })
-	if err := a.Check(); !errors.Is(err, ErrNoLease) {
-		t.Errorf("in another mode: got %v, want ErrNoLease", err)
-	}
+	testkit.ErrorIs(t, a.Check(), ErrNoLease, "in another mode")
 	close(release)
 	w.expectShared(b)
 	eventually(t, "a has given its Lease back", func() bool { return w.incarnation("a") == "" })

@@ -3,12 +3,12 @@
 package replica
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A replica knows nothing before it has its Lease, and then which replicas are live, which shards they hold, and their Leases.
@@ -19,9 +19,7 @@ func TestReplica_Observe(t *testing.T) {
 	if o, ok := a.Observe(); ok {
 		t.Errorf("it observes %+v before it runs", o)
 	}
-	if err := a.ReadLease(t.Context(), "b"); !errors.Is(err, ErrNoLease) {
-		t.Errorf("it reads a Lease before it runs: %v", err)
-	}
+	testkit.ErrorIs(t, a.ReadLease(t.Context(), "b"), ErrNoLease, "it reads a Lease before it runs")
 	a.run()
 	b := w.start("b")
 	w.expectShared(a, b)

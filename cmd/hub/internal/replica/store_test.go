@@ -4,7 +4,6 @@ package replica
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func patient(o *Options) {
@@ -53,9 +53,7 @@ func TestStore_CompareAndSwap(t *testing.T) {
 		},
 		"create an assignment that exists": func() error { _, err := s.putMap(ctx, encodeAssignment(assignment{}), ""); return err },
 	} {
-		if err := write(); !errors.Is(err, errConflict) {
-			t.Errorf("%s: got %v, want a conflict", what, err)
-		}
+		testkit.ErrorIs(t, write(), errConflict, what)
 	}
 	s.close()
 }

@@ -230,9 +230,7 @@ func TestFleet_Drain(t *testing.T) {
 		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
 	}
 	s.fleet.Start(t.Context(), 0, 8, shards.Origin{})
-	if err := s.fleet.Drain(t.Context(), 0); !errors.Is(err, sentinel) {
-		t.Errorf("Drain returns %v, want %v", err, sentinel)
-	}
+	testkit.ErrorIs(t, s.fleet.Drain(t.Context(), 0), sentinel, "Drain")
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
 		t.Errorf("got the role %d after a Drain that failed, want RoleRunner", role)
 	}
@@ -244,20 +242,12 @@ func TestFleet_Gate(t *testing.T) {
 	t.Parallel()
 	f, err := New(Options{Config: fleettest.Cluster(t, "hub").Config(), Namespace: "default", Replica: "hub-0", Count: 4})
 	must(t, err)
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("the gate of an unknown name returns %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of an unknown name")
 	if role, _ := f.RoleOf(name, "uid"); role != cluster.RoleNone {
 		t.Errorf("got the role %d before Run, want RoleNone", role)
 	}
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrElsewhere) {
-		t.Errorf("the gate of a Cluster of another replica returns %v, want ErrElsewhere", err)
-	}
-	if _, err := f.Gate(""); !errors.Is(err, replica.ErrNoLease) {
-		t.Errorf("the gate of no remote returns %v, want ErrNoLease", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrElsewhere, "the gate of a Cluster of another replica")
+	testkit.ErrorIs(t, testkit.Err(f.Gate("")), replica.ErrNoLease, "the gate of no remote")
 	f.Forget(name)
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("the gate of a forgotten name returns %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of a forgotten name")
 }

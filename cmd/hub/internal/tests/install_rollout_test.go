@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // nodeless is an installation in a cluster without controllers and kubelets. The test writes in their place.
@@ -162,9 +163,7 @@ func TestRollout_Refused(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	rollout = install.Rollout{Namespace: "refused", Timeout: time.Hour, Progress: func(string) { cancel() }}
-	if _, err := rollout.Wait(ctx, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("after an interruption: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(rollout.Wait(ctx, c)), context.Canceled, "after an interruption")
 }
 
 // answering fails the first requests with these errors.

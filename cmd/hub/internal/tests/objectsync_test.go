@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -80,9 +81,7 @@ func TestCount(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the counts: %s", diff)
 	}
-	if _, err := s.fleet.Count(t.Context(), objectsync.Scope{Rules: []string{"nothing"}}); !errors.Is(err, objectsync.ErrNoRule) {
-		t.Errorf("an unknown rule: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.fleet.Count(t.Context(), objectsync.Scope{Rules: []string{"nothing"}})), objectsync.ErrNoRule, "an unknown rule")
 
 	name := objectsync.Name{Rule: "pull", Cluster: edge, Object: "missing"}
 	copies, err := s.fleet.Copies(t.Context(), name)
@@ -95,9 +94,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("the original of %s is %s: %v", name.Object, original, err)
 	}
 	name.Object = foreign.Name
-	if _, err := s.fleet.Original(t.Context(), name); !errors.Is(err, objectsync.ErrNoCopy) {
-		t.Errorf("the original of an object that is not a copy: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.fleet.Original(t.Context(), name)), objectsync.ErrNoCopy, "the original of an object that is not a copy")
 	countAway(t, s)
 }
 
@@ -162,9 +159,7 @@ func TestPrune(t *testing.T) {
 
 	out, text := terminal()
 	prune := objectsync.Prune{Fleet: s.fleet, Terminal: out, Rule: "tenants", Yes: true}
-	if _, err := prune.Run(t.Context()); !errors.Is(err, objectsync.ErrConfigured) {
-		t.Errorf("a rule of the configuration: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(prune.Run(t.Context())), objectsync.ErrConfigured, "a rule of the configuration")
 	prune.Rule, prune.DryRun = "pull", true
 	if n, err := prune.Run(t.Context()); err != nil || n != 2 || len(s.names(s.remote, "target")) != 4 {
 		t.Errorf("dry run: %d, %v, %s", n, err, text)
@@ -218,9 +213,7 @@ func TestRelease(t *testing.T) {
 		}
 		return r.Run(t.Context())
 	}
-	if err := release(func(*objectsync.Release) {}); !errors.Is(err, objectsync.ErrNotAway) {
-		t.Errorf("a remote that responds: %v", err)
-	}
+	testkit.ErrorIs(t, release(func(*objectsync.Release) {}), objectsync.ErrNotAway, "a remote that responds")
 	setReachable(t, s.hub, metav1.ConditionFalse)
 	for _, name := range []string{"living", "source/one"} {
 		if err := release(func(r *objectsync.Release) { r.Objects = []string{name} }); err == nil {
@@ -249,9 +242,7 @@ func TestRelease(t *testing.T) {
 	// The rule was removed.
 	must(t, s.hub.Delete(t.Context(), living))
 	s.fleet.Config = objectsync.Config{}
-	if err := release(func(*objectsync.Release) {}); !errors.Is(err, objectsync.ErrNoRule) {
-		t.Errorf("a removed rule without a kind: %v", err)
-	}
+	testkit.ErrorIs(t, release(func(*objectsync.Release) {}), objectsync.ErrNoRule, "a removed rule without a kind")
 	must(t, release(func(r *objectsync.Release) {
 		r.Kind, r.Namespace = corev1.SchemeGroupVersion.WithKind("ConfigMap"), "for-edge"
 	}))

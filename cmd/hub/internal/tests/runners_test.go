@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // shardCount is the number of shards of the replicas.
@@ -85,9 +86,7 @@ func TestHub(t *testing.T) {
 func testDrain(t *testing.T) {
 	t.Parallel()
 	cluster, hub := newHub(t)
-	if _, err := hub.List(t.Context()); !errors.Is(err, replica.ErrNotSharded) {
-		t.Errorf("before the first replica: got %v, want ErrNotSharded", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(hub.List(t.Context())), replica.ErrNotSharded, "before the first replica")
 	start(t, cluster, hub.Namespace, "a")
 	await(t, hub, inStates(runners.Live))
 
