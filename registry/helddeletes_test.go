@@ -260,12 +260,8 @@ func TestDeletes_CleanupInTheHub(t *testing.T) {
 	if err := r.Remove(ctx, "one"); err != nil {
 		t.Error(err)
 	}
-	if got := left(t, hub, inHub); got != 130 {
-		t.Errorf("%d objects are left in the hub, want 130", got)
-	}
-	if got := left(t, outside, inRemote); got != 0 {
-		t.Errorf("%d objects are left in the remote, want none", got)
-	}
+	testkit.Equal(t, left(t, hub, inHub), 130, "objects are left in the hub")
+	testkit.Equal(t, left(t, outside, inRemote), 0, "objects are left in the remote")
 }
 
 // The delete of a collection deletes the objects that are not being deleted already, wherever they are in it, and these alone

@@ -51,9 +51,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 40)
-	if n := atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 20 {
-		t.Errorf("%d ConfigMaps were deleted, want 20", n)
-	}
+	testkit.Equal(t, atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }), 20, "ConfigMaps were deleted")
 	if n := left(t, outside, namespace); n != 20 {
 		t.Errorf("%d ConfigMaps are left, want 20", n)
 	}
@@ -62,9 +60,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 		spaces[i] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "doomed-"}}
 		must(t, outside.Create(t.Context(), spaces[i]))
 	}
-	if n := atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }); n != 3 {
-		t.Errorf("%d Namespaces were deleted, want 3", n)
-	}
+	testkit.Equal(t, atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }), 3, "Namespaces were deleted")
 }
 
 // The limit of all remotes together is kept, too.
@@ -121,9 +117,7 @@ func TestDeletes_Owning(t *testing.T) {
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 12)
 	owning := deletes.Owning(t.Context(), 12)
-	if n := atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }); n != 6 {
-		t.Errorf("%d objects were deleted, want 6", n)
-	}
+	testkit.Equal(t, atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }), 6, "objects were deleted")
 }
 
 // Only deletes that may have had an effect count: not those that are refused, not those of an object that is being deleted already,
@@ -226,9 +220,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 		return app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(configMap(namespace, 1)), &corev1.ConfigMap{})
 	})
 	n := atOnce(t, 24, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i+1)) })
-	if n != 19 {
-		t.Errorf("%d objects were deleted after one with a lost response, want 19", n)
-	}
+	testkit.Equal(t, n, 19, "objects were deleted after one with a lost response")
 }
 
 // The deletes of a hub part have limits, too: in the hub, with its own client and with one from its Config, and in remotes, with

@@ -103,9 +103,7 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 	}
 	testkit.ErrorIs(t, app.Client.Delete(t.Context(), configMap(namespace, 19)), deletes.ErrHeld, "another delete with damaged holds")
 	labels := map[string]string{"cluster": "one", "module": "pruner", "reason": string(deletes.StoreUnavailable)}
-	if got := metric(t, metrics, "clusterfx_deletes_held_total", labels); got != 2 {
-		t.Errorf("clusterfx_deletes_held_total is %v, want 2", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_deletes_held_total", labels), 2, "clusterfx_deletes_held_total")
 	if lines := log.with("Failed to keep the holds of deletes"); len(lines) > 1 {
 		t.Errorf("the lines about the store are %q, want 1", lines)
 	}

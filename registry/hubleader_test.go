@@ -311,9 +311,7 @@ func TestHubParts_OnLeaderEndOfHub(t *testing.T) {
 	leads, never := newLeader(t), newLeader(t)
 	t.Cleanup(func() { // after the hubs have ended
 		testkit.Closed(t, "the work of the leadership ends", leads.depose())
-		if got := hooks.Load(); got != 1 {
-			t.Errorf("%d hooks have run, want 1", got)
-		}
+		testkit.Equal(t, hooks.Load(), 1, "hooks have run")
 	})
 	for _, l := range []*leader{leads, never} {
 		r, run := ledHub(t, l, registry.Options{}, registry.NewModule("hooks", registry.ModuleOptions{

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -90,9 +91,7 @@ func TestStale_ListsFail(t *testing.T) {
 	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != state.ReasonReady {
 		t.Errorf("got %+v, want reason Ready and the module in the message", info)
 	}
-	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 1 {
-		t.Errorf("clusterfx_informers_stale = %v, want 1", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")), 1, "clusterfx_informers_stale")
 	info = expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
 	if info.Reason != state.ReasonStale {
@@ -107,9 +106,7 @@ func TestStale_ListsFail(t *testing.T) {
 	if info.Epoch != epoch || info.Modules[0].Reason != state.ReasonRunning {
 		t.Errorf("got %+v, want epoch %d and reason Running", info, epoch)
 	}
-	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 0 {
-		t.Errorf("clusterfx_informers_stale = %v, want 0", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")), 0, "clusterfx_informers_stale")
 }
 
 // An API server that responds to each watch with 410 gets few requests, the app receives new objects from lists, and

@@ -167,9 +167,7 @@ func neverReturns(t *testing.T, r *registry.Registry, config state.Desired) {
 	if err := r.WithClient(t.Context(), "held", func(context.Context, client.Client) error { return nil }); err != nil {
 		t.Errorf("the remote with the same name: %v", err)
 	}
-	if n := r.Zombies(); n != 0 {
-		t.Errorf("%d zombies, want 0", n)
-	}
+	testkit.Equal(t, r.Zombies(), 0, "zombies")
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("the callback: %v", err)
@@ -270,9 +268,7 @@ func TestRegistry_Cycles(t *testing.T) {
 		spawn(t, r, "cycle", config)
 		must(t, r.Stop(t.Context(), "cycle"))
 	}
-	if got := r.Zombies(); got != 0 {
-		t.Errorf("got %d zombies, want 0", got)
-	}
+	testkit.Equal(t, r.Zombies(), 0, "zombies")
 }
 
 func TestRegistry_ShutdownIsFinal(t *testing.T) {

@@ -57,9 +57,7 @@ func TestTransport_Close(t *testing.T) {
 		must(t, transport.Swap(credential(t, "", shared(t).second)))
 		transport.Close()
 		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
-		if n := transport.Draining(); n != 0 {
-			t.Errorf("got %d draining generations, want 0", n)
-		}
+		testkit.Equal(t, transport.Draining(), 0, "draining generations")
 	})
 }
 

@@ -132,18 +132,14 @@ func TestMonitor_Metric(t *testing.T) {
 		m.Watch(Subject{Controller: "cluster"}, func(*Heart) {})
 		<-time.After(42 * time.Second)
 		// The other series is the monitor's own.
-		if got := testutil.CollectAndCount(m); got != 2 {
-			t.Errorf("got %d series, want 2", got)
-		}
+		testkit.Equal(t, testutil.CollectAndCount(m), 2, "series")
 		if got := series(m)[Subject{Controller: "cluster"}]; got < 3 {
 			t.Errorf("got %g missed heartbeats, want at least 3", got)
 		}
 		answer.Store(false)
 		heart.Beat()
 		<-time.After(22 * time.Second)
-		if got := testutil.CollectAndCount(m); got != 3 {
-			t.Errorf("got %d series, want 3", got)
-		}
+		testkit.Equal(t, testutil.CollectAndCount(m), 3, "series")
 	})
 }
 

@@ -61,9 +61,7 @@ func TestSetOwner(t *testing.T) {
 	for range 2 {
 		must(t, watch.SetOwner(owner, object, scheme))
 	}
-	if got := object.Annotations[watch.OwnerAnnotation]; got != "ConfigMap/ns/owner" {
-		t.Errorf("got annotation %q, want ConfigMap/ns/owner", got)
-	}
+	testkit.Equal(t, object.Annotations[watch.OwnerAnnotation], "ConfigMap/ns/owner", "annotation")
 	testkit.ErrorHas(t, watch.SetOwner(other, object, scheme), "ConfigMap/ns/owner", "SetOwner with a second owner")
 	if err := watch.SetOwner(owner, &corev1.Secret{}, runtime.NewScheme()); err == nil {
 		t.Error("SetOwner accepts an owner of an unknown kind")

@@ -193,9 +193,7 @@ func TestUnstreamed(t *testing.T) {
 		endpoint, version string
 		want              bool
 	}{{"a", "v1.36.0", true}, {"a", "v1.36.1", false}} {
-		if got := u.At(c.endpoint, c.version).has("apps"); got != c.want {
-			t.Errorf("%s: %t, want %t", fmt.Sprint(c.endpoint, c.version), got, c.want)
-		}
+		testkit.Equal(t, u.At(c.endpoint, c.version).has("apps"), c.want, fmt.Sprint(c.endpoint, c.version))
 	}
 	u.At("a", "v1.36.1").add("apps")
 	if u.At("b", "v1.36.1").has("apps") {

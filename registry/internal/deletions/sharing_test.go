@@ -246,9 +246,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
-	if got := b.expectHeld("before the first delete", edge, 3); got != id {
-		t.Errorf("the hold is %s, want %s", got, id)
-	}
+	testkit.Equal(t, b.expectHeld("before the first delete", edge, 3), id, "the hold")
 	b.upkeep()
 	before := h.content().Version
 	h.pass(ledger.Window + time.Minute) // a would end the hold, which was asked for in b alone.
@@ -273,9 +271,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	b.expectHeld("the allowance is used up", edge, 12)
 	for _, p := range []*process{a, b, c, a} {
 		h.move(edge, p.name)
-		if got := p.expectHeld("after another move", edge, 12); got != id {
-			t.Errorf("the hold is %s, want %s", got, id)
-		}
+		testkit.Equal(t, p.expectHeld("after another move", edge, 12), id, "the hold")
 	}
 }
 

@@ -151,9 +151,7 @@ func TestPool_Metadata(t *testing.T) {
 	if err := s.List(t.Context(), &all); err != nil || len(all.Items) != 1 {
 		t.Errorf("list: %v, %+v", err, all)
 	}
-	if p.Informers() != 2 {
-		t.Errorf("%d informers, want 2", p.Informers())
-	}
+	testkit.Equal(t, p.Informers(), 2, "informers")
 }
 
 // A selection of some namespaces sends requests to these alone, and ends also before it has synced.

@@ -65,9 +65,7 @@ func TestManager_RunsServers(t *testing.T) {
 		}
 		close(s.cache.synced)
 		<-s.Elected()
-		if got := get(); got != "served" {
-			t.Errorf("got %q, want a response", got)
-		}
+		testkit.Equal(t, get(), "served", "get")
 		close(s.cache.release)
 		if err := end(); err != nil {
 			t.Errorf("Start: got %v, want nil", err)

@@ -120,9 +120,7 @@ func TestSelection_Clusters(t *testing.T) {
 			if problems := all.Configure([]moduleconfig.Config{{Name: "one", Clusters: c.clusters}}); len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			if got := len(all.Wanted(&c.desired)) == 1; got != c.wanted {
-				t.Errorf("wanted: %t, want %t", got, c.wanted)
-			}
+			testkit.Equal(t, len(all.Wanted(&c.desired)) == 1, c.wanted, "wanted")
 			tool, err := catalog.Configured(c.module, moduleconfig.Config{Name: "one", Clusters: c.clusters})
 			must(t, err)
 			if got := tool.Wants(&c.desired); got != c.wanted {

@@ -24,9 +24,7 @@ func TestPrinter_Styles(t *testing.T) {
 		p.rest("three")
 		testkit.ErrorIs(t, p.report(errors.New("four")), ErrFailed, "report")
 		p.text("five")
-		if got := out.String(); got != want {
-			t.Errorf("%s: got %q, want %q", s, got, want)
-		}
+		testkit.Equal(t, out.String(), want, s)
 	}
 }
 
@@ -35,9 +33,7 @@ func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	must(t, err)
 	defer func() { _ = file.Close() }()
-	if got := newPrinter(file).style; got != plain {
-		t.Errorf("the style for a file is %s, want plain", got)
-	}
+	testkit.Equal(t, newPrinter(file).style, plain, "the style for a file")
 }
 
 func TestIndented(t *testing.T) {

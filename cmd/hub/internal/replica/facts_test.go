@@ -13,6 +13,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // starts returns how many shards were started without warm apps.
@@ -188,7 +189,5 @@ func (w *installation) expectReleased() {
 			w.t.Errorf("the Lease %s has the holder %s after all replicas have left", l.Name, *l.Spec.HolderIdentity)
 		}
 	}
-	if records != len(w.uids) {
-		w.t.Errorf("got %d records, want %d", records, len(w.uids))
-	}
+	testkit.Equal(w.t, records, len(w.uids), "records")
 }

@@ -118,9 +118,7 @@ func TestRollout(t *testing.T) {
 		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Hour, Progress: func(text string) { told <- text }}.Wait(t.Context(), n)
 		done <- err
 	}()
-	if got, want := <-told, strings.Join(problems, "\n  "); got != want {
-		t.Errorf("the progress is %q, want %q", got, want)
-	}
+	testkit.Equal(t, <-told, strings.Join(problems, "\n  "), "the progress")
 	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
 	n.progress("waited-for", appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2})
 	if err := <-done; err != nil {

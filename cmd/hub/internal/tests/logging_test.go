@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestNew_JSON(t *testing.T) {
@@ -36,9 +37,7 @@ func TestNew_JSON(t *testing.T) {
 		"level": "error", "logger": "registry", "msg": "Could not do it", "cluster": "edge-1",
 		"error": "it broke", "took": "1.5s",
 	} {
-		if line[key] != want {
-			t.Errorf("%s is %q, want %q", key, line[key], want)
-		}
+		testkit.Equal(t, line[key], want, key)
 		delete(line, key)
 	}
 	if len(line) > 0 {

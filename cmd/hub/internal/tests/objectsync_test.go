@@ -78,9 +78,7 @@ func TestCount(t *testing.T) {
 		{Cluster: "pull", Originals: 3, Copies: 1, Missing: 2, Conflicts: 1, Extra: 1, Names: []string{"target/" + foreign.Name}},
 		{Cluster: "push", Originals: 1, Copies: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the counts: %s", diff)
-	}
+	testkit.Equal(t, got, want, "the counts")
 	testkit.ErrorIs(t, testkit.Err(s.fleet.Count(t.Context(), objectsync.Scope{Rules: []string{"nothing"}})), objectsync.ErrNoRule, "an unknown rule")
 
 	name := objectsync.Name{Rule: "pull", Cluster: edge, Object: "missing"}
@@ -176,9 +174,7 @@ func TestPrune(t *testing.T) {
 	expectFinalizers(1, 0, 1) // those of another rule and of another hub stay
 	want := []string{"labelled", "stolen", other.Name}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, s.names(s.remote, "target")); diff != "" {
-		t.Errorf("the remote has: %s", diff)
-	}
+	testkit.Equal(t, s.names(s.remote, "target"), want, "the remote")
 	if !strings.Contains(text.String(), "3 objects have the label of the rule and the marks of other objects") {
 		t.Errorf("the objects that stay are not reported: %s", text)
 	}
@@ -304,9 +300,7 @@ func TestDiff(t *testing.T) {
 		names["changed"]: "Update  data.k", names["again"]: "Replace", names["gone"]: "Delete", names["blocked"]: "Blocked",
 		names["new"]: "Create", names["equal"]: "Adopt", names["fixed"]: "Rejected Invalid data",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Diff: -want +got\n%s", diff)
-	}
+	testkit.Equal(t, got, want, "Diff")
 	if diff := cmp.Diff(before, s.versions()); diff != "" {
 		t.Errorf("Diff has written: -before +after\n%s", diff)
 	}
