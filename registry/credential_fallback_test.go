@@ -63,11 +63,7 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy, err := network.New(one.Server())
-			must(t, err)
-			t.Cleanup(proxy.Close)
-			through, err := proxy.Kubeconfig(one.Kubeconfig())
-			must(t, err)
+			proxy, through := fleettest.ProxyTo(t, one)
 			r := newRegistry(t, nil)
 			remote := registry.ClusterName("away-" + name)
 			pace := state.Probe{Period: time.Second}

@@ -52,7 +52,7 @@ func TestHubRuns(t *testing.T) {
 		registry.NewModule("wrong", registry.ModuleOptions{Hub: part, HubRuns: "Somewhere"}),
 	}
 	hub := fleettest.Cluster(t, "hub").Config()
-	o := registry.Options{Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: modules}
+	o := registry.Options{Hub: hub, HubMapper: fleettest.Mapper(t, hub), Scheme: fleettest.Scheme(t), Modules: modules}
 	create := func() error {
 		r, err := registry.New(o)
 		if err == nil {

@@ -52,9 +52,7 @@ func allow(t testing.TB, admin client.Client, user string, rules ...rbacv1.Polic
 // behindProxy returns a proxy of a cluster, and the configuration of a remote behind it with the credential of a kubeconfig.
 func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Proxy, state.Desired) {
 	t.Helper()
-	proxy, err := network.New(c.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, c.Server())
 	through, err := proxy.Kubeconfig(kubeconf)
 	must(t, err)
 	return proxy, configFor(t, through)

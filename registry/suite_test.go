@@ -18,15 +18,10 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -54,7 +49,7 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub").Config()
 	o := registry.Options{
-		Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Policy: policy,
+		Hub: hub, HubMapper: fleettest.Mapper(t, hub), Scheme: fleettest.Scheme(t), Policy: policy,
 		AllowDuplicates: true, // tests share clusters
 		Log:             testLog(t),
 	}
@@ -79,23 +74,6 @@ func testLog(t testing.TB) logr.Logger {
 		return testr.New(one)
 	}
 	return logr.Discard()
-}
-
-func mapperFor(t testing.TB, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
-}
-
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	return s
 }
 
 // configFor returns the desired state of a remote with the credentials of a kubeconfig.

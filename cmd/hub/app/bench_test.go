@@ -24,9 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,13 +41,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-func schemeOf(b *testing.B) *runtime.Scheme {
-	b.Helper()
-	scheme := runtime.NewScheme()
-	must(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	return scheme
-}
 
 var remotes = flag.String("remotes", "200,500", "how many Clusters the benchmark has, comma separated")
 
@@ -121,7 +112,7 @@ func newBenchHub(b *testing.B, n int) *benchHub {
 	var err error
 	s.hub, err = f.Create(b.Context(), "hub")
 	must(b, err)
-	scheme := schemeOf(b)
+	scheme := fleettest.Scheme(b, hubv1.AddToScheme)
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
 	must(b, err)
 	fleettest.InstallCRDs(b, s.hub.Config())
@@ -300,7 +291,7 @@ func (s *benchHub) allReady(r *registry.Registry) error {
 func (s *benchHub) engage() cost {
 	s.b.Helper()
 	o := s.options().Registry
-	o.Hub, o.Scheme, o.Modules = s.hub.Config(), schemeOf(s.b), []registry.Module{s.watcher()}
+	o.Hub, o.Scheme, o.Modules = s.hub.Config(), fleettest.Scheme(s.b, hubv1.AddToScheme), []registry.Module{s.watcher()}
 	httpClient, err := rest.HTTPClientFor(o.Hub)
 	must(s.b, err)
 	o.HubMapper, err = apiutil.NewDynamicRESTMapper(o.Hub, httpClient)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -30,8 +31,8 @@ func offline(t testing.TB) *entry {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := NewPool(ctx, Options{
-		Hub: &rest.Config{Host: "https://192.0.2.1"}, Transport: http.DefaultTransport, Scheme: schemeOf(t),
-		Mapper: meta.MultiRESTMapper{}, Schemas: meter.NewSchemas(schemeOf(t)), Log: logr.Discard(), Timeout: time.Second,
+		Hub: &rest.Config{Host: "https://192.0.2.1"}, Transport: http.DefaultTransport, Scheme: fleettest.Scheme(t),
+		Mapper: meta.MultiRESTMapper{}, Schemas: meter.NewSchemas(fleettest.Scheme(t)), Log: logr.Discard(), Timeout: time.Second,
 	})
 	e, err := p.newEntry(configMaps("offline"))
 	must(t, err)

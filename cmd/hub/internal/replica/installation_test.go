@@ -212,9 +212,7 @@ func (p *process) run() {
 
 func (w *installation) build(name string, change ...func(*Options)) *process {
 	w.t.Helper()
-	proxy, err := fault.New(w.cluster.Server())
-	must(w.t, err)
-	w.t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(w.t, w.cluster.Server())
 	p := &process{
 		w: w, name: name, proxy: proxy, done: make(chan error, 1), stop: make(chan struct{}), cancel: func() {},
 		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, from: map[int]shards.Origin{},
@@ -235,8 +233,9 @@ func (w *installation) build(name string, change ...func(*Options)) *process {
 	for _, c := range change {
 		c(&o)
 	}
-	p.Replica, err = New(o)
+	made, err := New(o)
 	must(w.t, err)
+	p.Replica = made
 	return p
 }
 

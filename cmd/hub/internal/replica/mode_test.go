@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -211,9 +212,7 @@ func TestObserver_NoContact(t *testing.T) {
 	w := newInstallation(t, fewShards)
 	w.createLease("a", labelReplica)
 	w.change("a", patch{"spec": map[string]any{"holderIdentity": "incarnation"}})
-	proxy, err := fault.New(w.cluster.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, w.cluster.Server())
 	o, err := NewObserver(w.through(proxy), w.namespace, inNoHurry())
 	must(t, err)
 	t.Cleanup(o.Close)
