@@ -197,12 +197,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	must(t, r.Ensure("limited", limited))
 	_, config := remote(t, "one")
 	spawn(t, r, "busy", config)
-	eventually(t, func() error {
-		if info, _ := r.Status("limited"); info.App.Reason != state.ReasonReady && info.Epoch == 0 {
-			return fmt.Errorf("the app has not started: %+v", info)
-		}
-		return nil
-	})
+	expectStatus(t, r, "limited", func(info registry.Status) bool { return info.App.Reason == state.ReasonReady || info.Epoch != 0 })
 	busy := make(chan struct{})
 	go func() {
 		defer close(busy)

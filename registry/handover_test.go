@@ -119,12 +119,8 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 			t.Fatal("no app has ended")
 		}
 	}
-	eventually(t, func() error {
-		info, _ := r.Status("restless")
-		if info.Reason != state.ReasonReady || info.Server != here.Endpoint.Server {
-			return fmt.Errorf("got %s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
-		}
-		return nil
+	expectStatus(t, r, "restless", func(info registry.Status) bool {
+		return info.Reason == state.ReasonReady && info.Server == here.Endpoint.Server
 	})
 	close(stop)
 	callers.Wait()

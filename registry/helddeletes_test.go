@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -259,12 +260,8 @@ func TestDeletes_CleanupInTheHub(t *testing.T) {
 	if err := r.Remove(ctx, "one"); err != nil {
 		t.Error(err)
 	}
-	if got := left(t, hub, inHub); got != 130 {
-		t.Errorf("%d objects are left in the hub, want 130", got)
-	}
-	if got := left(t, outside, inRemote); got != 0 {
-		t.Errorf("%d objects are left in the remote, want none", got)
-	}
+	testkit.Equal(t, left(t, hub, inHub), 130, "objects are left in the hub")
+	testkit.Equal(t, left(t, outside, inRemote), 0, "objects are left in the remote")
 }
 
 // The delete of a collection deletes the objects that are not being deleted already, wherever they are in it, and these alone
@@ -295,9 +292,7 @@ func TestDeletes_CollectionOfTerminating(t *testing.T) {
 	}
 	create(0, 5)
 	create(80, 86)
-	if err := all(); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("the delete of 11 more than 10 objects: %v", err)
-	}
+	testkit.ErrorIs(t, all(), deletes.ErrHeld, "the delete of 11 more than 10 objects")
 	if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Deleted != 10 {
 		t.Errorf("the holds are %+v, want one after 10 objects", holds)
 	}

@@ -24,6 +24,7 @@ import (
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -52,9 +53,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 40)
-	if n := atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 20 {
-		t.Errorf("%d ConfigMaps were deleted, want 20", n)
-	}
+	testkit.Equal(t, atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }), 20, "ConfigMaps were deleted")
 	if n := left(t, outside, namespace); n != 20 {
 		t.Errorf("%d ConfigMaps are left, want 20", n)
 	}
@@ -63,9 +62,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 		spaces[i] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "doomed-"}}
 		must(t, outside.Create(t.Context(), spaces[i]))
 	}
-	if n := atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }); n != 3 {
-		t.Errorf("%d Namespaces were deleted, want 3", n)
-	}
+	testkit.Equal(t, atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }), 3, "Namespaces were deleted")
 }
 
 // The limit of all remotes together is kept, too.
@@ -163,9 +160,7 @@ func TestDeletes_Owning(t *testing.T) {
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 12)
 	owning := deletes.Owning(t.Context(), 12)
-	if n := atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }); n != 6 {
-		t.Errorf("%d objects were deleted, want 6", n)
-	}
+	testkit.Equal(t, atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }), 6, "objects were deleted")
 }
 
 // Only deletes that may have had an effect count: not those that are refused, not those of an object that is being deleted already,
@@ -176,8 +171,7 @@ func TestDeletes_NotCounted(t *testing.T) {
 	namespace := objectsOf(t, outside, 25)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	other := client.Preconditions{UID: new(types.UID)}
-	*other.UID = "another"
+	other := client.Preconditions{UID: new(types.UID("another"))}
 	kept := configMap(namespace, 900)
 	kept.Finalizers = []string{"example.com/busy"}
 	must(t, outside.Create(t.Context(), kept))
@@ -259,12 +253,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
 	go func() { lost <- app.Client.Delete(ctx, configMap(namespace, 0)) }()
-	eventually(t, func() error {
-		if left(t, outside, namespace) == 25 {
-			return errors.New("the request has not arrived")
-		}
-		return nil
-	})
+	testkit.Until(t, "the request arrives", func() bool { return left(t, outside, namespace) != 25 })
 	cancel()
 	if err := <-lost; err == nil || errors.Is(err, deletes.ErrHeld) {
 		t.Fatalf("a delete whose response is lost: %v", err)
@@ -274,9 +263,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 		return app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(configMap(namespace, 1)), &corev1.ConfigMap{})
 	})
 	n := atOnce(t, 24, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i+1)) })
-	if n != 19 {
-		t.Errorf("%d objects were deleted after one with a lost response, want 19", n)
-	}
+	testkit.Equal(t, n, 19, "objects were deleted after one with a lost response")
 }
 
 // The deletes of a hub part have limits, too: in the hub, with its own client and with one from its Config, and in remotes, with

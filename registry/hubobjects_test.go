@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
@@ -244,9 +245,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	watcher, other := <-apps, <-apps
-	if _, err := watcher.HubObjects.Watch(objectsFor("stale"), "a"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.HubObjects.Watch(objectsFor("stale"), "a")))
 	try := func(p registry.Remote) error {
 		return client.IgnoreNotFound(p.Client.Delete(t.Context(), configMap("default", 404)))
 	}
@@ -327,12 +326,7 @@ func TestHubObjects_BadMapFunctions(t *testing.T) {
 	for i, to := range []string{"stuck", "panics", "good"} {
 		must(t, hub.Create(t.Context(), hubObject(test, i, to)))
 	}
-	eventually(t, func() error {
-		if calls.Load() == 0 {
-			return errors.New("the good app was not called")
-		}
-		return nil
-	})
+	testkit.Until(t, "the good app is called", func() bool { return calls.Load() != 0 })
 	var kept corev1.ConfigMapList
 	if err := (<-good).List(t.Context(), &kept); err != nil || len(kept.Items) != 1 || kept.Items[0].Name != test+"-2" {
 		t.Errorf("got %v, %+v: the map function has changed the object of all apps", err, kept.Items)

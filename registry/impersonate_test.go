@@ -7,7 +7,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -57,9 +57,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 		Username: "system:serviceaccount:apps:stranger",
 		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},
 	}
-	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
-		t.Errorf("user info of an app on the hub, -want +got:\n%s", diff)
-	}
+	testkit.Equal(t, who.Status.UserInfo, want, "user info of an app on the hub")
 }
 
 func grant(t *testing.T, hub client.Client, namespace, user string) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
@@ -30,9 +31,7 @@ func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
 
 func expectUndeclared(t *testing.T, r *registry.Registry, want ...state.UndeclaredAccess) {
 	t.Helper()
-	if diff := cmp.Diff(want, r.Undeclared()); diff != "" {
-		t.Errorf("undeclared: -want +got:\n%s", diff)
-	}
+	testkit.Equal(t, r.Undeclared(), want, "undeclared")
 }
 
 // An informer whose module does not declare watch gets its objects from lists, so that the app becomes Ready. Then the

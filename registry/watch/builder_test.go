@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -60,12 +61,8 @@ func TestSetOwner(t *testing.T) {
 	for range 2 {
 		must(t, watch.SetOwner(owner, object, scheme))
 	}
-	if got := object.Annotations[watch.OwnerAnnotation]; got != "ConfigMap/ns/owner" {
-		t.Errorf("got annotation %q, want ConfigMap/ns/owner", got)
-	}
-	if err := watch.SetOwner(other, object, scheme); err == nil || !strings.Contains(err.Error(), "ConfigMap/ns/owner") {
-		t.Errorf("SetOwner with a second owner: got %v, want an error with the first owner", err)
-	}
+	testkit.Equal(t, object.Annotations[watch.OwnerAnnotation], "ConfigMap/ns/owner", "annotation")
+	testkit.ErrorHas(t, watch.SetOwner(other, object, scheme), "ConfigMap/ns/owner", "SetOwner with a second owner")
 	if err := watch.SetOwner(owner, &corev1.Secret{}, runtime.NewScheme()); err == nil {
 		t.Error("SetOwner accepts an owner of an unknown kind")
 	}

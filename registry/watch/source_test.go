@@ -159,11 +159,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 // behindProxy returns a proxy of a cluster, and the configuration of a remote behind it whose outage is noticed soon.
 func behindProxy(t *testing.T, c *fleet.Cluster) (*fault.Proxy, state.Desired) {
 	t.Helper()
-	p, err := fault.New(c.Server())
-	must(t, err)
-	t.Cleanup(p.Close)
-	behind, err := p.Kubeconfig(c.Kubeconfig())
-	must(t, err)
+	p, behind := fleettest.ProxyTo(t, c)
 	config := configFor(t, behind)
 	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	return p, config

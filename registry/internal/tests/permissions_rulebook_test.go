@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -65,9 +65,7 @@ func TestRulebook_Senders(t *testing.T) {
 		})
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", http.NoBody)
 		b.Judge(permissions.Requests{Senders: c.senders, Log: logr.Discard(), Explain: plain})(r, c.status)
-		if diff := cmp.Diff(c.want, b.Undeclared()); diff != "" {
-			t.Errorf("%s (-want +got): %s", name, diff)
-		}
+		testkit.Equal(t, b.Undeclared(), c.want, name)
 	}
 }
 

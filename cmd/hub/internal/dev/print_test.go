@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestPrinter_Styles(t *testing.T) {
@@ -20,13 +22,9 @@ func TestPrinter_Styles(t *testing.T) {
 		p.step("one")
 		p.done("%s", "two")
 		p.rest("three")
-		if err := p.report(errors.New("four")); !errors.Is(err, ErrFailed) {
-			t.Errorf("report returns %v", err)
-		}
+		testkit.ErrorIs(t, p.report(errors.New("four")), ErrFailed, "report")
 		p.text("five")
-		if got := out.String(); got != want {
-			t.Errorf("%s: got %q, want %q", s, got, want)
-		}
+		testkit.Equal(t, out.String(), want, s)
 	}
 }
 
@@ -35,9 +33,7 @@ func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	must(t, err)
 	defer func() { _ = file.Close() }()
-	if got := newPrinter(file).style; got != plain {
-		t.Errorf("the style for a file is %s, want plain", got)
-	}
+	testkit.Equal(t, newPrinter(file).style, plain, "the style for a file")
 }
 
 func TestIndented(t *testing.T) {
