@@ -23,11 +23,9 @@ import (
 )
 
 // echo is the module that the tests of this package run: it copies the ConfigMap shout of every remote to the hub.
-func echo() registry.Module { return echoThatMay("list", "watch", "create") }
-
-func echoThatMay(verbs ...string) registry.Module {
+func echo() registry.Module {
 	return registry.NewModule("echo", registry.ModuleOptions{
-		Remote: fx.Invoke(listen), Rules: []rbacv1.PolicyRule{may("configmaps", verbs...)},
+		Remote: fx.Invoke(listen), Rules: []rbacv1.PolicyRule{may("configmaps", "list", "watch", "create")},
 	})
 }
 
