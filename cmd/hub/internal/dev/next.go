@@ -85,5 +85,5 @@ func (d *demo) printTable(ctx context.Context) error {
 	}
 	d.progress.text("")
 	var tables output.Tables
-	return tables.Printer(d.out, false).Print(&table)
+	return tables.Print(d.out, &table, false)
 }
