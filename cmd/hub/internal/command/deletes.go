@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -52,7 +51,7 @@ func newDeletes(p Program) *cobra.Command {
 }
 
 func newListDeletes(p Program) *cobra.Command {
-	var form inspect.Form
+	var form output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -73,7 +72,7 @@ func newListDeletes(p Program) *cobra.Command {
 				return err
 			}
 			err = held.Print(cmd.Context(), form, s.terminal.Out)
-			if errors.Is(err, helddeletes.ErrNone) {
+			if errors.Is(err, inspect.ErrNone) {
 				s.terminal.Text("No deletes are held.")
 				return nil
 			}
@@ -126,7 +125,7 @@ func newAllowDeletes(p Program) *cobra.Command {
 	return cmd
 }
 
-func describeAllowed(done helddeletes.Allowed) string {
+func describeAllowed(done inspect.Allowed) string {
 	h := done.Hold
 	text := fmt.Sprintf("hold/%s allows deletes of %s by module %s in %s: ", h.ID, h.What(), h.Module, h.Where())
 	switch done.Further {
@@ -138,12 +137,12 @@ func describeAllowed(done helddeletes.Allowed) string {
 	return text + fmt.Sprintf("%d further, %d in all", done.Further, done.Total)
 }
 
-func (s *session) heldDeletes() (*helddeletes.Hub, error) {
+func (s *session) heldDeletes() (*inspect.Deletes, error) {
 	hub, err := s.hub.Hub()
 	if err != nil {
 		return nil, err
 	}
-	return &helddeletes.Hub{Cluster: hub, Namespace: s.hub.Namespace}, nil
+	return &inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}, nil
 }
 
 func (s *session) completeHolds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -100,7 +100,7 @@ func newEntityGet(p Program) *cobra.Command {
 					s.terminal.Text("The bucket has no entities.")
 					return nil
 				}
-				return tables.Printer(s.terminal.Out, false).Print(entityTable(list))
+				return tables.Print(s.terminal.Out, entityTable(list), false)
 			})
 		},
 	}

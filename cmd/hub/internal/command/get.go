@@ -39,7 +39,7 @@ func newGet(p Program) *cobra.Command {
 }
 
 func newGetModules(p Program) *cobra.Command {
-	var f inspect.Form
+	var f output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "modules [NAME...]",

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
@@ -35,7 +34,7 @@ const drainExample = `  # Give the Clusters of a replica to the others before it
 const drainTimeout = 2 * time.Minute
 
 func newGetRunners(p Program) *cobra.Command {
-	var form inspect.Form
+	var form output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "runners [NAME...]",
@@ -71,7 +70,7 @@ func newGetRunners(p Program) *cobra.Command {
 	return cmd
 }
 
-func (s *session) printRunners(ctx context.Context, hub *runners.Hub, form inspect.Form, names []string) error {
+func (s *session) printRunners(ctx context.Context, hub *runners.Hub, form output.Form, names []string) error {
 	list, problem := hub.List(ctx)
 	if errors.Is(problem, replica.ErrNotSharded) && len(names) == 0 {
 		s.terminal.Text("The replicas of this hub do not share its Clusters: one of them runs all apps, and the others stand by.")

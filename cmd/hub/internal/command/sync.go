@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -153,7 +152,7 @@ func runsSync(modules []registry.Module, c *hubv1.Cluster) bool {
 type syncTable struct {
 	syncFlags
 
-	form  inspect.Form
+	form  output.Form
 	scope objectsync.Scope
 }
 

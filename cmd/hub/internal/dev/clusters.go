@@ -40,10 +40,10 @@ func (d *demo) startClusters(ctx context.Context) error {
 	o := fleet.Options{Provider: fleet.Provider(d.provider), Dir: d.folder.path(fleetDir), Image: d.image}
 	switch o.Provider {
 	case fleet.Kind:
-		d.progress.step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)
-		o.Log = indented{d.progress}
+		d.terminal.Step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)
+		o.Log = indented{d.terminal}
 	default:
-		d.progress.step("starting %d clusters: kube-apiserver %s and etcd, as processes of this machine",
+		d.terminal.Step("starting %d clusters: kube-apiserver %s and etcd, as processes of this machine",
 			d.clusters+1, fleet.KubernetesVersion)
 	}
 	var err error
@@ -76,7 +76,7 @@ func (d *demo) startCluster(ctx context.Context, name string) (*fleet.Cluster, e
 	if err != nil {
 		return nil, err
 	}
-	d.progress.done("%-12s %s   %s", name, c.Server(), since(begin))
+	d.terminal.Done("%-12s %s   %s", name, c.Server(), since(begin))
 	return c, nil
 }
 
@@ -163,7 +163,7 @@ func (d *demo) applyObjects(ctx context.Context) error {
 	if len(d.objects) == 0 {
 		return nil
 	}
-	d.progress.step("applying %s of %s to the hub", number(len(d.objects), "object"), d.apply)
+	d.terminal.Step("applying %s of %s to the hub", number(len(d.objects), "object"), d.apply)
 	for _, obj := range d.objects {
 		if err := d.applyObject(ctx, obj); err != nil {
 			return fmt.Errorf("apply %s %s of %s: %w", obj.GetKind(), obj.GetName(), d.apply, err)
@@ -216,7 +216,7 @@ func (d *demo) writeKubeconfig(context.Context) error {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	if d.folder.record, err = access.PublishDev(d.folder.dir, text); err != nil {
-		d.progress.step("the other commands need --kubeconfig to find this dev: %v", err)
+		d.terminal.Step("the other commands need --kubeconfig to find this dev: %v", err)
 	}
 	return nil
 }

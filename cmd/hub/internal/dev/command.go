@@ -118,20 +118,28 @@ func (p Program) downCommand(o *options) *cobra.Command {
 		Short: "Stop the hub and the clusters of dev --detach",
 		Args:  output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			progress := newPrinter(p.Stderr)
-			return progress.report(down(cmd.Context(), o.dataDir, progress))
+			t := output.NewTerminal(nil, p.Stdout, p.Stderr)
+			return report(t, down(cmd.Context(), o.dataDir, t))
 		},
 	}
 }
 
 // up runs a demo in the foreground, or in the background for another dev.
 func (p Program) up(ctx context.Context, o options) error {
-	out, progress := newPrinter(p.Stdout), newPrinter(p.Stderr)
+	t := output.NewTerminal(nil, p.Stdout, p.Stderr)
 	if o.report != "" {
-		out, progress = reportTo(o.report)
+		t = reportTo(o.report)
 	}
-	d := &demo{options: o, program: p, out: out, progress: progress}
-	return progress.report(d.run(ctx))
+	d := &demo{options: o, program: p, terminal: t}
+	return report(t, d.run(ctx))
+}
+
+func report(t *output.Terminal, err error) error {
+	if err == nil {
+		return nil
+	}
+	t.Say(output.Failure(), "%v", err)
+	return ErrFailed
 }
 
 type options struct {

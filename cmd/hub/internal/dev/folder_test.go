@@ -3,11 +3,13 @@
 package dev
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -63,7 +65,7 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 	write(t, filepath.Join(dir, lockFile))
 	write(t, filepath.Join(dir, kubeconfigFile))
 	var out strings.Builder
-	must(t, down(t.Context(), dir, &printer{w: &out, style: plain}))
+	must(t, down(t.Context(), dir, output.NewPipes(&out, &out, false)))
 	if got, want := out.String(), "ok nothing runs in "+dir+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -110,7 +112,7 @@ func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, kubeconfigFile))
-	must(t, down(t.Context(), dir, &printer{w: &strings.Builder{}, style: plain}))
+	must(t, down(t.Context(), dir, output.NewPipes(io.Discard, io.Discard, false)))
 	expectFiles(t, dir, kubeconfigFile)
 }
 

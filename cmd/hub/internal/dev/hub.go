@@ -146,7 +146,7 @@ func (d *demo) reportEnd(ctx context.Context, r *replica) {
 	if err != nil {
 		how = err.Error()
 	}
-	d.progress.step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
+	d.terminal.Step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -155,12 +155,6 @@ func freeAddress(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("find a port for the metrics: %w", err)
 	}
 	return l.Addr().String(), l.Close()
-}
-
-func (d *demo) printReplicas() {
-	for _, r := range d.started {
-		d.out.text("  %-12s process %d, metrics at http://%s/metrics", r.Name, r.cmd.Process.Pid, r.Metrics)
-	}
 }
 
 func (d *demo) nextOfReplicas() []string {

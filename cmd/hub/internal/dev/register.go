@@ -22,7 +22,7 @@ import (
 
 // register creates a labelled Secret for each remote, of which the hub makes a Cluster.
 func (d *demo) register(ctx context.Context) error {
-	d.progress.step("registering %s by Secret", number(len(d.remotes), "cluster"))
+	d.terminal.Step("registering %s by Secret", number(len(d.remotes), "cluster"))
 	for _, r := range d.remotes {
 		own := r.labels()
 		kubeconfig, err := d.remoteAccount(ctx, r, own)
@@ -101,7 +101,7 @@ func (d *demo) waitReady(ctx context.Context) error {
 		for _, c := range last.Items {
 			if isReady(&c) && !seen[c.Name] {
 				seen[c.Name] = true
-				d.progress.done("cluster.%s/%s ready   %s modules   %s",
+				d.terminal.Done("cluster.%s/%s ready   %s modules   %s",
 					hubv1.GroupName, c.Name, c.Status.ModuleSummary, since(begin))
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 func (d *demo) simulate(ctx context.Context) error {
 	if d.nodes > 0 {
-		d.progress.step("simulating %s and %s in each remote: objects only, nothing runs in them",
+		d.terminal.Step("simulating %s and %s in each remote: objects only, nothing runs in them",
 			number(d.nodes, "Node"), number(d.nodes*len(workloads()), "Pod"))
 	}
 	group, ctx := errgroup.WithContext(ctx)

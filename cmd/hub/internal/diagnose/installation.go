@@ -20,7 +20,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
@@ -202,7 +202,7 @@ func parts(r *Report, report partreport.Report) (well bool) {
 }
 
 func (i Installation) deletes(ctx context.Context, r *Report) {
-	hub := helddeletes.Hub{Cluster: i.Hub, Namespace: i.Namespace}
+	hub := inspect.Deletes{Cluster: i.Hub, Namespace: i.Namespace}
 	all, err := hub.Holds(ctx)
 	if err != nil {
 		r.warn(checkDeletes, "", "%v", err)

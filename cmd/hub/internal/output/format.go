@@ -3,12 +3,17 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
@@ -100,28 +105,89 @@ func (t *Tables) Bind(set *pflag.FlagSet) {
 	set.StringSliceVarP(&t.options.ColumnLabels, "label-columns", "L", nil, "Add a column for each of these labels")
 }
 
-// Printer writes tables to w below one header.
-func (t *Tables) Printer(w io.Writer, wide bool) *TablePrinter {
-	options := t.options
+// Print writes a table to w. The wide one has the columns with a priority, too.
+func (t *Tables) Print(w io.Writer, table *metav1.Table, wide bool) error {
+	options, tabs := t.options, printers.GetNewTabWriter(w)
 	options.Wide = wide
-	return &TablePrinter{tabs: printers.GetNewTabWriter(w), table: printers.NewTablePrinter(options)}
+	return errors.Join(printers.NewTablePrinter(options).PrintObj(table, tabs), tabs.Flush())
 }
 
-// TablePrinter prints tables. It is made by Tables.Printer.
-type TablePrinter struct {
-	tabs  flusher // remembers how wide the columns are
-	table printers.ResourcePrinter
+// Form says how to print a List.
+type Form struct {
+	Format Format
+	Tables Tables
 }
 
-// Print writes complete lines, below the columns of those before.
-func (p *TablePrinter) Print(t *metav1.Table) error {
-	if err := p.table.PrintObj(t, p.tabs); err != nil {
+// List is a list of things, for people and for programs.
+type List struct {
+	// Kind is that of the objects for programs, and Resource stands before their names.
+	Kind, Resource string
+	// Columns are those of the table, and Wide further ones of the wide table.
+	Columns, Wide []string
+	Items         []Item
+	// Fields are those of the list itself.
+	Fields map[string]any
+}
+
+// Item is a thing in a List: a row with a cell for each column, and the fields of an object.
+type Item struct {
+	Name   string
+	Cells  []any
+	Fields map[string]any
+}
+
+// Print writes the list to w.
+func (f *Form) Print(w io.Writer, list List) error {
+	if f.Format.Tabular() {
+		return f.Tables.Print(w, list.table(), f.Format.text == Wide)
+	}
+	if f.Format.text == Name {
+		var text strings.Builder
+		for _, one := range list.Items {
+			fmt.Fprintf(&text, "%s/%s\n", list.Resource, one.Name)
+		}
+		_, err := io.WriteString(w, text.String())
 		return err
 	}
-	return p.tabs.Flush()
+	printer, err := f.Format.Printer()
+	if err != nil {
+		return err
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	maps.Copy(all.Object, list.Fields)
+	for _, one := range list.Items {
+		object := map[string]any{"apiVersion": "v1", "kind": list.Kind, "metadata": map[string]any{"name": one.Name}}
+		maps.Copy(object, one.Fields)
+		all.Items = append(all.Items, unstructured.Unstructured{Object: object})
+	}
+	return printer.PrintObj(all, w)
 }
 
-type flusher interface {
-	io.Writer
-	Flush() error
+func (l List) table() *metav1.Table {
+	table := &metav1.Table{}
+	for i, name := range slices.Concat(l.Columns, l.Wide) {
+		column := metav1.TableColumnDefinition{Name: name, Type: "string"}
+		if i >= len(l.Columns) {
+			column.Priority = 1
+		}
+		table.ColumnDefinitions = append(table.ColumnDefinitions, column)
+	}
+	for _, one := range l.Items {
+		table.Rows = append(table.Rows, metav1.TableRow{
+			Cells:  one.Cells,
+			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.Name}}},
+		})
+	}
+	return table
+}
+
+// Anys returns values as the value of a field.
+func Anys[T any](all []T) []any {
+	converted := make([]any, len(all))
+	for i, one := range all {
+		converted[i] = one
+	}
+	return converted
 }

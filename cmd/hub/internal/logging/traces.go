@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tracing
+package logging
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ const StopTimeout = 2 * time.Second
 // ServiceName is the default of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 const ServiceName = "clusterfx-hub"
 
-// Options say who exports.
-type Options struct {
+// TraceOptions say who exports.
+type TraceOptions struct {
 	// Version and Replica go into every trace. Default: left out.
 	Version, Replica string
 	// Log gets a line when the collector rejects traces, and when it accepts them again. Default: discards.
@@ -43,9 +43,9 @@ type Traces struct {
 	log      logr.Logger
 }
 
-// Start begins to export traces if the environment enables it, else returns nil. It does not contact the collector. An
+// StartTraces begins to export traces if the environment enables it, else returns nil. It does not contact the collector. An
 // invalid variable is an error that names it.
-func Start(ctx context.Context, o Options) (*Traces, error) {
+func StartTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	wanted, err := fromEnvironment()
 	if err != nil || !wanted.on {
 		return nil, err
@@ -93,7 +93,7 @@ func newExporter(ctx context.Context, protocol string) (sdktrace.SpanExporter, e
 	return otlptracehttp.New(ctx)
 }
 
-func resourceFor(ctx context.Context, o Options) (*resource.Resource, error) {
+func resourceFor(ctx context.Context, o TraceOptions) (*resource.Resource, error) {
 	about := []attribute.KeyValue{attribute.String("service.name", ServiceName)}
 	if o.Version != "" {
 		about = append(about, attribute.String("service.version", o.Version))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package helddeletes
+package inspect
 
 import (
 	"cmp"
@@ -16,8 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -26,14 +24,13 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// Hub is a hub whose deletes are held.
-type Hub struct {
+// Deletes are the deletes that a hub holds.
+type Deletes struct {
 	Cluster   *access.Cluster
 	Namespace string
 }
@@ -64,7 +61,7 @@ func (h *Listed) Where() string {
 var ErrNone = errors.New("no deletes are held")
 
 // Holds returns the holds in force, sorted by id, with an error for each entry that it cannot read.
-func (h *Hub) Holds(ctx context.Context) ([]Listed, error) {
+func (h *Deletes) Holds(ctx context.Context) ([]Listed, error) {
 	found, err := h.read(ctx)
 	if err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func (h *Hub) Holds(ctx context.Context) ([]Listed, error) {
 }
 
 // read returns an empty ConfigMap if there is none.
-func (h *Hub) read(ctx context.Context) (*corev1.ConfigMap, error) {
+func (h *Deletes) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
 	err := h.Cluster.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: cluster.HoldsName}, found)
 	if client.IgnoreNotFound(err) != nil {
@@ -97,59 +94,15 @@ func holdsIn(found *corev1.ConfigMap) ([]Listed, error) {
 }
 
 // Print writes the holds in force to w; ErrNone for a table without a row.
-func (h *Hub) Print(ctx context.Context, form inspect.Form, w io.Writer) error {
+func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) error {
 	all, problem := h.Holds(ctx)
-	if form.Format.Tabular() {
-		if len(all) == 0 {
-			return cmp.Or(problem, ErrNone)
-		}
-		return errors.Join(problem, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(tableOf(all)))
+	if len(all) == 0 && form.Format.Tabular() {
+		return cmp.Or(problem, ErrNone)
 	}
-	printer, err := form.Format.Printer()
-	if err != nil {
-		return err
+	list := output.List{
+		Kind: "Hold", Resource: "hold", Wide: []string{"Names"},
+		Columns: []string{"ID", "Module", "Cluster", "Resource", "Deleted", "Waiting", "Allowed", "Age"},
 	}
-	if form.Format.String() == output.Name {
-		for _, one := range all {
-			_, err := fmt.Fprintln(w, "hold/"+one.ID)
-			problem = errors.Join(problem, err)
-		}
-		return problem
-	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{
-		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
-	}}
-	for _, one := range all {
-		list.Items = append(list.Items, *objectOf(&one))
-	}
-	return errors.Join(problem, printer.PrintObj(list, w))
-}
-
-func objectOf(h *Listed) *unstructured.Unstructured {
-	names := []any{}
-	for _, name := range h.Names {
-		names = append(names, name)
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Hold", "metadata": map[string]any{"name": h.ID},
-		"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
-		"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": names,
-		"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
-	}}
-}
-
-func tableOf(all []Listed) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "ID", Type: columnType, Format: "name"},
-		{Name: "Module", Type: columnType},
-		{Name: "Cluster", Type: columnType},
-		{Name: "Resource", Type: columnType},
-		{Name: "Deleted", Type: columnType},
-		{Name: "Waiting", Type: columnType},
-		{Name: "Allowed", Type: columnType},
-		{Name: "Age", Type: columnType},
-		{Name: "Names", Type: columnType, Priority: 1},
-	}}
 	for _, h := range all {
 		allowed := fmt.Sprint(h.Granted)
 		if h.Granted > 0 {
@@ -159,18 +112,21 @@ func tableOf(all []Listed) *metav1.Table {
 		if len(h.Names) < h.More && names != "" {
 			names += ", ..."
 		}
-		table.Rows = append(table.Rows, metav1.TableRow{
+		list.Items = append(list.Items, output.Item{
+			Name: h.ID,
 			Cells: []any{
 				h.ID, h.Module, h.Where(), h.What(), fmt.Sprint(h.Deleted), fmt.Sprintf("%d+", h.More), allowed,
 				duration.HumanDuration(max(0, time.Since(h.Since.Time))), names,
 			},
-			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: h.ID}}},
+			Fields: map[string]any{
+				"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
+				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": output.Anys(h.Names),
+				"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
+			},
 		})
 	}
-	return table
+	return errors.Join(problem, form.Print(w, list))
 }
-
-const columnType = "string"
 
 // Allowed is what Allow has allowed.
 type Allowed struct {
@@ -182,7 +138,7 @@ type Allowed struct {
 var errNotInForce = errors.New("no hold with this id is in force")
 
 // Allow allows further deletes of a hold, or those known if further is 0. It keeps allowances of other holds.
-func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error) {
+func (h *Deletes) Allow(ctx context.Context, id string, further int) (Allowed, error) {
 	var done Allowed
 	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
 	err := retry.RetryOnConflict(backoff, func() (err error) {
@@ -196,7 +152,7 @@ func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error
 }
 
 // allow fails with a conflict if the object has changed.
-func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error) {
+func (h *Deletes) allow(ctx context.Context, id string, further int) (Allowed, error) {
 	found, err := h.read(ctx)
 	if err != nil {
 		return Allowed{}, err
@@ -244,7 +200,7 @@ func pick(all []Listed, id string) (*Listed, error) {
 	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
 }
 
-func (h *Hub) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
+func (h *Deletes) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
 	if hold.Fleet || hold.Cluster == "" {
 		return found, nil
 	}
@@ -256,7 +212,7 @@ func (h *Hub) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigM
 	return object, nil
 }
 
-func (h *Hub) annotate(ctx context.Context, object client.Object, value string) error {
+func (h *Deletes) annotate(ctx context.Context, object client.Object, value string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": object.GetResourceVersion(),
 		"annotations":     map[string]string{hubv1.AnnotationAllowDeletes: value},
