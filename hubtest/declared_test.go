@@ -5,7 +5,6 @@ package hubtest_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"go.uber.org/fx"
@@ -81,9 +80,7 @@ overrides:
 			said := fails(t, func(tb *failing) {
 				hubtest.New(tb, hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", text))
 			})
-			if !strings.Contains(said, want) {
-				t.Errorf("test fails with %q, want %q", said, want)
-			}
+			testkit.Has(t, said, want, "test fails with")
 		})
 	}
 }

@@ -15,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -108,6 +110,47 @@ func TestDeletes_CollectionAtTheEdge(t *testing.T) {
 		if n := left(t, outside, namespace); n != c.left {
 			t.Errorf("a collection of %d: %d are left, want %d", c.objects, n, c.left)
 		}
+	}
+}
+
+// Deletes that are no requests count for the module whose context they have, in its remote and in the hub.
+func TestDeletes_WithoutRequests(t *testing.T) {
+	t.Parallel()
+	orders := schema.GroupResource{Group: "entities.example.com", Resource: "orders"}
+	var asked sync.WaitGroup
+	ask := func(m manager.Manager, limiter deletes.Limiter) error {
+		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			defer asked.Done()
+			for i := range 21 {
+				name := fmt.Sprint("o-", i)
+				if _, err := limiter.Admit(ctx, orders, name, types.UID(name)); errors.Is(err, deletes.ErrHeld) != (i == 20) {
+					t.Errorf("delete %d: %v", i, err)
+				}
+			}
+			return nil
+		}))
+	}
+	asked.Add(2)
+	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error { return ask(p.Manager, p.Deletes) }),
+		Hub:    fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	asked.Wait()
+	places := map[string]bool{}
+	for _, held := range r.HeldDeletes() {
+		if held.Module != "pruner" || held.Resource != orders || held.Fleet {
+			t.Errorf("the hold %+v", held)
+		}
+		places[held.Cluster] = true
+	}
+	if len(places) != 2 || !places["one"] || !places[""] {
+		t.Errorf("there are holds in %v, want the remote and the hub", places)
 	}
 }
 

@@ -102,7 +102,7 @@ var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
 	t.Helper()
-	return fleettest.Client(t, c.Config())
+	return fleettest.Client(t, c)
 }
 
 // expectStatus waits until the status of a remote is as a function wants it.

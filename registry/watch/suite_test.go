@@ -93,7 +93,7 @@ var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
 	t.Helper()
-	return fleettest.Client(t, c.Config())
+	return fleettest.Client(t, c)
 }
 
 func skipNames() config.Controller {

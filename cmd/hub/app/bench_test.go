@@ -139,7 +139,7 @@ func newBenchHub(b *testing.B, n int) *benchHub {
 
 func fillRemote(b *testing.B, c *fleet.Cluster) {
 	b.Helper()
-	direct := fleettest.Client(b, c.Config())
+	direct := fleettest.Client(b, c)
 	group := errgroup.Group{}
 	group.SetLimit(10)
 	for i := range benchObjects {

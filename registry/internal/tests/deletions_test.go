@@ -38,7 +38,7 @@ type guarded struct {
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub")
-	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub.Config())}
+	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub)}
 }
 
 func newGuard() *deletions.Guard {

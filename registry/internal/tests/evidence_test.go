@@ -32,7 +32,7 @@ type going struct {
 
 func newGoing(t *testing.T) *going {
 	t.Helper()
-	c := fleettest.Client(t, fleettest.Cluster(t, "going").Config(), apiextensionsv1.AddToScheme)
+	c := fleettest.Client(t, fleettest.Cluster(t, "going"), apiextensionsv1.AddToScheme)
 	g := &going{Client: c, t: t, kind: schema.GroupVersionKind{Group: "evidence.example.com", Version: "v1", Kind: "Parent"}}
 	g.crd = &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "parents.evidence.example.com"},

@@ -152,7 +152,7 @@ func TestEntity_Accept(t *testing.T) {
 	s := newEntityHub(t)
 	url := "--nats-url=" + s.server.URL()
 	hub := fleettest.Cluster(t, "entity-hub")
-	c := fleettest.Client(t, hub.Config())
+	c := fleettest.Client(t, hub)
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	at := "--kubeconfig=" + s.write("kubeconfig", string(hub.Kubeconfig()))
 	s.run("bucket", "create", "things", url)

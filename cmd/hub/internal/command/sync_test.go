@@ -42,7 +42,7 @@ func syncHub(t *testing.T) (kubeconfig, config string) {
 	t.Helper()
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
 	fleettest.InstallCRDs(t, hub.Config())
-	c := fleettest.Client(t, hub.Config(), hubv1.AddToScheme)
+	c := fleettest.Client(t, hub, hubv1.AddToScheme)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}},
 		&corev1.Secret{

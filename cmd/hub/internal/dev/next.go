@@ -4,13 +4,18 @@ package dev
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -60,4 +65,25 @@ func (d *demo) nextOfSync() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s sync ls --config %s", self(d.program.Name), d.config)}
+}
+
+func (d *demo) printTable(ctx context.Context) error {
+	kube, err := clientset.NewForConfig(d.hub.Config())
+	if err != nil {
+		return fmt.Errorf("build a client for the hub: %w", err)
+	}
+	data, err := kube.RESTClient().Get().
+		AbsPath("apis", hubv1.GroupVersion.String(), "clusters").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("get the table of Clusters: %w", err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(data, &table); err != nil {
+		return fmt.Errorf("read the table of Clusters: %w", err)
+	}
+	d.progress.text("")
+	var tables output.Tables
+	return tables.Printer(d.out, false).Print(&table)
 }

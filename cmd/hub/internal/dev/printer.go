@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -86,4 +87,14 @@ func number(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// indented puts text of others below our own lines.
+type indented struct{ w io.Writer }
+
+// Write expects whole lines.
+func (i indented) Write(data []byte) (int, error) {
+	lines := bytes.TrimRight(data, "\n")
+	_, err := i.w.Write(append([]byte("  "), append(bytes.ReplaceAll(lines, []byte("\n"), []byte("\n  ")), '\n')...))
+	return len(data), err
 }

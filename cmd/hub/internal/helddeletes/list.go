@@ -5,6 +5,7 @@ package helddeletes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -167,3 +171,109 @@ func tableOf(all []Listed) *metav1.Table {
 }
 
 const columnType = "string"
+
+// Allowed is what Allow has allowed.
+type Allowed struct {
+	Hold Listed
+	// Further are allowed beyond those before, Total by the hold in all. Further is 0 if as many were allowed already.
+	Further, Total int
+}
+
+var errNotInForce = errors.New("no hold with this id is in force")
+
+// Allow allows further deletes of a hold, or those known if further is 0. It keeps allowances of other holds.
+func (h *Hub) Allow(ctx context.Context, id string, further int) (Allowed, error) {
+	var done Allowed
+	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
+	err := retry.RetryOnConflict(backoff, func() (err error) {
+		done, err = h.allow(ctx, id, further)
+		return err
+	})
+	if err != nil {
+		return Allowed{}, err
+	}
+	return done, nil
+}
+
+// allow fails with a conflict if the object has changed.
+func (h *Hub) allow(ctx context.Context, id string, further int) (Allowed, error) {
+	found, err := h.read(ctx)
+	if err != nil {
+		return Allowed{}, err
+	}
+	all, problem := holdsIn(found)
+	hold, err := pick(all, id)
+	if err != nil {
+		return Allowed{}, errors.Join(err, problem)
+	}
+	object, err := h.annotated(ctx, hold, found)
+	if err != nil {
+		return Allowed{}, err
+	}
+	// A part that cannot be read allows nothing, and is dropped.
+	allowances, _ := holds.ParseAllowances(object.GetAnnotations()[hubv1.AnnotationAllowDeletes])
+	before := max(hold.Granted, allowances[id])
+	total := before + further
+	if further == 0 {
+		total = max(before, hold.Spent+hold.More)
+	}
+	done := Allowed{*hold, total - before, total}
+	if total == before {
+		return done, nil
+	}
+	for known := range allowances {
+		if _, err := pick(all, known); err != nil {
+			delete(allowances, known)
+		}
+	}
+	allowances[id] = total
+	return done, h.annotate(ctx, object, allowances.String())
+}
+
+func pick(all []Listed, id string) (*Listed, error) {
+	var ids []string
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i], nil
+		}
+		ids = append(ids, all[i].ID)
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%s: %w: %w", id, errNotInForce, ErrNone)
+	}
+	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
+}
+
+func (h *Hub) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
+	if hold.Fleet || hold.Cluster == "" {
+		return found, nil
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
+	if err := h.Cluster.Get(ctx, client.ObjectKey{Name: hold.Cluster}, object); err != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the Cluster %s: %w", hold.Cluster, err))
+	}
+	return object, nil
+}
+
+func (h *Hub) annotate(ctx context.Context, object client.Object, value string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.GetResourceVersion(),
+		"annotations":     map[string]string{hubv1.AnnotationAllowDeletes: value},
+	}})
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(client.Merge.Type(), body)
+	if err := h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")); err != nil {
+		return h.Cluster.Explain(fmt.Errorf("annotate %s: %w", nameOf(object), err))
+	}
+	return nil
+}
+
+func nameOf(object client.Object) string {
+	if object.GetName() == cluster.HoldsName && object.GetNamespace() != "" {
+		return "the ConfigMap " + client.ObjectKeyFromObject(object).String()
+	}
+	return "the Cluster " + object.GetName()
+}

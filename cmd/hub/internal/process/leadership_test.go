@@ -96,7 +96,7 @@ func (c *candidate) expectShut() {
 
 func holderOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	hub := fleettest.Client(t, c.Config())
+	hub := fleettest.Client(t, c)
 	var lease coordinationv1.Lease
 	must(t, hub.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: roles.LeaderLease(electionOf(t).ID)}, &lease))
 	if lease.Spec.HolderIdentity == nil {

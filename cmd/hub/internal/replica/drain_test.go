@@ -19,7 +19,7 @@ import (
 
 func (w *installation) admin() client.Client {
 	w.t.Helper()
-	return fleettest.Client(w.t, w.cluster.Config())
+	return fleettest.Client(w.t, w.cluster)
 }
 
 // drain drains a replica, or ends that wish.

@@ -30,14 +30,14 @@ func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Clie
 	t.Helper()
 	user, err := fleettest.Cluster(t, "hub").MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
 	must(t, err)
-	return fleettest.Client(t, user.Config())
+	return fleettest.Client(t, user)
 }
 
 // The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps. It
 // replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
 	for user, allowed := range map[string][]rbacv1.PolicyRule{
 		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "replaces": partreport.Rules(), "may-not-report": nil,
