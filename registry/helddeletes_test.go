@@ -31,7 +31,7 @@ import (
 // objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
-	namespace := fleettest.Namespace(t, c, "held")
+	namespace := fleettest.Namespace(t, c, "held-")
 	for i := range objects {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
 		must(t, c.Create(t.Context(), o))

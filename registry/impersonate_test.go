@@ -25,7 +25,7 @@ import (
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, hub, "scoped")
+	namespace := fleettest.Namespace(t, hub, "scoped-")
 	grant(t, hub, namespace, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)

@@ -158,5 +158,3 @@ func BenchmarkGuard_Bare(b *testing.B) {
 		})
 	})
 }
-
-var must = testkit.Must

@@ -42,7 +42,7 @@ type sharedHub struct {
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
 	direct := fleettest.Client(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, direct, "shared")
+	namespace := fleettest.Namespace(t, direct, "shared-")
 	return &sharedHub{
 		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},

@@ -80,7 +80,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
-	return fleettest.Namespace(t, g.outside, "guarded")
+	return fleettest.Namespace(t, g.outside, "guarded-")
 }
 
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {

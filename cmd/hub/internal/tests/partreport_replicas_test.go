@@ -62,7 +62,7 @@ func (w *writing) become(next string) {
 func TestWriter_Replicas(t *testing.T) {
 	t.Parallel()
 	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, admin, "replicas")
+	namespace := fleettest.Namespace(t, admin, "replicas-")
 	before := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name},
 		Data:       map[string]string{"hub-parts.json": `{"replica":"before","written":"2999-01-01T00:00:00Z"}`, "hub-parts.killed.json": `{"replica":"killed","written":"2000-01-01T00:00:00Z"}`},
@@ -94,7 +94,7 @@ func TestWriter_Replicas(t *testing.T) {
 func TestWriter_ReplicasBegin(t *testing.T) {
 	t.Parallel()
 	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, admin, "replicas-begin")
+	namespace := fleettest.Namespace(t, admin, "replicas-begin-")
 	want := map[string]string{}
 	for i := range 8 {
 		name := fmt.Sprintf("r%d", i)

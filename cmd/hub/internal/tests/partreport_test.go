@@ -42,7 +42,7 @@ func TestWriter(t *testing.T) {
 	for user, allowed := range map[string][]rbacv1.PolicyRule{
 		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "replaces": partreport.Rules(), "may-not-report": nil,
 	} {
-		namespace := fleettest.Namespace(t, admin, user)
+		namespace := fleettest.Namespace(t, admin, user+"-")
 		if user == "replaces" {
 			must(t, admin.Create(t.Context(), &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name, Annotations: map[string]string{"example.com/by": "another"}},

@@ -30,7 +30,7 @@ func newHub(t *testing.T) (*fleet.Cluster, *runners.Hub) {
 	cluster := fleettest.Cluster(t, "hub")
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
-	namespace := fleettest.Namespace(t, c, "runners")
+	namespace := fleettest.Namespace(t, c, "runners-")
 	return cluster, &runners.Hub{Cluster: c, Namespace: namespace}
 }
 
