@@ -43,7 +43,7 @@ func newGuard(limits deletes.Limits) *deletions.Guard {
 		Limits:  func(string, map[string]string) deletes.Limits { return limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
-		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(state.ClusterName) {}, Now: time.Now,
 	})
 }

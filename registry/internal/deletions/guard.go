@@ -40,7 +40,7 @@ type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
 	Load(ctx context.Context) (*StoreContent, error)
 	// Save stores a Hold in place of the Hold with its id.
-	Save(ctx context.Context, h ledger.Hold) error
+	Save(ctx context.Context, h ledger.Held) error
 	// Remove returns nil for an unknown id.
 	Remove(ctx context.Context, id string) error
 	// Claim records a removal unless limit others are in the Window. It reports whether the removal is recorded, also
@@ -48,7 +48,7 @@ type Store interface {
 	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
 	// Replace removes a Hold and stores another, or none for nil, in one write, if the version is still this one. It
 	// returns the next version, or "".
-	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)
+	Replace(ctx context.Context, version, id string, by *ledger.Held) (next string, err error)
 }
 
 // Options describe a Guard. All are required, except where processes share the targets.
@@ -73,8 +73,8 @@ type Options struct {
 	Counted func(module string, target state.ClusterName, evidence deletes.EvidenceKind, objects int)
 	Refused func(module string, target state.ClusterName, reason deletes.Reason)
 	// Began is called when a Hold begins or is restored, Ended when it ends. Both must return at once.
-	Began func(h ledger.Hold, restored bool)
-	Ended func(h ledger.Hold)
+	Began func(h ledger.Held, restored bool)
+	Ended func(h ledger.Held)
 	// Changed is called after a change of a target's State. It must return at once.
 	Changed func(target state.ClusterName)
 	Now     func() time.Time
@@ -90,7 +90,7 @@ type Guard struct {
 	mu      sync.Mutex // protects the fields
 	ledger  *ledger.Ledger
 	reading *reading               // a read of the Store; nil if no delete waits for one
-	stored  map[string]ledger.Hold // as the Store has them, by id; only those of this process
+	stored  map[string]ledger.Held // as the Store has them, by id; only those of this process
 	shown   shown
 	moving  moving
 	looked  time.Time // when the upkeep last read the Store; only the upkeep uses it
@@ -99,7 +99,7 @@ type Guard struct {
 // New returns a Guard. It sends no request.
 func New(o Options) *Guard {
 	g := &Guard{
-		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Hold{}, shown: newShown(),
+		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Held{}, shown: newShown(),
 		moving: newMoving(),
 	}
 	g.writing <- struct{}{}
@@ -328,7 +328,7 @@ func (c *call) admit(ctx context.Context, ask ledger.Request) (*ledger.Ticket, e
 	return one.ticket, err
 }
 
-func (c *call) save(ctx context.Context, store *ledger.Hold, held error) error {
+func (c *call) save(ctx context.Context, store *ledger.Held, held error) error {
 	var err error
 	if store != nil {
 		if held != nil { // The upkeep shows how much of an allowance is used.

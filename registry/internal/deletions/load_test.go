@@ -36,9 +36,9 @@ func (*slowStore) Claim(context.Context, types.UID, int, time.Time) (bool, int, 
 	return true, 0, nil
 }
 
-func (*slowStore) Save(context.Context, ledger.Hold) error { return nil }
+func (*slowStore) Save(context.Context, ledger.Held) error { return nil }
 func (*slowStore) Remove(context.Context, string) error    { return nil }
-func (*slowStore) Replace(context.Context, string, string, *ledger.Hold) (string, error) {
+func (*slowStore) Replace(context.Context, string, string, *ledger.Held) (string, error) {
 	return "", nil
 }
 

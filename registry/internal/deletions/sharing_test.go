@@ -125,7 +125,7 @@ func (h *sharedHub) start(name string) *process {
 		Limits:  func(string, map[string]string) deletes.Limits { return h.limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
-		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(target state.ClusterName) { p.changes[target]++ },
 		Now: func() time.Time {
 			h.mu.Lock()

@@ -56,7 +56,7 @@ func TestTakeOver_One(t *testing.T) {
 }
 
 // expectOnlyIn expects that a hold is in force in its process alone, for a Window at least.
-func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Hold) {
+func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Held) {
 	h.t.Helper()
 	for _, p := range all {
 		if isHere := fmt.Sprint(p.ids()) == fmt.Sprint([]string{hold.ID}); isHere != (p.name == hold.Replica) || !isHere && len(p.ids()) > 0 {

@@ -351,7 +351,7 @@ func TestLedger_Allow(t *testing.T) {
 		}
 	}
 	l = ledger.New()
-	l.Restore([]ledger.Hold{stored}, start)
+	l.Restore([]ledger.Held{stored}, start)
 	if got := remove(l, r, 100, start); got > 33 {
 		t.Errorf("%d deletes after a restart, of 33 that were left", got)
 	}
