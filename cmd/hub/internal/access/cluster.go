@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -255,3 +257,12 @@ func advised(err error, advice string) error { return &advisedError{err, advice}
 func (e *advisedError) Error() string { return WithAdvice(e.error.Error(), e.advice) }
 
 func (e *advisedError) Unwrap() error { return e.error }
+
+// Poll calls done until it says so or fails, or ctx ends, whose cause it returns then.
+func Poll(ctx context.Context, period time.Duration, done func() (bool, error)) error {
+	err := wait.PollUntilContextCancel(ctx, period, true, func(context.Context) (bool, error) { return done() })
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

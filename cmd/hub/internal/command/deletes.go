@@ -79,12 +79,8 @@ func newListDeletes(p Program) *cobra.Command {
 			return err
 		},
 	}
-	form.Format.Bind(cmd.Flags(), "")
-	form.Tables.Bind(cmd.Flags())
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
+	form.Bind(cmd)
+	s = p.newSession(cmd, true)
 	return cmd
 }
 
@@ -118,9 +114,7 @@ func newAllowDeletes(p Program) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&further, "at-most", 0, "How many deletes to allow in addition to those that were allowed before. Default: those that are known to wait")
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeHolds
 	return cmd
 }

@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
@@ -93,9 +91,9 @@ func newEntityGet(p Program) *cobra.Command {
 				case err != nil:
 					return err
 				case format != table && len(args) > 1:
-					return printData(s.terminal.Out, format, list[0])
+					return output.PrintData(s.terminal.Out, format, list[0])
 				case format != table:
-					return printData(s.terminal.Out, format, list)
+					return output.PrintData(s.terminal.Out, format, list)
 				case len(list) == 0:
 					s.terminal.Text("The bucket has no entities.")
 					return nil
@@ -118,20 +116,6 @@ func readEntities(ctx context.Context, store *entities.Store, key []string) ([]e
 	}
 	d, err := store.Get(ctx, key[0])
 	return []entities.Document{d}, err
-}
-
-// printData prints a value for programs, in the format yaml or json.
-func printData(out io.Writer, format string, value any) error {
-	if format == output.JSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
-	}
-	text, err := yaml.Marshal(value)
-	if err == nil {
-		_, err = out.Write(text)
-	}
-	return err
 }
 
 func entityTable(list []entities.Document) *metav1.Table {
@@ -256,10 +240,9 @@ type natsSession struct {
 
 // newNATSSession adds the flags for NATS and for the hub's cluster to a command.
 func (p Program) newNATSSession(cmd *cobra.Command) *natsSession {
-	s := &natsSession{session: p.newSession(cmd)}
+	s := &natsSession{}
 	hubconfig.BindNATS(cmd.Flags(), &s.nats)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	s.session = p.newSession(cmd, true)
 	return s
 }
 

@@ -83,8 +83,7 @@ func newInstall(p Program) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
 	}
 	f.bind(cmd)
-	s = p.newSession(cmd)
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, false)
 	return cmd
 }
 

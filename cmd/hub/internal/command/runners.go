@@ -60,13 +60,9 @@ func newGetRunners(p Program) *cobra.Command {
 			return s.printRunners(cmd.Context(), hub, form, args)
 		},
 	}
-	form.Format.Bind(cmd.Flags(), "")
-	form.Tables.Bind(cmd.Flags())
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	form.Bind(cmd)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeRunners(true)
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
 	return cmd
 }
 
@@ -129,9 +125,7 @@ func newDrain(p Program) *cobra.Command {
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "Let the replica get shards again (default false)")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "Wait until the replica holds no shard")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", drainTimeout, "How long the replica may take to hand over its shards")
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeRunners(false)
 	return cmd
 }

@@ -114,7 +114,7 @@ func (d *demo) installCRD(ctx context.Context, file string) error {
 	if err := d.client.Create(ctx, crd); err != nil {
 		return err
 	}
-	return poll(ctx, func() (bool, error) {
+	return access.Poll(ctx, pollPeriod, func() (bool, error) {
 		err := d.client.Get(ctx, client.ObjectKeyFromObject(crd), crd)
 		return established(crd), err
 	})
@@ -176,7 +176,7 @@ func (d *demo) applyObject(ctx context.Context, obj *unstructured.Unstructured) 
 	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
 	var missing error
-	err := poll(ctx, func() (bool, error) {
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
 		err := d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(d.program.Name+"-dev"), client.ForceOwnership)
 		if meta.IsNoMatchError(err) {
 			missing = err

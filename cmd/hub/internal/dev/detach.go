@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
@@ -178,7 +179,7 @@ func down(ctx context.Context, dir string, t *output.Terminal) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, downTimeout,
 		fmt.Errorf("process %d is still there %s after SIGTERM; see %s", process.Pid, downTimeout, filepath.Join(dir, logFile)))
 	defer cancel()
-	if err := poll(ctx, func() (bool, error) { return !held(dir), nil }); err != nil {
+	if err := access.Poll(ctx, pollPeriod, func() (bool, error) { return !held(dir), nil }); err != nil {
 		return err
 	}
 	t.Done("stopped")
@@ -197,19 +198,3 @@ func removeLeftovers(dir string) error {
 }
 
 const pollPeriod = 50 * time.Millisecond
-
-// poll returns when done says so or fails, or with the cause of ctx.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollPeriod)
-	defer ticker.Stop()
-	for {
-		if over, err := done(); over || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
-}

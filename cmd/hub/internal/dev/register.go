@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -89,7 +90,7 @@ func (d *demo) waitReady(ctx context.Context) error {
 	begin := time.Now()
 	seen := map[string]bool{}
 	var last hubv1.ClusterList
-	err := poll(ctx, func() (bool, error) {
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
 		select {
 		case <-d.running.done:
 			return false, d.hubEnded()

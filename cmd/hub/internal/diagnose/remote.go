@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -238,12 +239,7 @@ type Report []Finding
 
 // Failed reports whether a check has failed.
 func (r Report) Failed() bool {
-	for _, f := range r {
-		if f.Level == Failure {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r, func(f Finding) bool { return f.Level == Failure })
 }
 
 func (r *Report) ok(check, format string, args ...any) {

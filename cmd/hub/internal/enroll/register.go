@@ -84,7 +84,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
 	r.Account.Renews = r.Token == Requested
-	warning, err := judge(r.secretFor(token{value: placeholder}).Data, optionsOf(r.clusterFor().Spec), r.Policy)
+	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, ErrNotReady)
 	defer cancel()
 	last := ""
-	err := poll(ctx, func() (bool, error) {
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
 		now, err := reportOf(ctx, r.Hub, r.Name)
 		if err != nil {
 			return false, err

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // ErrNotRunning means that everything was applied, and that the Pods of the hub were not ready in time.
@@ -42,31 +44,26 @@ type Rollout struct {
 // Wait returns when all Pods of the hub are ready and up to date with the last change, with their number. An error that matches
 // ErrNotRunning names for each Pod why it is not ready, and the remedy.
 func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
-	over := time.NewTimer(r.Timeout)
-	defer over.Stop()
-	ticker := time.NewTicker(rolloutPeriod)
-	defer ticker.Stop()
-	last := ""
-	for {
-		ready, problem, err := r.look(ctx, c)
+	bounded, cancel := context.WithTimeoutCause(ctx, r.Timeout, ErrNotRunning)
+	defer cancel()
+	ready, last := 0, ""
+	err := access.Poll(bounded, rolloutPeriod, func() (bool, error) {
+		var problem string
+		var err error
+		ready, problem, err = r.look(ctx, c)
 		if err != nil && ctx.Err() == nil && passes(err) {
 			problem, err = fmt.Sprintf("the API server does not respond as it should: %s", short(err.Error())), nil
 		}
-		if err != nil || problem == "" {
-			return ready, err
-		}
-		if problem != last && r.Progress != nil {
+		if err == nil && problem != "" && problem != last && r.Progress != nil {
 			r.Progress(problem)
 		}
 		last = problem
-		select {
-		case <-ctx.Done():
-			return ready, ctx.Err()
-		case <-over.C:
-			return ready, fmt.Errorf("%w after %s: %s", ErrNotRunning, r.Timeout, last)
-		case <-ticker.C:
-		}
+		return problem == "", err
+	})
+	if errors.Is(err, ErrNotRunning) {
+		err = fmt.Errorf("%w after %s: %s", err, r.Timeout, last)
 	}
+	return ready, err
 }
 
 // passes reports whether the same request may succeed later: a hub is installed while nodes start and API servers move.

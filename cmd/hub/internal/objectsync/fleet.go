@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -82,10 +83,7 @@ func (f *Fleet) with(ctx context.Context, c *hubv1.Cluster, do func(*side) error
 	if err := f.Hub.Get(ctx, key, &secret); err != nil {
 		return f.Hub.Explain(fmt.Errorf("read Secret %s: %w", key, err))
 	}
-	connection, err := kubeconfig.Parse(secret.Data, kubeconfig.Options{
-		Key: c.Spec.KubeconfigSecretRef.Key, Context: c.Spec.KubeconfigSecretRef.Context,
-		Server: c.Spec.Server, TLSServerName: c.Spec.TLSServerName, ProxyURL: c.Spec.ProxyURL,
-	}, f.Policy)
+	connection, err := kubeconfig.Parse(secret.Data, enroll.OptionsOf(c.Spec), f.Policy)
 	if err != nil {
 		return fmt.Errorf("use Secret %s: %w", key, err)
 	}

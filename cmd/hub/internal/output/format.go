@@ -3,6 +3,7 @@
 package output
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 )
 
 // Formats beside the templates. Table is the default, and Wide has all columns.
@@ -78,6 +81,27 @@ func (f *Format) Printer() (printers.ResourcePrinter, error) {
 	return nil, fmt.Errorf("--output=%q: use json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE", f.text)
 }
 
+// CheckData returns an error unless the format is JSON, YAML or, by default, a text.
+func (f *Format) CheckData() error {
+	if f.text == Table || f.text == JSON || f.text == YAML {
+		return nil
+	}
+	return fmt.Errorf("--output=%q: use json or yaml", f.text)
+}
+
+// PrintData writes a value to w, as YAML or, for every other format, as JSON.
+func PrintData(w io.Writer, format string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	text = append(text, '\n')
+	if format == YAML {
+		text, err = yaml.Marshal(value)
+	}
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
 // Check returns an error unless the format is a known one.
 func (f *Format) Check() error {
 	if f.Tabular() {
@@ -116,6 +140,14 @@ func (t *Tables) Print(w io.Writer, table *metav1.Table, wide bool) error {
 type Form struct {
 	Format Format
 	Tables Tables
+}
+
+// Bind adds the flags of both to a command.
+func (f *Form) Bind(cmd *cobra.Command) {
+	f.Format.Bind(cmd.Flags(), "")
+	f.Tables.Bind(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // It fails for a flag that is not there or has one.
+		[]cobra.Completion{JSON, YAML, Name, Wide, jsonPathPrefix, templatePrefix}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // List is a list of things, for people and for programs.
