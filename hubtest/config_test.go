@@ -5,7 +5,6 @@ package hubtest_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"go.uber.org/fx"
@@ -16,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -50,9 +50,7 @@ overrides:
 			said := fails(t, func(tb *failing) {
 				hubtest.New(tb, hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", text))
 			})
-			if !strings.Contains(said, want) {
-				t.Errorf("test fails with %q, want %q", said, want)
-			}
+			testkit.Has(t, said, want, "test fails with")
 		})
 	}
 }

@@ -55,7 +55,6 @@ func shout(text string) *corev1.ConfigMap {
 	return cm
 }
 
-// expectEcho writes a text in a remote and waits for its copy on the hub.
 func expectEcho(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote, text string) {
 	t.Helper()
 	remote.Delete(configMap("shout"))
@@ -87,7 +86,6 @@ func ask(ctx context.Context, hub *hubtest.Hub, remote *hubtest.Remote) error {
 		})
 }
 
-// within calls f and returns an error if it takes longer than d.
 func within(d time.Duration, f func() error) error {
 	began := time.Now()
 	err := f()

@@ -5,7 +5,6 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"runtime"
 	"slices"
@@ -154,11 +153,8 @@ func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	config := configFor(t, server.Kubeconfig())
 	config.Probe = state.Probe{Period: time.Second, Timeout: time.Second}
 	must(t, r.Ensure("closing", config))
-	eventually(t, func() error {
-		if info, _ := r.Status("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
-			return fmt.Errorf("%s: %s", fateOf(info), info.Message)
-		}
-		return nil
+	expectStatus(t, r, "closing", func(info registry.Status) bool {
+		return fateOf(info) == notHealthy && strings.Contains(info.Message, "closes every connection")
 	})
 }
 

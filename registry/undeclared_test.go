@@ -81,7 +81,7 @@ func TestUndeclared_HubPart(t *testing.T) {
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: "hub-may-not-watch", Rules: []rbacv1.PolicyRule{mine}})
 	must(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), secret))
+	must(t, clientFor(t, c).Create(t.Context(), secret))
 	var seen names
 	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
 	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -166,11 +166,9 @@ func (k *talk) checkTraces() {
 	}
 	expectSecretless(k.t, all, k.remote)
 	for key, value := range map[string]string{
-		"service.name": tracing.ServiceName, "service.instance.id": "replica-7", "deployment.environment.name": "test",
+		"service.name": logging.ServiceName, "service.instance.id": "replica-7", "deployment.environment.name": "test",
 	} {
-		if got := k.spans.resource[key]; got != value {
-			k.t.Errorf("%s is %q, want %q", key, got, value)
-		}
+		testkit.Equal(k.t, k.spans.resource[key], value, key)
 	}
 }
 

@@ -32,9 +32,7 @@ func TestMonitor_StuckAndRecovered(t *testing.T) {
 		<-time.After(29 * time.Second)
 		expectWell(t, m, "after less than 30 s")
 		<-time.After(2 * time.Second)
-		if err := m.Err(); err == nil || err.Error() != "no progress for 30s: controller cluster" {
-			t.Errorf("after 31 s: got error %v, want controller cluster", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "no progress for 30s: controller cluster", "after 31 s")
 		<-time.After(time.Minute)
 		w.ask()
 		expectWell(t, m, "after the next request for work")

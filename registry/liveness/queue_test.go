@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,9 +45,7 @@ func TestQueue_Deadlock(t *testing.T) {
 		expectWell(t, m, "no work waits")
 		queue.Add(request("returns"))
 		<-time.After(2 * time.Second)
-		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller "+t.Name()) {
-			t.Errorf("50 of 50 workers hang: got error %v", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "controller "+t.Name(), "50 of 50 workers hang")
 		close(release)
 		synctest.Wait()
 		expectWell(t, m, "the workers have returned")
@@ -115,9 +112,8 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 func TestAttach_Refuses(t *testing.T) {
 	t.Parallel()
 	m := New(Options{})
-	yes := true
 	c, err := controller.NewTypedUnmanaged("typed", controller.TypedOptions[string]{
-		SkipNameValidation: &yes,
+		SkipNameValidation: new(true),
 		Reconciler:         reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) { return ctrl.Result{}, nil }),
 	})
 	testkit.Must(t, err)
@@ -158,9 +154,8 @@ func begin(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Fun
 
 func newController(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Func) controller.Controller {
 	t.Helper()
-	yes := true
 	o := controller.Options{
-		Reconciler: f, MaxConcurrentReconciles: workers, SkipNameValidation: &yes, ReconciliationTimeout: ReconcileTimeout,
+		Reconciler: f, MaxConcurrentReconciles: workers, SkipNameValidation: new(true), ReconciliationTimeout: ReconcileTimeout,
 	}
 	s := Subject{Controller: t.Name()}
 	if !attached {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -42,9 +43,8 @@ func TestActor_Settled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := settledActor(t)
-			if c.change(a); a.isSettled() != c.want {
-				t.Errorf("settled is %t, want %t", a.isSettled(), c.want)
-			}
+			c.change(a)
+			testkit.Equal(t, a.isSettled(), c.want, "settled")
 		})
 	}
 }

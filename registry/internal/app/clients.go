@@ -79,10 +79,21 @@ func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	}
 }
 
+// remote is the target of deletes in the remote.
+func (e *Epoch) remote() deletions.Target {
+	return deletions.Target{
+		Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(), Judge: &e.parents,
+	}
+}
+
+// Limiter counts deletes of entities as those in the remote.
+func (e *Epoch) Limiter() deletes.Limiter {
+	return deletions.Limiter{Guard: e.Deletes, Target: e.remote()}
+}
+
 // deletesIn declares all deletes of cleanup steps in the remote, whatever their context. The end of one Cluster is no
 // evidence about objects in the hub.
 func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
-	target.Judge = &e.parents
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 		if e.cleaning.Load() && target.Name != "" {
 			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
@@ -108,9 +119,7 @@ func (e *Epoch) configFor(fence context.Context, base http.RoundTripper, limiter
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
 		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
 		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
-		Deletes: e.deletesIn(deletions.Target{
-			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(),
-		}),
+		Deletes:   e.deletesIn(e.remote()),
 	}
 	c.Middleware = e.options.Middleware(c.BelowMiddleware())
 	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
@@ -159,7 +168,7 @@ func (e *Epoch) hubClient() (client.Client, error) {
 		UserAgent:   e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
-		Deletes: e.deletesIn(deletions.Target{}),
+		Deletes: e.deletesIn(deletions.Target{Judge: &e.parents}),
 	}
 	config := rest.CopyConfig(e.Hub)
 	config.QPS = -1

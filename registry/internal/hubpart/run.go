@@ -116,8 +116,13 @@ func (l *Run) config() *rest.Config {
 	return config
 }
 
+// Limiter counts deletes of entities as those in the hub.
+func (l *Run) Limiter() deletions.Limiter {
+	return deletions.Limiter{Guard: l.Deletes, Target: deletions.Target{Judge: &l.parents}}
+}
+
 func (l *Run) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return l.Deletes.RoundTrip(deletions.Target{Judge: &l.parents}, r, send)
+	return l.Deletes.RoundTrip(l.Limiter().Target, r, send)
 }
 
 // homes is the hub, where alone a hub part deletes.

@@ -7,16 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "k8s.io/api/core/v1"
-
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -125,4 +136,133 @@ func (c *Cluster) explain(err error) error {
 		return fmt.Errorf("%s: %w", c.What, err)
 	}
 	return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, err)
+}
+
+// shown credentials may be in whatever the server writes.
+type shown struct {
+	known []kubeconfig.Credential
+	// last is the token of the last request: a plugin of the kubeconfig may issue tokens that no configuration has.
+	last atomic.Pointer[string]
+}
+
+func (s *shown) note(next http.RoundTripper) http.RoundTripper { return noting{next, s} }
+
+type noting struct {
+	next  http.RoundTripper
+	shown *shown
+}
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
+		n.shown.last.Store(&token)
+	}
+	return n.next.RoundTrip(r)
+}
+
+func (s *shown) all() []kubeconfig.Credential {
+	if s == nil {
+		return nil
+	}
+	if last := s.last.Load(); last != nil {
+		return append(s.known[:len(s.known):len(s.known)], kubeconfig.CredentialOf(&rest.Config{BearerToken: *last}))
+	}
+	return s.known
+}
+
+// Redact replaces each part of the client's credentials in a text.
+func (c *Cluster) Redact(text string) string { return kubeconfig.Redact(text, c.shown.all()...) }
+
+// Quote makes a remote's text fit to be printed: one short line without the client's credentials.
+func (c *Cluster) Quote(text string) string { return kubeconfig.Quote(text, c.Redact) }
+
+// maxToken is longer than any version, UID or name that an API server has.
+const maxToken = 256
+
+// Token returns what a remote says of itself, such as its version or a user, if it is short, has the alphabet of those
+// and nothing of the client's credentials; otherwise a text that says so.
+func (c *Cluster) Token(text string) string {
+	if c.isToken(text) {
+		return text
+	}
+	return "(a name that is not fit to be printed)"
+}
+
+func (c *Cluster) isToken(text string) bool {
+	const alphabet = `^[A-Za-z0-9_.:@/#+=~|-]+$`
+	return len(text) <= maxToken && regexp.MustCompile(alphabet).MatchString(text) && c.Redact(text) == text
+}
+
+// Issues reports whether a remote's token is new, and not the client's. Tokens begin alike, so signatures are compared.
+func (c *Cluster) Issues(token string) bool {
+	for _, own := range c.shown.all() {
+		if own.SignatureIn(token) {
+			return false
+		}
+	}
+	return true
+}
+
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
+
+// kinds adds the kinds that commands use to a scheme, and returns where they are found.
+func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
+	err := errors.Join(
+		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), hubv1.AddToScheme(scheme),
+	)
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		hubv1.GroupVersion.WithKind("Cluster"):                                 meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Namespace"):                        meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Secret"):                           meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                        meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                   meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Event"):                            meta.RESTScopeNamespace,
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                    meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("Role"):                             meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                      meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                      meta.RESTScopeRoot,
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):               meta.RESTScopeRoot,
+		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"):      meta.RESTScopeRoot,
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): meta.RESTScopeRoot,
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):  meta.RESTScopeRoot,
+	} {
+		mapper.Add(kind, scope)
+	}
+	return mapper, err
+}
+
+// WithAdvice returns a message followed by advice, as one sentence.
+func WithAdvice(message, advice string) string {
+	if advice == "" {
+		return message
+	}
+	return strings.TrimRight(message, ". ") + "; " + advice
+}
+
+type advisedError struct {
+	error
+	advice string
+}
+
+func advised(err error, advice string) error { return &advisedError{err, advice} }
+
+func (e *advisedError) Error() string { return WithAdvice(e.error.Error(), e.advice) }
+
+func (e *advisedError) Unwrap() error { return e.error }
+
+// Poll calls done until it says so or fails, or ctx ends, whose cause it returns then.
+func Poll(ctx context.Context, period time.Duration, done func() (bool, error)) error {
+	err := wait.PollUntilContextCancel(ctx, period, true, func(context.Context) (bool, error) { return done() })
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

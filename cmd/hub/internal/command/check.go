@@ -4,9 +4,9 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -77,14 +76,8 @@ func newCheck(p Program) *cobra.Command {
 	bindConfig(set, &f.config)
 	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
-	f.session = p.newSession(cmd)
-	f.session.hub.BindNamespace(set)
-	f.session.bind(set)
-	f.session.introduce(&f.remote)
+	f.session = p.newSession(cmd, true, &f.remote)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
-	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 
@@ -106,10 +99,8 @@ func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
 }
 
 func (f *checkFlags) run(ctx context.Context, args []string) error {
-	switch f.format.String() {
-	case output.Table, output.JSON, output.YAML:
-	default:
-		return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
+	if err := f.format.CheckData(); err != nil {
+		return err
 	}
 	if len(args) > 0 && f.remote.Given() {
 		return errors.New("one thing is checked at a time: NAME, secret/NAME, or --cluster-context")
@@ -237,11 +228,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	options := kubeconfig.Options{}
 	own := ""
 	if cluster != nil {
-		spec := cluster.Spec
-		options = kubeconfig.Options{
-			Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
-			Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
-		}
+		options = enroll.OptionsOf(cluster.Spec)
 		own, t.Known = cluster.Name, cluster.Annotations[hubv1.AnnotationID]
 	}
 	hubID, err := f.known(ctx, hub, &t, own)
@@ -287,19 +274,12 @@ func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose
 	}
 	id, err := hub.ID(ctx)
 	t.HubID = id
-	if own != "" && listed(list.Items, own, hubv1.AnnotationAllowHub) == hubv1.AnnotationAllowHubValue {
+	if slices.ContainsFunc(list.Items, func(c hubv1.Cluster) bool {
+		return c.Name == own && c.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue
+	}) {
 		t.HubID = ""
 	}
 	return id, err
-}
-
-func listed(clusters []hubv1.Cluster, name, annotation string) string {
-	for _, c := range clusters {
-		if c.Name == name {
-			return c.Annotations[annotation]
-		}
-	}
-	return ""
 }
 
 // needs returns the permissions that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
@@ -331,13 +311,8 @@ func (f *checkFlags) needs(ctx context.Context, cluster *hubv1.Cluster) ([]diagn
 
 func (f *checkFlags) print(report diagnose.Report) error {
 	t := f.session.terminal
-	switch f.format.String() {
-	case output.JSON:
-		data, err := json.MarshalIndent(report, "", "  ")
-		return errors.Join(err, t.Print("%s", data))
-	case output.YAML:
-		data, err := yaml.Marshal(report)
-		return errors.Join(err, t.Print("%s", strings.TrimSpace(string(data))))
+	if f.format.String() != output.Table {
+		return output.PrintData(t.Out, f.format.String(), report)
 	}
 	for _, finding := range report {
 		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))

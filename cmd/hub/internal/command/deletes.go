@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -52,7 +51,7 @@ func newDeletes(p Program) *cobra.Command {
 }
 
 func newListDeletes(p Program) *cobra.Command {
-	var form inspect.Form
+	var form output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -73,19 +72,15 @@ func newListDeletes(p Program) *cobra.Command {
 				return err
 			}
 			err = held.Print(cmd.Context(), form, s.terminal.Out)
-			if errors.Is(err, helddeletes.ErrNone) {
+			if errors.Is(err, inspect.ErrNone) {
 				s.terminal.Text("No deletes are held.")
 				return nil
 			}
 			return err
 		},
 	}
-	form.Format.Bind(cmd.Flags(), "")
-	form.Tables.Bind(cmd.Flags())
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
+	form.Bind(cmd)
+	s = p.newSession(cmd, true)
 	return cmd
 }
 
@@ -119,14 +114,12 @@ func newAllowDeletes(p Program) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&further, "at-most", 0, "How many deletes to allow in addition to those that were allowed before. Default: those that are known to wait")
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeHolds
 	return cmd
 }
 
-func describeAllowed(done helddeletes.Allowed) string {
+func describeAllowed(done inspect.Allowed) string {
 	h := done.Hold
 	text := fmt.Sprintf("hold/%s allows deletes of %s by module %s in %s: ", h.ID, h.What(), h.Module, h.Where())
 	switch done.Further {
@@ -138,12 +131,12 @@ func describeAllowed(done helddeletes.Allowed) string {
 	return text + fmt.Sprintf("%d further, %d in all", done.Further, done.Total)
 }
 
-func (s *session) heldDeletes() (*helddeletes.Hub, error) {
+func (s *session) heldDeletes() (*inspect.Deletes, error) {
 	hub, err := s.hub.Hub()
 	if err != nil {
 		return nil, err
 	}
-	return &helddeletes.Hub{Cluster: hub, Namespace: s.hub.Namespace}, nil
+	return &inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}, nil
 }
 
 func (s *session) completeHolds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

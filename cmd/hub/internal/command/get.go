@@ -39,7 +39,7 @@ func newGet(p Program) *cobra.Command {
 }
 
 func newGetModules(p Program) *cobra.Command {
-	var f inspect.Form
+	var f output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "modules [NAME...]",
@@ -67,12 +67,8 @@ func newGetModules(p Program) *cobra.Command {
 		},
 		ValidArgsFunction: p.completeModules,
 	}
-	f.Format.Bind(cmd.Flags(), "")
-	f.Tables.Bind(cmd.Flags())
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
+	f.Bind(cmd)
+	s = p.newSession(cmd, true)
 	return cmd
 }
 
@@ -110,8 +106,7 @@ func newDescribe(p Program) *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	s = p.newSession(cmd)
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(true)
 	return cmd
 }

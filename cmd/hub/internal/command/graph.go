@@ -76,8 +76,7 @@ func newGraph(p Program) *cobra.Command {
 	cmd.Flags().StringVarP(&language, "output", "o", "dot", "dot or mermaid")
 	cmd.Flags().BoolVar(&ofApp, "app", false, "Draw the app of a remote with all modules (default false)")
 	cmd.Flags().BoolVar(&validate, "validate", false, "Check that everything is provided, and draw nothing (default false)")
-	s = p.newSession(cmd)
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "output", completeFixed("dot", "mermaid"))
 	return cmd

@@ -77,8 +77,7 @@ func newSetState(p Program, state hubv1.ClusterState, cmd *cobra.Command) *cobra
 	set.BoolVar(&change.All, "all", false, "All Clusters (default false)")
 	format.Bind(set, "json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE. Default: a line for each Cluster")
 	bindDryRun(cmd, &dry)
-	s = p.newSession(cmd)
-	s.bind(set)
+	s = p.newSession(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(true)
 	return cmd
 }

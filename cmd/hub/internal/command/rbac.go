@@ -107,8 +107,7 @@ func newRBAC(p Program) *cobra.Command {
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	f.mode.Bind(flags, "For a hub that runs with the flag of the same name: Leader or Sharded")
-	s = p.newSession(cmd)
-	s.bind(flags)
+	s = p.newSession(cmd, false)
 	return cmd
 }
 

@@ -88,11 +88,7 @@ func newRegister(p Program) *cobra.Command {
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
-	f.session = p.newSession(cmd)
-	f.session.hub.BindNamespace(set)
-	f.session.bind(set)
-	f.session.introduce(&f.remote)
-	complete(cmd, "cluster-context", f.completeContexts)
+	f.session = p.newSession(cmd, true, &f.remote)
 	complete(cmd, "modules", p.completeModules)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd
@@ -106,10 +102,6 @@ func bindPlace(cmd *cobra.Command, place *enroll.Place, wait *bool) {
 		set.BoolVar(wait, "wait", true, "Wait until the Cluster is Ready")
 	}
 	set.DurationVar(&place.Timeout, "timeout", defaultWait, "How long to wait for the hub")
-}
-
-func (f *registerFlags) completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (f *registerFlags) run(ctx context.Context, name string) error {
@@ -180,16 +172,10 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 }
 
 func (f *registerFlags) checkOutput(mode dryRun) error {
-	switch f.format.String() {
-	case output.Table:
-		return nil
-	case output.JSON, output.YAML:
-		if mode == dryRunNone {
-			return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
-		}
-		return nil
+	if mode == dryRunNone && (f.format.String() == output.JSON || f.format.String() == output.YAML) {
+		return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
 	}
-	return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
+	return f.format.CheckData()
 }
 
 // place fills in the clusters of a command. A remote without a connection is an error.
@@ -292,14 +278,8 @@ func newDeregister(p Program) *cobra.Command {
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
 	bindDryRun(cmd, &dry)
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(set)
-	s.bind(set)
-	s.introduce(&remote)
+	s = p.newSession(cmd, true, &remote)
 	cmd.ValidArgsFunction = s.completeClusters(false)
-	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 

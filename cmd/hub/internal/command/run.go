@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -68,7 +67,7 @@ func newRun(p Program) *cobra.Command {
 		if p.ObserveHub != nil {
 			p.ObserveHub(o.Config)
 		}
-		traces, err := tracing.Start(cmd.Context(), tracing.Options{
+		traces, err := logging.StartTraces(cmd.Context(), logging.TraceOptions{
 			Version: project.Version(), Replica: o.Registry.Replica, Log: o.Log.WithName("tracing"),
 		})
 		if err != nil { // A Pod may have been given variables that were not meant for it.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
@@ -35,7 +34,7 @@ const drainExample = `  # Give the Clusters of a replica to the others before it
 const drainTimeout = 2 * time.Minute
 
 func newGetRunners(p Program) *cobra.Command {
-	var form inspect.Form
+	var form output.Form
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "runners [NAME...]",
@@ -61,17 +60,13 @@ func newGetRunners(p Program) *cobra.Command {
 			return s.printRunners(cmd.Context(), hub, form, args)
 		},
 	}
-	form.Format.Bind(cmd.Flags(), "")
-	form.Tables.Bind(cmd.Flags())
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	form.Bind(cmd)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeRunners(true)
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
 	return cmd
 }
 
-func (s *session) printRunners(ctx context.Context, hub *runners.Hub, form inspect.Form, names []string) error {
+func (s *session) printRunners(ctx context.Context, hub *runners.Hub, form output.Form, names []string) error {
 	list, problem := hub.List(ctx)
 	if errors.Is(problem, replica.ErrNotSharded) && len(names) == 0 {
 		s.terminal.Text("The replicas of this hub do not share its Clusters: one of them runs all apps, and the others stand by.")
@@ -130,9 +125,7 @@ func newDrain(p Program) *cobra.Command {
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "Let the replica get shards again (default false)")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "Wait until the replica holds no shard")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", drainTimeout, "How long the replica may take to hand over its shards")
-	s = p.newSession(cmd)
-	s.hub.BindNamespace(cmd.Flags())
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeRunners(false)
 	return cmd
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -47,33 +46,36 @@ type session struct {
 	terminal *output.Terminal
 }
 
-// newSession adds the flags for the hub's cluster to a command, and has it end as such commands do.
-func (p Program) newSession(cmd *cobra.Command) *session {
+// newSession adds the flags for the hub's cluster to a command, below its own, with the one for the namespace if that is needed, and has
+// it end as such commands do. It completes the flags of remotes, which the command has added, and prints whether they are of a dev.
+func (p Program) newSession(cmd *cobra.Command, namespaced bool, remotes ...*access.RemoteFlags) *session {
 	s := &session{program: p}
 	s.hub.UserAgent = "clusterfx-cli (" + project.Version() + ")"
-	cmd.Flags().SortFlags = false
+	set := cmd.Flags()
+	set.SortFlags = false
+	if namespaced {
+		s.hub.BindNamespace(set)
+	}
+	s.hub.Bind(set)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
 		s.hub.FoundDev = func(path string) { s.terminal.Step("using the hub of %s dev, from %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
 	}
-	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return s.hub.Contexts(), cobra.ShellCompDirectiveNoFileComp
-	})
+	contexts := func(of func() []string) cobra.CompletionFunc {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return of(), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	complete(cmd, "context", contexts(s.hub.Contexts))
+	for _, remote := range remotes {
+		remote.UserAgent = s.hub.UserAgent
+		remote.FoundDev = func(path string) { s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, p.name(), path) }
+		complete(cmd, "cluster-context", contexts(remote.Contexts))
+	}
 	return s
 }
-
-// introduce sets the user agent of clients of a remote, and prints whether it is a remote of a running dev.
-func (s *session) introduce(remote *access.RemoteFlags) {
-	remote.UserAgent = s.hub.UserAgent
-	remote.FoundDev = func(path string) {
-		s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, s.program.name(), path)
-	}
-}
-
-// bind adds the flags for the hub's cluster, below the flags of the command itself.
-func (s *session) bind(set *pflag.FlagSet) { s.hub.Bind(set) }
 
 // end turns the error of a command into the exit status of the program.
 func (s *session) end(ctx context.Context, err error) error {

@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -82,12 +81,10 @@ type syncFlags struct {
 	policy  kubeconfig.Policy
 }
 
-func (f *syncFlags) bind(p Program, cmd *cobra.Command) {
+func (f *syncFlags) bind(p Program, cmd *cobra.Command, remotes ...*access.RemoteFlags) {
 	set := cmd.Flags()
 	set.StringVar(&f.config, hubconfig.ConfigFlag, "", "File of kind "+hubconfig.Kind+" of the hub, with the rules. Default: the installed file")
-	f.session = p.newSession(cmd)
-	f.session.hub.BindNamespace(set)
-	f.session.bind(set)
+	f.session = p.newSession(cmd, true, remotes...)
 }
 
 // bindRemotes adds the flags for connections to remotes.
@@ -153,17 +150,15 @@ func runsSync(modules []registry.Module, c *hubv1.Cluster) bool {
 type syncTable struct {
 	syncFlags
 
-	form  inspect.Form
+	form  output.Form
 	scope objectsync.Scope
 }
 
 func (f *syncTable) bind(p Program, cmd *cobra.Command) {
-	f.form.Format.Bind(cmd.Flags(), "")
 	cmd.Flags().StringSliceVar(&f.scope.Clusters, "remote", nil, "Only the remote of this Cluster. Repeatable. Default: all")
-	f.form.Tables.Bind(cmd.Flags())
+	f.form.Bind(cmd)
 	f.bindRemotes(cmd.Flags())
 	f.syncFlags.bind(p, cmd)
-	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
 	f.completeRemote(cmd)
 }
 

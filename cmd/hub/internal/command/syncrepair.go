@@ -62,12 +62,8 @@ func newSyncPrune(p Program) *cobra.Command {
 	set.BoolVarP(&todo.Yes, "yes", "y", false, "Do not ask for confirmation (default false)")
 	f.remote.Bind(set)
 	f.bindRemotes(set)
-	f.bind(p, cmd)
-	f.session.introduce(&f.remote)
+	f.bind(p, cmd, &f.remote)
 	f.completeRemote(cmd)
-	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
@@ -59,10 +58,8 @@ func newVersion(p Program) *cobra.Command {
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Client: clientVersion{p.name(), project.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
-			switch format.String() {
-			case output.Table, output.JSON, output.YAML:
-			default:
-				return fmt.Errorf("--output=%q: use json or yaml", format.String())
+			if err := format.CheckData(); err != nil {
+				return err
 			}
 			var asked error
 			if hub, err := s.hub.Hub(); err == nil && !client {
@@ -73,8 +70,7 @@ func newVersion(p Program) *cobra.Command {
 	}
 	format.Bind(cmd.Flags(), "json or yaml. Default: a line for each")
 	cmd.Flags().BoolVar(&client, "client", false, "Ask no cluster (default false)")
-	s = p.newSession(cmd)
-	s.bind(cmd.Flags())
+	s = p.newSession(cmd, false)
 	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	return cmd
 }
@@ -98,19 +94,8 @@ func (v *versions) ask(ctx context.Context, hub *access.Cluster) error {
 }
 
 func (v *versions) print(w io.Writer, format string) error {
-	switch format {
-	case output.JSON:
-		data, err := json.MarshalIndent(v, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintln(w, string(data))
-		}
-		return err
-	case output.YAML:
-		data, err := yaml.Marshal(v)
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		return err
+	if format != output.Table {
+		return output.PrintData(w, format, v)
 	}
 	c := v.Client
 	lines := []string{fmt.Sprintf("%s %s, %s, %s", c.Name, c.Version, c.Go, c.Platform)}

@@ -3,12 +3,29 @@
 package dev
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -23,10 +40,10 @@ func (d *demo) startClusters(ctx context.Context) error {
 	o := fleet.Options{Provider: fleet.Provider(d.provider), Dir: d.folder.path(fleetDir), Image: d.image}
 	switch o.Provider {
 	case fleet.Kind:
-		d.progress.step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)
-		o.Log = indented{d.progress}
+		d.terminal.Step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)
+		o.Log = indented{d.terminal}
 	default:
-		d.progress.step("starting %d clusters: kube-apiserver %s and etcd, as processes of this machine",
+		d.terminal.Step("starting %d clusters: kube-apiserver %s and etcd, as processes of this machine",
 			d.clusters+1, fleet.KubernetesVersion)
 	}
 	var err error
@@ -59,6 +76,163 @@ func (d *demo) startCluster(ctx context.Context, name string) (*fleet.Cluster, e
 	if err != nil {
 		return nil, err
 	}
-	d.progress.done("%-12s %s   %s", name, c.Server(), since(begin))
+	d.terminal.Done("%-12s %s   %s", name, c.Server(), since(begin))
 	return c, nil
+}
+
+// install creates the CRDs and the credentials namespace.
+func (d *demo) install(ctx context.Context) (err error) {
+	if d.client, err = client.New(d.hub.Config(), client.Options{Scheme: d.scheme}); err != nil {
+		return fmt.Errorf("build the client for the hub: %w", err)
+	}
+	files, err := fs.Glob(config.CRDs, "crd/*.yaml")
+	if err != nil || len(files) == 0 {
+		return errors.Join(errors.New("the program was built without its CRDs"), err)
+	}
+	for _, file := range files {
+		if err := d.installCRD(ctx, file); err != nil {
+			return fmt.Errorf("install %s: %w", file, err)
+		}
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
+	if err := d.client.Create(ctx, ns); err != nil {
+		return fmt.Errorf("create the credentials namespace: %w", err)
+	}
+	return nil
+}
+
+// installCRD returns when the API server serves it.
+func (d *demo) installCRD(ctx context.Context, file string) error {
+	data, err := config.CRDs.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(data, &crd.Object); err != nil {
+		return err
+	}
+	if err := d.client.Create(ctx, crd); err != nil {
+		return err
+	}
+	return access.Poll(ctx, pollPeriod, func() (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKeyFromObject(crd), crd)
+		return established(crd), err
+	})
+}
+
+func established(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, c := range conditions {
+		if one, ok := c.(map[string]any); ok && one["type"] == "Established" && one["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+func readObjects(path string) ([]*unstructured.Unstructured, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the objects of --apply: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
+	for {
+		one := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&one.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("read object %d of %s: %w", len(objects)+1, path, err)
+		case len(one.Object) == 0: // a comment
+		case one.GetKind() == "" || one.GetAPIVersion() == "" || one.GetName() == "":
+			return nil, fmt.Errorf("object %d of %s lacks apiVersion, kind or metadata.name", len(objects)+1, path)
+		default:
+			objects = append(objects, one)
+		}
+	}
+}
+
+// kindTimeout is how long the hub's cluster may take to serve a kind that was applied before.
+const kindTimeout = 30 * time.Second
+
+func (d *demo) applyObjects(ctx context.Context) error {
+	if len(d.objects) == 0 {
+		return nil
+	}
+	d.terminal.Step("applying %s of %s to the hub", number(len(d.objects), "object"), d.apply)
+	for _, obj := range d.objects {
+		if err := d.applyObject(ctx, obj); err != nil {
+			return fmt.Errorf("apply %s %s of %s: %w", obj.GetKind(), obj.GetName(), d.apply, err)
+		}
+	}
+	return nil
+}
+
+func (d *demo) applyObject(ctx context.Context, obj *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
+	defer cancel()
+	var missing error
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
+		err := d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(d.program.Name+"-dev"), client.ForceOwnership)
+		if meta.IsNoMatchError(err) {
+			missing = err
+			return false, nil
+		}
+		return true, err
+	})
+	if missing != nil && errors.Is(err, context.DeadlineExceeded) {
+		return missing
+	}
+	return err
+}
+
+// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one. Other
+// commands have a copy.
+func (d *demo) writeKubeconfig(context.Context) error {
+	all := clientcmdapi.NewConfig()
+	for _, c := range d.fleet.Clusters() {
+		if err := addContext(all, c); err != nil {
+			return fmt.Errorf("write the kubeconfig: %w", err)
+		}
+	}
+	all.CurrentContext = hubName
+	if err := access.WritePolicy(all.Clusters[hubName], d.prepared.Policy); err != nil {
+		return err
+	}
+	if d.nats {
+		if err := access.WriteNATS(all.Clusters[hubName], d.natsURL); err != nil {
+			return err
+		}
+	}
+	text, err := clientcmd.Write(*all)
+	if err == nil {
+		err = d.folder.writeNew(kubeconfigFile, text)
+	}
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	if d.folder.record, err = access.PublishDev(d.folder.dir, text); err != nil {
+		d.terminal.Step("the other commands need --kubeconfig to find this dev: %v", err)
+	}
+	return nil
+}
+
+func addContext(all *clientcmdapi.Config, c *fleet.Cluster) error {
+	one, err := clientcmd.Load(c.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	current, ok := one.Contexts[one.CurrentContext]
+	if !ok {
+		return fmt.Errorf("the kubeconfig of %s has no current context", c.Name())
+	}
+	name := c.Name()
+	all.Clusters[name] = one.Clusters[current.Cluster]
+	all.AuthInfos[name] = one.AuthInfos[current.AuthInfo]
+	all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	return nil
 }

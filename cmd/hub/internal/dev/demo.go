@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -25,8 +26,7 @@ import (
 type demo struct {
 	options
 	program  Program
-	out      *printer
-	progress *printer
+	terminal *output.Terminal
 
 	folder   *folder
 	logFile  *os.File // nil when the hub logs to the terminal
@@ -96,7 +96,7 @@ func (d *demo) prepare(context.Context) error {
 		return err
 	}
 	if len(d.prepared.Unused) > 0 {
-		d.progress.step("dev does not use these flags of %s: %s", d.config, strings.Join(d.prepared.Unused, ", "))
+		d.terminal.Step("dev does not use these flags of %s: %s", d.config, strings.Join(d.prepared.Unused, ", "))
 	}
 	d.scheme = runtime.NewScheme()
 	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
@@ -115,10 +115,10 @@ func (d *demo) stay(ctx context.Context) error {
 		return fmt.Errorf("sign the data folder: %w", err)
 	}
 	if d.report != "" {
-		d.progress.rest("running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
-		closeReport(d.out, d.progress)
+		d.terminal.Say(output.Rest(), "running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
+		closeReport(d.terminal)
 	} else {
-		d.progress.rest("running; Ctrl-C stops everything")
+		d.terminal.Say(output.Rest(), "running; Ctrl-C stops everything")
 	}
 	select {
 	case <-ctx.Done():
@@ -141,12 +141,12 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 	defer cancel()
 	var errs []error
 	if d.running != nil {
-		d.progress.step("stopping the hub")
+		d.terminal.Step("stopping the hub")
 		d.running.stop()
 	}
 	d.stopNATS()
 	if d.fleet != nil {
-		d.progress.step("stopping the clusters")
+		d.terminal.Step("stopping the clusters")
 		errs = append(errs, d.fleet.Close(ctx))
 	}
 	if d.logFile != nil {
@@ -158,7 +158,7 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	if d.prepared.Run != nil { // else nothing was started
-		d.progress.done("everything was stopped")
+		d.terminal.Done("everything was stopped")
 	}
 	return nil
 }

@@ -10,11 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 type background struct {
@@ -25,13 +30,13 @@ type background struct {
 
 // detach starts the same dev in the background and returns when it is ready or has failed. An interruption stops it.
 func (p Program) detach(cmd *cobra.Command, o options) error {
-	progress := newPrinter(p.Stderr)
+	t := output.NewTerminal(nil, p.Stdout, p.Stderr)
 	if held(o.dataDir) {
-		return progress.report(taken(o.dataDir))
+		return report(t, taken(o.dataDir))
 	}
-	b, err := p.startBackground(cmd, o, progress.style)
+	b, err := p.startBackground(cmd, o, t.Fancy())
 	if err != nil {
-		return progress.report(fmt.Errorf("start in the background: %w", err))
+		return report(t, fmt.Errorf("start in the background: %w", err))
 	}
 	silent := make(chan struct{})
 	go func() {
@@ -48,7 +53,7 @@ func (p Program) detach(cmd *cobra.Command, o options) error {
 	}
 	<-b.ended
 	if code := b.process.ProcessState.ExitCode(); code != 1 { // It has not said why.
-		progress.fail("the process in the background died: see %s", filepath.Join(o.dataDir, logFile))
+		t.Say(output.Failure(), "the process in the background died: see %s", filepath.Join(o.dataDir, logFile))
 	}
 	return ErrFailed
 }
@@ -65,7 +70,7 @@ func (b *background) stop() error {
 
 // startBackground starts this program with the same flags, in a session of its own. Its output comes through two pipes
 // until it closes them; the stack trace of a panic goes to the log.
-func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*background, error) {
+func (p Program) startBackground(cmd *cobra.Command, o options, fancy bool) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -79,7 +84,7 @@ func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*backg
 	}
 	defer func() { _ = log.Close() }()
 	b := &background{
-		process: exec.CommandContext(context.WithoutCancel(cmd.Context()), self, backgroundArgs(cmd.Flags(), s)...),
+		process: exec.CommandContext(context.WithoutCancel(cmd.Context()), self, backgroundArgs(cmd.Flags(), fancy)...),
 		ended:   make(chan struct{}),
 	}
 	b.process.Stdout, b.process.Stderr = log, log
@@ -116,8 +121,8 @@ func (b *background) relay(w io.Writer) (*os.File, error) {
 }
 
 // backgroundArgs reports in place of --detach.
-func backgroundArgs(flags *pflag.FlagSet, s style) []string {
-	args := []string{"dev", "--report=" + string(s)}
+func backgroundArgs(flags *pflag.FlagSet, fancy bool) []string {
+	args := []string{"dev", "--report=" + strconv.FormatBool(fancy)}
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Name != "detach" {
 			args = append(args, "--"+f.Name+"="+f.Value.String())
@@ -133,20 +138,63 @@ const (
 )
 
 // reportTo prints until closeReport. The clusters' processes must not inherit the pipes, which would stay open.
-func reportTo(s string) (out, progress *printer) {
+func reportTo(fancy string) *output.Terminal {
 	syscall.CloseOnExec(reportOut)
 	syscall.CloseOnExec(reportProgress)
-	return &printer{w: os.NewFile(reportOut, "report"), style: style(s)},
-		&printer{w: os.NewFile(reportProgress, "progress"), style: style(s)}
+	return output.NewPipes(os.NewFile(reportOut, "report"), os.NewFile(reportProgress, "progress"), fancy == "true")
 }
 
-// Later output goes to the log.
-func closeReport(printers ...*printer) {
-	for _, p := range printers {
-		pipe, isPipe := p.w.(io.Closer)
-		p.redirect(os.Stderr)
-		if isPipe {
+// closeReport has later output go to the log.
+func closeReport(t *output.Terminal) {
+	pipes := []io.Writer{t.Out, t.Err}
+	t.Redirect(os.Stderr)
+	for _, pipe := range pipes {
+		if pipe, isPipe := pipe.(io.Closer); isPipe {
 			_ = pipe.Close()
 		}
 	}
 }
+
+// downTimeout is for kind, which takes longest.
+const downTimeout = 2 * time.Minute
+
+// down also removes the files of a killed dev.
+func down(ctx context.Context, dir string, t *output.Terminal) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	process, err := holder(dir)
+	if err != nil {
+		return err
+	}
+	if process == nil {
+		t.Done("nothing runs in %s", dir)
+		return removeLeftovers(dir)
+	}
+	t.Step("stopping process %d in %s", process.Pid, dir)
+	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop process %d: %w", process.Pid, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, downTimeout,
+		fmt.Errorf("process %d is still there %s after SIGTERM; see %s", process.Pid, downTimeout, filepath.Join(dir, logFile)))
+	defer cancel()
+	if err := access.Poll(ctx, pollPeriod, func() (bool, error) { return !held(dir), nil }); err != nil {
+		return err
+	}
+	t.Done("stopped")
+	return nil
+}
+
+func removeLeftovers(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+		return nil //nolint:nilerr // Without that file it is nobody's folder, or there is none.
+	}
+	f, err := claim(dir)
+	if err != nil {
+		return err
+	}
+	return f.release(false)
+}
+
+const pollPeriod = 50 * time.Millisecond

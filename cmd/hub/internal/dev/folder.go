@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -100,4 +102,50 @@ func (f *folder) release(keepLog bool) error {
 		err = errors.Join(err, os.Remove(f.dir))
 	}
 	return errors.Join(err, f.lock.Close())
+}
+
+// signature is what the holder writes into the locked file.
+type signature struct {
+	pid   string
+	ready bool // everything is up
+}
+
+const readyWord = "ready"
+
+func (f *folder) sign(ready bool) error {
+	text := strconv.Itoa(os.Getpid()) + "\n"
+	if ready {
+		text += readyWord + "\n"
+	}
+	_, err := f.lock.WriteAt([]byte(text), 0)
+	return err
+}
+
+// The last holder may have ended.
+func readSignature(dir string) signature {
+	data, err := os.ReadFile(filepath.Join(dir, lockFile))
+	if err != nil {
+		return signature{}
+	}
+	pid, rest, _ := strings.Cut(string(data), "\n")
+	return signature{pid: pid, ready: strings.TrimSpace(rest) == readyWord}
+}
+
+func held(dir string) bool { return access.DevHeld(dir) }
+
+// holder returns nil if there is none. The process id in the file may be unrelated by now; but if the folder is still
+// held after the handle was taken, then the handle is the holder's.
+func holder(dir string) (*os.Process, error) {
+	if !held(dir) {
+		return nil, nil
+	}
+	pid, err := strconv.Atoi(readSignature(dir).pid)
+	if err != nil {
+		return nil, fmt.Errorf("read who holds %s: %w", dir, err)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil || !held(dir) {
+		return nil, err
+	}
+	return process, nil
 }

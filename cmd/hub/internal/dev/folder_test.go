@@ -3,11 +3,13 @@
 package dev
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -15,9 +17,7 @@ func TestFolder_OneHolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	f := mustClaim(t, dir)
-	if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), "stop it with dev down, or choose another folder") {
-		t.Errorf("the second claim returns %v", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(claim(dir)), "stop it with dev down, or choose another folder", "the second claim")
 	process, err := holder(dir)
 	if err != nil || process == nil || process.Pid != os.Getpid() {
 		t.Errorf("the holder is %+v, %v", process, err)
@@ -65,7 +65,7 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 	write(t, filepath.Join(dir, lockFile))
 	write(t, filepath.Join(dir, kubeconfigFile))
 	var out strings.Builder
-	must(t, down(t.Context(), dir, &printer{w: &out, style: plain}))
+	must(t, down(t.Context(), dir, output.NewPipes(&out, &out, false)))
 	if got, want := out.String(), "ok nothing runs in "+dir+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -87,9 +87,7 @@ func TestClaim_Links(t *testing.T) {
 	linked := t.TempDir()
 	link(theirs, filepath.Join(linked, lockFile))
 	for _, dir := range []string{linked, link(t.TempDir(), filepath.Join(t.TempDir(), "data"))} {
-		if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), advice) {
-			t.Errorf("claim follows a link: %v", err)
-		}
+		testkit.ErrorHas(t, testkit.Err(claim(dir)), advice, "claim follows a link")
 	}
 	for _, name := range []string{logFile, kubeconfigFile} {
 		d := demo{folder: mustClaim(t, t.TempDir())}
@@ -114,7 +112,7 @@ func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, kubeconfigFile))
-	must(t, down(t.Context(), dir, &printer{w: &strings.Builder{}, style: plain}))
+	must(t, down(t.Context(), dir, output.NewPipes(io.Discard, io.Discard, false)))
 	expectFiles(t, dir, kubeconfigFile)
 }
 

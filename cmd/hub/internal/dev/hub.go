@@ -3,9 +3,17 @@
 package dev
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
 )
 
 type running struct {
@@ -50,4 +58,148 @@ func (d *demo) hubEnded() error {
 		return errors.New("the hub ended" + where)
 	}
 	return fmt.Errorf("the hub ended: %w%s", d.running.err, where)
+}
+
+// Replica is what a replica of the hub, a process of its own, gets from dev.
+type Replica struct {
+	Name, Kubeconfig, Metrics string
+}
+
+// leaveTimeout is between SIGTERM and the kill.
+const leaveTimeout = 30 * time.Second
+
+// tetherScript runs "$@" so that it dies with the writer of the pipe at descriptor 3, as e2e/fleet does.
+const tetherScript = `
+(read -r line && exit; kill -KILL $$) <&3 >/dev/null 2>&1 &
+exec "$@" 3<&-`
+
+type replica struct {
+	Replica
+	cmd    *exec.Cmd
+	tether *os.File // the write end of the pipe
+	log    *prefixWriter
+}
+
+// startReplicas starts processes that end with cleanUp.
+func (d *demo) startReplicas(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &running{cancel: cancel, done: make(chan struct{})}
+	d.running = r
+	var group sync.WaitGroup
+	var failed error
+	output := &sync.Mutex{}
+	for i := range d.replicas {
+		one, err := d.startReplica(ctx, fmt.Sprintf("hub-%d", i), output)
+		if err != nil {
+			failed = fmt.Errorf("start replica hub-%d: %w", i, err)
+			break
+		}
+		d.started = append(d.started, one)
+		group.Go(func() { d.reportEnd(ctx, one) })
+	}
+	go func() {
+		defer close(r.done)
+		group.Wait()
+	}()
+	return failed
+}
+
+// startReplica's process gets SIGTERM when ctx ends. It is in a session of its own, which a Ctrl-C does not reach.
+func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex) (*replica, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}}
+	if r.Metrics, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	inherit, tether, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = inherit.Close() }()
+	r.tether, r.log = tether, &prefixWriter{prefix: name + " ", w: d.log, output: output}
+	args := append([]string{"-c", tetherScript, "replica", self}, d.prepared.Args(r.Replica)...)
+	r.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	r.cmd.ExtraFiles = []*os.File{inherit}
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
+	r.cmd.WaitDelay = leaveTimeout
+	if err := r.cmd.Start(); err != nil {
+		return nil, errors.Join(err, tether.Close())
+	}
+	return r, nil
+}
+
+// reportEnd prints the end of a replica unless dev has ended it.
+func (d *demo) reportEnd(ctx context.Context, r *replica) {
+	err := r.cmd.Wait()
+	_, _ = r.tether.WriteString("ended\n") // The guard may be gone already.
+	_ = r.tether.Close()
+	r.log.flush()
+	if ctx.Err() != nil {
+		return
+	}
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
+	}
+	d.terminal.Step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a port for the metrics: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func (d *demo) nextOfReplicas() []string {
+	if len(d.started) == 0 {
+		return nil
+	}
+	drained, killed := d.started[1], d.started[len(d.started)-1]
+	program := self(d.program.Name)
+	return []string{
+		program + " get runners",
+		fmt.Sprintf("%s drain %s   # the others take over its Clusters", program, drained.Name),
+		fmt.Sprintf("kill -9 %d   # ends %s", killed.cmd.Process.Pid, killed.Name),
+	}
+}
+
+// prefixWriter prefixes lines. Several may share a writer and its lock. Only one goroutine may use it.
+type prefixWriter struct {
+	prefix string
+	w      io.Writer
+	output *sync.Mutex // protects w, so that lines stay whole
+	rest   []byte      // the begin of a line whose end was not written yet
+}
+
+var _ io.Writer = (*prefixWriter)(nil)
+
+// Write keeps an incomplete line for flush.
+func (p *prefixWriter) Write(data []byte) (int, error) {
+	p.rest = append(p.rest, data...)
+	end := bytes.LastIndexByte(p.rest, '\n') + 1
+	var text []byte
+	for line := range bytes.Lines(p.rest[:end]) {
+		text = append(append(text, p.prefix...), line...)
+	}
+	p.rest = append([]byte(nil), p.rest[end:]...)
+	if len(text) == 0 {
+		return len(data), nil
+	}
+	p.output.Lock()
+	defer p.output.Unlock()
+	_, err := p.w.Write(text)
+	return len(data), err
+}
+
+func (p *prefixWriter) flush() {
+	if len(p.rest) > 0 {
+		_, _ = p.Write([]byte("\n"))
+	}
 }

@@ -41,7 +41,7 @@ func (d *demo) startNATS(context.Context) error {
 	}
 	address := url.URL{Scheme: "nats", User: url.User(token), Host: s.Addr().String()}
 	d.natsURL = address.String()
-	d.progress.done("started a NATS server at %s", s.Addr())
+	d.terminal.Done("started a NATS server at %s", s.Addr())
 	return nil
 }
 

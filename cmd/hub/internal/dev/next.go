@@ -4,13 +4,18 @@ package dev
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -22,32 +27,29 @@ func (d *demo) printNext(context.Context) error {
 	for _, r := range d.remotes {
 		contexts = append(contexts, r.Name())
 	}
-	d.out.text("")
-	d.out.text("  kubeconfig   export KUBECONFIG=%s   (contexts: %s)", d.folder.path(kubeconfigFile), strings.Join(contexts, ", "))
+	text := fmt.Sprintf("\n  kubeconfig   export KUBECONFIG=%s   (contexts: %s)\n", d.folder.path(kubeconfigFile), strings.Join(contexts, ", "))
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		path, err := fleet.Binary("kubectl")
 		if err != nil {
 			return fmt.Errorf("find kubectl: %w", err)
 		}
-		d.out.text("  kubectl      alias kubectl=%s   (there is none on PATH)", path)
+		text += fmt.Sprintf("  kubectl      alias kubectl=%s   (there is none on PATH)\n", path)
 	}
-	d.printReplicas()
+	for _, r := range d.started {
+		text += fmt.Sprintf("  %-12s process %d, metrics at http://%s/metrics\n", r.Name, r.cmd.Process.Pid, r.Metrics)
+	}
 	if !d.verbose {
-		d.out.text("  hub's log    %s", d.folder.path(logFile))
+		text += fmt.Sprintf("  hub's log    %s\n", d.folder.path(logFile))
 	}
-	d.out.text("")
-	for i, line := range append([]string{
+	next := slices.Concat([]string{
 		"kubectl get clusters.clusterfx.dev -o wide",
 		fmt.Sprintf("%s check %s", self(d.program.Name), first),
 		fmt.Sprintf("kubectl get fxc %s -o jsonpath='{.status.inventory}'", first),
 		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
 		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),
 		fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last),
-	}, slices.Concat(d.nextOfReplicas(), d.nextOfSync(), d.nextOfNATS())...) {
-		d.out.text("%s%s", map[bool]string{true: "  try:  ", false: "        "}[i == 0], line)
-	}
-	d.out.text("")
-	return nil
+	}, d.nextOfReplicas(), d.nextOfSync(), d.nextOfNATS())
+	return d.terminal.Print("%s\n  try:  %s\n", text, strings.Join(next, "\n        "))
 }
 
 // nextOfSync returns the commands that show the rules of the module sync, if remotes run it.
@@ -60,4 +62,25 @@ func (d *demo) nextOfSync() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s sync ls --config %s", self(d.program.Name), d.config)}
+}
+
+func (d *demo) printTable(ctx context.Context) error {
+	kube, err := clientset.NewForConfig(d.hub.Config())
+	if err != nil {
+		return fmt.Errorf("build a client for the hub: %w", err)
+	}
+	data, err := kube.RESTClient().Get().
+		AbsPath("apis", hubv1.GroupVersion.String(), "clusters").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("get the table of Clusters: %w", err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(data, &table); err != nil {
+		return fmt.Errorf("read the table of Clusters: %w", err)
+	}
+	d.terminal.Text("")
+	var tables output.Tables
+	return tables.Print(d.terminal.Out, &table, false)
 }

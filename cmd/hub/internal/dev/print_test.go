@@ -4,50 +4,36 @@ package dev
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-func TestPrinter_Styles(t *testing.T) {
+// A dev in the background reports as the terminal of the foreground shows it, and in words once it writes to the log.
+func TestReport(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[style]string{
-		plain: "> one\nok two\n> three\nerror: four\nfive\n",
-		fancy: "\x1b[36m►\x1b[0m one\n\x1b[32m✔\x1b[0m two\n\x1b[36m◎\x1b[0m three\n\x1b[31m✗\x1b[0m four\nfive\n",
+	for fancy, want := range map[bool]string{
+		false: "> one\nerror: two\n  three\n  four\n",
+		true:  "\x1b[36m◎\x1b[0m one\n\x1b[31m✗\x1b[0m two\n  three\n  four\n",
 	} {
-		var out strings.Builder
-		p := &printer{w: &out, style: s}
-		p.step("one")
-		p.done("%s", "two")
-		p.rest("three")
-		if err := p.report(errors.New("four")); !errors.Is(err, ErrFailed) {
+		var out, log strings.Builder
+		terminal := output.NewPipes(&out, &out, fancy)
+		terminal.Say(output.Rest(), "one")
+		if err := report(terminal, errors.New("two")); !errors.Is(err, ErrFailed) {
 			t.Errorf("report returns %v", err)
 		}
-		p.text("five")
-		if got := out.String(); got != want {
-			t.Errorf("%s: got %q, want %q", s, got, want)
+		if n, err := (indented{terminal}).Write([]byte("three\nfour\n")); n != 11 || err != nil {
+			t.Errorf("Write returns %d, %v", n, err)
 		}
-	}
-}
-
-func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
-	t.Parallel()
-	file, err := os.CreateTemp(t.TempDir(), "")
-	must(t, err)
-	defer func() { _ = file.Close() }()
-	if got := newPrinter(file).style; got != plain {
-		t.Errorf("the style for a file is %s, want plain", got)
-	}
-}
-
-func TestIndented(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	if n, err := (indented{&out}).Write([]byte("one\ntwo\n")); n != 8 || err != nil {
-		t.Errorf("Write returns %d, %v", n, err)
-	}
-	if got := out.String(); got != "  one\n  two\n" {
-		t.Errorf("got %q", got)
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		terminal.Redirect(&log)
+		terminal.Done("five")
+		if got := log.String(); got != "ok five\n" {
+			t.Errorf("the log has %q", got)
+		}
 	}
 }
 

@@ -4,18 +4,26 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // register creates a labelled Secret for each remote, of which the hub makes a Cluster.
 func (d *demo) register(ctx context.Context) error {
-	d.progress.step("registering %s by Secret", number(len(d.remotes), "cluster"))
+	d.terminal.Step("registering %s by Secret", number(len(d.remotes), "cluster"))
 	for _, r := range d.remotes {
 		own := r.labels()
 		kubeconfig, err := d.remoteAccount(ctx, r, own)
@@ -36,4 +44,87 @@ func (d *demo) register(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+const (
+	// accountPrefix differs from that of register, so that a remote can be registered again.
+	accountPrefix       = "clusterfx-"
+	remoteAccountPrefix = accountPrefix + "dev-"
+	// accountLifetime is longer than a dev runs: these tokens are not renewed.
+	accountLifetime = 365 * 24 * time.Hour
+)
+
+func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
+	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
+	credential, err := d.hub.MintToken(ctx, user)
+	if err == nil {
+		err = d.prepared.Grant(ctx, d.client, rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
+		}, d.replicas > 1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the account of the hub: %w", err)
+	}
+	return credential, nil
+}
+
+// remoteAccount returns the kubeconfig of an account with the permissions that the remote's modules declare.
+func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
+	credential, err := r.MintToken(ctx, fleet.User{
+		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
+		Rules: rbac.RemoteRules(registry.SelectModules(d.prepared.Modules, labels, nil)...),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)
+	}
+	return credential.Kubeconfig(), nil
+}
+
+// errSlow is the cause of a wait that took too long.
+var errSlow = errors.New("the remotes did not become Ready in time")
+
+// waitReady returns when every remote is Ready, and says so of each as soon as it is.
+func (d *demo) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSlow)
+	defer cancel()
+	begin := time.Now()
+	seen := map[string]bool{}
+	var last hubv1.ClusterList
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
+		select {
+		case <-d.running.done:
+			return false, d.hubEnded()
+		default:
+		}
+		if err := d.client.List(ctx, &last); err != nil {
+			return false, fmt.Errorf("list Clusters: %w", err)
+		}
+		for _, c := range last.Items {
+			if isReady(&c) && !seen[c.Name] {
+				seen[c.Name] = true
+				d.terminal.Done("cluster.%s/%s ready   %s modules   %s",
+					hubv1.GroupName, c.Name, c.Status.ModuleSummary, since(begin))
+			}
+		}
+		return len(seen) == len(d.remotes), nil
+	})
+	if errors.Is(context.Cause(ctx), errSlow) {
+		return fmt.Errorf("%w: %s", errSlow, describe(&last))
+	}
+	return err
+}
+
+func isReady(c *hubv1.Cluster) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
+}
+
+// describe says of each cluster that is not Ready why.
+func describe(list *hubv1.ClusterList) string {
+	text := fmt.Sprintf("the hub knows %d clusters", len(list.Items))
+	for _, c := range list.Items {
+		if ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+			text += fmt.Sprintf("\n  %s: %s: %s", c.Name, ready.Reason, ready.Message)
+		}
+	}
+	return text
 }

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -211,10 +214,9 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error
-	a.Renews = true // The account may have the role for renewal.
-	objects := a.objects()
-	for i := len(objects) - 1; i >= 0; i-- { // the permissions before the user
-		one, what := objects[i], nameOf(objects[i])
+	a.Renews = true                                    // The account may have the role for renewal.
+	for _, one := range slices.Backward(a.objects()) { // the permissions before the user
+		what := nameOf(one)
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if err == nil {
 			if err = a.check(remote, one, what); err == nil {
@@ -234,21 +236,7 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 }
 
 func nameOf(o client.Object) string {
-	kind := "object"
-	switch o.(type) {
-	case *corev1.ServiceAccount:
-		kind = "serviceaccount"
-	case *corev1.Secret:
-		kind = "secret"
-	case *rbacv1.ClusterRole:
-		kind = "clusterrole"
-	case *rbacv1.ClusterRoleBinding:
-		kind = "clusterrolebinding"
-	case *rbacv1.Role:
-		kind = "role"
-	case *rbacv1.RoleBinding:
-		kind = "rolebinding"
-	}
+	kind := strings.ToLower(reflect.TypeOf(o).Elem().Name())
 	if ns := o.GetNamespace(); ns != "" {
 		return fmt.Sprintf("%s %s/%s", kind, ns, o.GetName())
 	}

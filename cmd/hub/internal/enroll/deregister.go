@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // Deregistration undoes a registration. Place.Remote may be nil.
@@ -186,7 +187,7 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 	d.Terminal.Step("waiting until the hub has ended the app of the remote")
 	ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, errStuck)
 	defer cancel()
-	err = poll(ctx, func() (bool, error) {
+	err = access.Poll(ctx, pollPeriod, func() (bool, error) {
 		var now hubv1.Cluster
 		err := d.Hub.Get(ctx, client.ObjectKey{Name: d.Name}, &now)
 		gone := apierrors.IsNotFound(err) || err == nil && now.UID != uid

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"strings"
@@ -155,7 +156,8 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 	return cluster
 }
 
-func optionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
+// OptionsOf returns how the Secret of a Cluster is read.
+func OptionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
 	return kubeconfig.Options{
 		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
 		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
@@ -177,11 +179,10 @@ func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) 
 		return fmt.Errorf("%s exists in the hub and was not made by register: choose another name, or delete it", nameOf(secret))
 	}
 	secret.ResourceVersion = known.secret.ResourceVersion
-	for name, value := range known.secret.Labels { // labels of others stay
-		if _, ours := secret.Labels[name]; !ours {
-			secret.Labels[name] = value
-		}
-	}
+	ours := secret.Labels
+	secret.Labels = map[string]string{}
+	maps.Copy(secret.Labels, known.secret.Labels) // labels of others stay
+	maps.Copy(secret.Labels, ours)
 	return hub.Explain(wrap("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner)))
 }
 

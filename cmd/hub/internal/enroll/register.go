@@ -12,6 +12,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -83,7 +84,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
 	r.Account.Renews = r.Token == Requested
-	warning, err := judge(r.secretFor(token{value: placeholder}).Data, optionsOf(r.clusterFor().Spec), r.Policy)
+	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, ErrNotReady)
 	defer cancel()
 	last := ""
-	err := poll(ctx, func() (bool, error) {
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
 		now, err := reportOf(ctx, r.Hub, r.Name)
 		if err != nil {
 			return false, err
@@ -314,4 +315,52 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 
 func describeRule(rule rbacv1.PolicyRule) string {
 	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
+}
+
+type report struct {
+	ready metav1.Condition
+	// stalled: it takes a change of the Cluster, its Secret, the remote or the hub.
+	stalled bool
+}
+
+func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
+
+func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
+	var cluster hubv1.Cluster
+	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return pending, hub.Explain(err)
+	}
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
+	if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
+		return pending, nil
+	}
+	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
+}
+
+// stall tells a report on the new credentials from one on the previous.
+type stall struct {
+	// before is the report at the time since, when the credentials were written; empty for a new Cluster.
+	before report
+	since  time.Time
+}
+
+// judgement is how long a hub takes to judge new credentials. It writes nothing if the result is the same, so its
+// report looks like that of a hub that is down.
+const judgement = 10 * time.Second
+
+// ends returns nil while waiting helps, errStalled for the new credentials, errUnchanged if it may be the previous.
+func (s *stall) ends(now report) error {
+	if s.before.stalled && now.text() != s.before.text() {
+		s.before = report{} // The hub has judged.
+	}
+	switch {
+	case !now.stalled:
+		return nil
+	case !s.before.stalled:
+		return errStalled
+	case time.Since(s.since) >= judgement:
+		return errUnchanged
+	}
+	return nil
 }

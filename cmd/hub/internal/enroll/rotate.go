@@ -111,7 +111,7 @@ func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 
 // waitUsed returns when the hub reports the new fingerprint, and that the remote responds.
 func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
-	connection, err := kubeconfig.Parse(secret.Data, optionsOf(r.cluster.Spec), lenient())
+	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(r.cluster.Spec), lenient())
 	if err != nil {
 		return fmt.Errorf("read %s: %w", nameOf(secret), err)
 	}
@@ -119,7 +119,7 @@ func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, errNotUsed)
 	defer cancel()
-	err = poll(ctx, func() (bool, error) { return uses(ctx, r.Hub, r.Name, wanted) })
+	err = access.Poll(ctx, pollPeriod, func() (bool, error) { return uses(ctx, r.Hub, r.Name, wanted) })
 	if err == nil {
 		r.Terminal.Done("the hub uses it after %s", time.Since(begin).Round(100*time.Millisecond))
 	}

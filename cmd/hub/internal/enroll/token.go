@@ -24,6 +24,8 @@ import (
 // TokenKind is a way of getting a token.
 type TokenKind string
 
+const pollPeriod = 200 * time.Millisecond
+
 const (
 	// Requested tokens expire.
 	Requested TokenKind = "request"
@@ -106,7 +108,7 @@ func request(ctx context.Context, remote *access.Cluster, a Account, wanted *aut
 func filled(ctx context.Context, remote *access.Cluster, secret *corev1.Secret) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, tokenPatience, errNotFilled)
 	defer cancel()
-	err := poll(ctx, func() (bool, error) {
+	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
 		err := remote.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, remote.Explain(err)
 	})
@@ -126,7 +128,7 @@ func try(ctx context.Context, admin *rest.Config, value string) error {
 	defer user.HTTP.CloseIdleConnections()
 	ctx, cancel := context.WithTimeoutCause(ctx, tokenPatience, errNotAccepted)
 	defer cancel()
-	return poll(ctx, func() (bool, error) {
+	return access.Poll(ctx, pollPeriod, func() (bool, error) {
 		err := user.Create(ctx, &authenticationv1.SelfSubjectReview{})
 		if apierrors.IsUnauthorized(err) {
 			return false, nil
@@ -155,26 +157,4 @@ func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string
 		revoked = append(revoked, remote.Quote(nameOf(&secret)))
 	}
 	return revoked, errors.Join(errs...)
-}
-
-const pollPeriod = 200 * time.Millisecond
-
-// poll ends with done, or with the cause of ctx.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollPeriod)
-	defer ticker.Stop()
-	for {
-		over, err := done()
-		if ctx.Err() != nil && !over {
-			return context.Cause(ctx)
-		}
-		if over || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
 }

@@ -13,21 +13,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 )
-
-// Form says how to print.
-type Form struct {
-	Format output.Format
-	Tables output.Tables
-}
 
 // Modules says which modules to print.
 type Modules struct {
@@ -51,7 +42,7 @@ type module struct {
 }
 
 // Print writes the modules to w. An unknown name is an error.
-func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
+func (m Modules) Print(ctx context.Context, form output.Form, w io.Writer) error {
 	var list hubv1.ClusterList
 	if err := m.Hub.List(ctx, &list); err != nil {
 		return m.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
@@ -65,34 +56,7 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	}
 	found, err := m.pick(m.count(list.Items, reports))
 	err = errors.Join(err, bad)
-	if form.Format.Tabular() {
-		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found, reports)))
-	}
-	printer, bad := form.Format.Printer()
-	if bad != nil {
-		return bad
-	}
-	if form.Format.String() == output.Name {
-		for _, one := range found {
-			_, bad := fmt.Fprintln(w, "module/"+one.name)
-			err = errors.Join(err, bad)
-		}
-		return err
-	}
-	objects := &unstructured.UnstructuredList{Object: map[string]any{
-		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
-	}}
-	for _, one := range found {
-		object := map[string]any{
-			"apiVersion": "v1", "kind": "Module", "metadata": map[string]any{"name": one.name},
-			"description": m.Known[one.name], "clusters": one.clusters,
-		}
-		if parts := one.hubParts(); len(parts) > 0 {
-			object["hubPart"], object["hubParts"] = parts[0], parts
-		}
-		objects.Items = append(objects.Items, unstructured.Unstructured{Object: object})
-	}
-	return errors.Join(err, printer.PrintObj(objects, w))
+	return errors.Join(err, form.Print(w, m.list(found, reports)))
 }
 
 func (m *module) hubParts() []any {
@@ -157,36 +121,29 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 	return picked, errors.Join(errs...)
 }
 
-const columnType = "string"
-
-func (m Modules) table(found []*module, reports partreport.Reports) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Name", Type: columnType, Format: "name"},
-		{Name: "Running", Type: columnType},
-		{Name: "Waiting", Type: columnType},
-		{Name: "Failed", Type: columnType},
-		{Name: "Hub part", Type: columnType},
-		{Name: "Reported", Type: columnType},
-		{Name: "Description", Type: columnType},
-		{Name: "Not running in", Type: columnType, Priority: 1},
-		{Name: "Message of the hub part", Type: columnType, Priority: 1},
-	}}
+func (m Modules) list(found []*module, reports partreport.Reports) output.List {
+	list := output.List{
+		Kind: "Module", Resource: "module",
+		Columns: []string{"Name", "Running", "Waiting", "Failed", "Hub part", "Reported", "Description"},
+		Wide:    []string{"Not running in", "Message of the hub part"},
+	}
 	for _, one := range found {
 		description, ok := m.Known[one.name]
 		if !ok {
 			description = "<not in this program>"
 		}
 		part, reported, message := one.hubPart(reports)
-		table.Rows = append(table.Rows, metav1.TableRow{
-			Cells: []any{
-				one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
-				fmt.Sprint(one.in[hubv1.ModuleWaiting]), fmt.Sprint(one.in[hubv1.ModuleFailed]),
-				part, reported, description, strings.Join(one.troubled, ", "), message,
-			},
-			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.name}}},
-		})
+		fields := map[string]any{"description": m.Known[one.name], "clusters": one.clusters}
+		if parts := one.hubParts(); len(parts) > 0 {
+			fields["hubPart"], fields["hubParts"] = parts[0], parts
+		}
+		list.Items = append(list.Items, output.Item{Name: one.name, Fields: fields, Cells: []any{
+			one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
+			fmt.Sprint(one.in[hubv1.ModuleWaiting]), fmt.Sprint(one.in[hubv1.ModuleFailed]),
+			part, reported, description, strings.Join(one.troubled, ", "), message,
+		}})
 	}
-	return table
+	return list
 }
 
 // hubPart returns the state of the hub part of the module, how long ago the hub reported it, and its messages. The state of

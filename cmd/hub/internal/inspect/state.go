@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,4 +86,33 @@ func (c Change) names(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("no Clusters found for the selector %q", c.Selector)
 	}
 	return names, nil
+}
+
+// NamesOf returns the names of Clusters in arguments that are written as for kubectl: names, or
+// cluster/NAME, after a word for the kind or without one.
+func NamesOf(args []string) ([]string, error) {
+	if len(args) > 1 && isKind(args[0]) {
+		args = args[1:]
+	}
+	var names []string
+	for _, arg := range args {
+		kind, name, slash := strings.Cut(arg, "/")
+		switch {
+		case !slash:
+			names = append(names, arg)
+		case isKind(kind) && name != "":
+			names = append(names, name)
+		default:
+			return nil, fmt.Errorf("%q is not a Cluster: write NAME or cluster/NAME", arg)
+		}
+	}
+	return names, nil
+}
+
+func isKind(word string) bool {
+	switch strings.ToLower(word) {
+	case "cluster", "clusters", "fxc", "cluster." + hubv1.GroupName, "clusters." + hubv1.GroupName:
+		return true
+	}
+	return false
 }

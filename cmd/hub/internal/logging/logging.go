@@ -5,6 +5,8 @@ package logging
 import (
 	"fmt"
 	"io"
+	stdlog "log"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -12,9 +14,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
+	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -123,4 +128,27 @@ func newConsole(w io.Writer) zapcore.Encoder {
 		config.EncodeLevel = zapcore.CapitalColorLevelEncoder
 	}
 	return zapcore.NewConsoleEncoder(config)
+}
+
+// Route sends the lines of klog and controller-runtime to log, and those of Go's log package, mostly net/http's about
+// peers, at debug level. Call it once, before anything is logged.
+func Route(log logr.Logger) {
+	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	ctrl.SetLogger(log)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(lines{log.WithName("go").V(1)})
+}
+
+type lines struct{ log logr.Logger }
+
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Info(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// FX returns a logger for fx's events, for debugging only.
+func FX(log logr.Logger) fxevent.Logger {
+	debug := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx").V(1)))}
+	debug.UseErrorLevel(slog.LevelInfo)
+	return debug
 }

@@ -4,7 +4,10 @@ package objectsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -144,4 +148,76 @@ func namespacesOf(ctx context.Context, r rules.Rule, source *side) (func(string)
 func copiesOf(ctx context.Context, r rules.Rule, at rules.Place, target *side) ([]metav1.PartialObjectMetadata, error) {
 	id := r.Identity(at)
 	return target.list(ctx, r.GVK(), client.InNamespace(id.TargetNamespace), client.MatchingLabels{id.Keys().ManagedBy: id.Tenant})
+}
+
+// Print writes Counts to w. The errors of Counts are returned.
+func Print(all []Count, form output.Form, w io.Writer) error {
+	list := output.List{
+		Kind: "RuleCount", Resource: "rule", Wide: []string{"Objects in conflict"},
+		Columns: []string{"Rule", "Cluster", "From", "Kind", "Mode", "Originals", "Copies", "Missing", "Conflicts", "Extra"},
+	}
+	var problems []error
+	for _, c := range all {
+		fields := fieldsOf(c.Rule, c.Cluster, c.Err)
+		cells := []any{c.Rule.Name, c.Cluster, string(c.Rule.From), c.Rule.Kind.Kind, string(c.Rule.Mode)}
+		for i, n := range []int{c.Originals, c.Copies, c.Missing, c.Conflicts, c.Extra} {
+			if c.Err != nil {
+				cells = append(cells, unknown)
+				continue
+			}
+			cells = append(cells, fmt.Sprint(n))
+			fields[strings.ToLower(list.Columns[len(list.Columns)-5+i])] = int64(n)
+		}
+		if c.Err == nil {
+			fields["conflictNames"] = output.Anys(c.Names)
+		}
+		list.Items = append(list.Items, output.Item{
+			Name: c.Rule.Name + "." + c.Cluster, Fields: fields, Cells: append(cells, strings.Join(c.Names, ", ")),
+		})
+		problems = append(problems, problemOf(c.Rule, c.Cluster, c.Err))
+	}
+	return errors.Join(append(problems, form.Print(w, list))...)
+}
+
+// PrintChanges writes Changes to w. The errors of Changes are returned.
+func PrintChanges(all []Change, form output.Form, w io.Writer) error {
+	list := output.List{
+		Kind: "RuleChange", Resource: "change", Columns: []string{"Rule", "Cluster", "Kind", "Object", "Action", "Reason", "Fields"},
+	}
+	var problems []error
+	for _, c := range all {
+		fields, action := fieldsOf(c.Rule, c.Cluster, c.Err), string(c.Action)
+		if c.Err == nil {
+			fields["object"], fields["action"], fields["reason"], fields["fields"] = c.Object, action, c.Reason, output.Anys(c.Fields)
+		} else {
+			action = unknown
+		}
+		list.Items = append(list.Items, output.Item{
+			Name: strings.TrimSuffix(c.Rule.Name+"."+c.Cluster+"/"+c.Object, "/"), Fields: fields,
+			Cells: []any{c.Rule.Name, c.Cluster, c.Rule.Kind.Kind, c.Object, action, c.Reason, strings.Join(c.Fields, ",")},
+		})
+		problems = append(problems, problemOf(c.Rule, c.Cluster, c.Err))
+	}
+	return errors.Join(append(problems, form.Print(w, list))...)
+}
+
+const unknown = "<unknown>"
+
+func problemOf(r rules.Rule, cluster string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("rule %s for %s: %w", r.Name, cluster, err)
+}
+
+// fieldsOf returns what the objects of Counts and Changes have for programs.
+func fieldsOf(r rules.Rule, cluster string, err error) map[string]any {
+	fields := map[string]any{
+		"rule": r.Name, "cluster": cluster, "from": string(r.From), "mode": string(r.Mode),
+		"objects": map[string]any{"apiVersion": r.Kind.APIVersion, "kind": r.Kind.Kind},
+	}
+	if err != nil {
+		fields["error"] = err.Error()
+	}
+	return fields
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -109,7 +110,7 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 			d.add(Delete, &copies[i])
 		}
 	}
-	for _, key := range sorted(originals) {
+	for _, key := range slices.SortedFunc(maps.Keys(originals), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
 		// A running hub may write meanwhile.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return d.original(ctx, key, existing[key]) })
 		if apierrors.IsConflict(err) {
@@ -120,15 +121,6 @@ func (d *diff) compare(ctx context.Context, source, target *side) (err error) {
 		}
 	}
 	return nil
-}
-
-func sorted(originals map[types.NamespacedName]metav1.PartialObjectMetadata) []types.NamespacedName {
-	keys := make([]types.NamespacedName, 0, len(originals))
-	for key := range originals {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	return keys
 }
 
 func (d *diff) add(a Action, obj metav1.Object, fields ...string) {
@@ -254,10 +246,10 @@ func (d *diff) changed(before, after *unstructured.Unstructured) ([]string, erro
 		content := obj.DeepCopy().Object
 		for _, path := range [][]string{
 			{"status"},
-			{metadata, "managedFields"},
-			{metadata, "resourceVersion"},
-			{metadata, "generation"},
-			{metadata, "annotations", d.preview.Identity.Keys().Fields},
+			{"metadata", "managedFields"},
+			{"metadata", "resourceVersion"},
+			{"metadata", "generation"},
+			{"metadata", "annotations", d.preview.Identity.Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(content, path...)
 		}

@@ -10,15 +10,18 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
 
-// A Terminal is the three streams of a command, for one goroutine. NewTerminal makes it.
+// A Terminal is the three streams of a command. NewTerminal makes it. Several goroutines may print progress.
 type Terminal struct {
 	// In has answers, Out gets data, Err progress and questions.
 	In       io.Reader
 	Out, Err io.Writer
+
+	mu sync.Mutex // protects Err and fancyErr while others print, so that lines stay whole
 
 	fancyOut, fancyErr, asks bool
 }
@@ -30,6 +33,21 @@ func NewTerminal(in io.Reader, out, err io.Writer) *Terminal {
 		In: in, Out: out, Err: err,
 		fancyOut: !dull && isTerminal(out), fancyErr: !dull && isTerminal(err), asks: isTerminal(in),
 	}
+}
+
+// NewPipes returns a Terminal for the streams of another process, which has none to answer.
+func NewPipes(out, err io.Writer, fancy bool) *Terminal {
+	return &Terminal{Out: out, Err: err, fancyOut: fancy, fancyErr: fancy}
+}
+
+// Fancy reports whether Err shows symbols and colours.
+func (t *Terminal) Fancy() bool { return t.fancyErr }
+
+// Redirect has everything written to w from now on, in words.
+func (t *Terminal) Redirect(w io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Out, t.Err, t.fancyOut, t.fancyErr = w, w, false, false
 }
 
 func isTerminal(stream any) bool {
@@ -45,6 +63,9 @@ type Mark struct{ symbol, word string }
 // Step marks the beginning of a step.
 func Step() Mark { return Mark{"\x1b[36m►\x1b[0m", ">"} }
 
+// Rest marks a command that has nothing to do but to wait.
+func Rest() Mark { return Mark{"\x1b[36m◎\x1b[0m", ">"} }
+
 // OK marks a success.
 func OK() Mark { return Mark{"\x1b[32m✔\x1b[0m", "ok"} }
 
@@ -59,6 +80,8 @@ func Unknown() Mark { return Mark{"\x1b[36m○\x1b[0m", "unknown:"} }
 
 // Say writes a line to Err.
 func (t *Terminal) Say(m Mark, format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, _ = fmt.Fprintln(t.Err, m.text(t.fancyErr), fmt.Sprintf(format, args...))
 }
 
@@ -73,6 +96,8 @@ func (t *Terminal) Warn(format string, args ...any) { t.Say(Warning(), format, a
 
 // Text writes a line without a mark to Err.
 func (t *Terminal) Text(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, _ = fmt.Fprintf(t.Err, format+"\n", args...)
 }
 
@@ -130,4 +155,54 @@ func (t *Terminal) ask(end <-chan struct{}, question string) error {
 		return nil
 	}
 	return errRefused
+}
+
+// A Node is a line of a tree, with the lines below it.
+type Node struct {
+	Text string
+	// Mark goes before the text. Default: none.
+	Mark     *Mark
+	Children []*Node
+}
+
+// Add appends a child and returns it.
+func (n *Node) Add(m *Mark, format string, args ...any) *Node {
+	child := &Node{Text: fmt.Sprintf(format, args...), Mark: m}
+	n.Children = append(n.Children, child)
+	return child
+}
+
+// Tree writes a tree to Out: with lines on a terminal, in ASCII elsewhere.
+func (t *Terminal) Tree(root *Node) error {
+	if err := t.Print("%s", t.line(root)); err != nil {
+		return err
+	}
+	return t.branches(root, "")
+}
+
+func (t *Terminal) line(n *Node) string {
+	if n.Mark == nil {
+		return n.Text
+	}
+	return t.Marked(*n.Mark, n.Text)
+}
+
+func (t *Terminal) branches(n *Node, indent string) error {
+	fork, last, down, gap := "|- ", "`- ", "|  ", "   "
+	if t.fancyOut {
+		fork, last, down = "├─ ", "└─ ", "│  "
+	}
+	for i, child := range n.Children {
+		branch, below := fork, down
+		if i == len(n.Children)-1 {
+			branch, below = last, gap
+		}
+		if err := t.Print("%s%s%s", indent, branch, t.line(child)); err != nil {
+			return err
+		}
+		if err := t.branches(child, indent+below); err != nil {
+			return err
+		}
+	}
+	return nil
 }

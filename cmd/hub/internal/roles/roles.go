@@ -4,14 +4,25 @@ package roles
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -140,4 +151,182 @@ func role(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Rules:      merged(rules),
 	}
+}
+
+// Rules are the permissions of a hub in its own cluster.
+type Rules struct {
+	// Own is for the namespace of the hub, Events for the namespace default.
+	Everywhere, Own, Events []rbacv1.PolicyRule
+	// Sharding is for the namespace of the hub, if replicas share the Clusters.
+	Sharding []rbacv1.PolicyRule
+	// Apps are for the whole cluster, if the apps act as ServiceAccounts.
+	Apps []rbacv1.PolicyRule
+	// ownOfModules are the permissions in Own that modules need.
+	ownOfModules []rbacv1.PolicyRule
+	// Modules need these in other namespaces, which must exist.
+	Modules []rbac.NamespacedRules
+}
+
+func leaseRules(lease string) []rbacv1.PolicyRule {
+	leases := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
+	}
+	named := leases("get", "update")
+	named.ResourceNames = []string{lease}
+	return []rbacv1.PolicyRule{leases("create"), named}
+}
+
+// leaderRules are beside those of the hub's Lease, which allow to create any Lease.
+func leaderRules(lease string) []rbacv1.PolicyRule {
+	return leaseRules(LeaderLease(lease))[1:]
+}
+
+// shardingRules leave out the Lease of the leader.
+func shardingRules() []rbacv1.PolicyRule {
+	return merged(slices.Concat(replica.Rules(), cluster.ReplicaRules(), partreport.ReplicaRules()))
+}
+
+// ownRules leave out the Lease.
+func ownRules() []rbacv1.PolicyRule {
+	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
+}
+
+// OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func OfHub(modules []registry.Module, lease string) *Rules {
+	rules := &Rules{
+		Everywhere: cluster.Rules(),
+		Own:        merged(slices.Concat(ownRules(), leaseRules(lease))),
+		Events:     cluster.EventRules(),
+
+		Sharding: slices.Concat(shardingRules(), leaderRules(lease)),
+	}
+	for _, needed := range rbac.HubRules(modules...) {
+		needed.Rules = merged(needed.Rules)
+		switch needed.Namespace {
+		case "":
+			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
+			rules.Apps = needed.Rules
+		case registry.CredentialsNamespace:
+			rules.Own = merged(append(rules.Own, needed.Rules...))
+			rules.ownOfModules = needed.Rules
+		default:
+			rules.Modules = append(rules.Modules, needed)
+		}
+	}
+	return rules
+}
+
+// merged joins rules that differ in their verbs only: modules and the hub may need the same.
+func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, rule := range rules {
+		i := slices.IndexFunc(all, func(known rbacv1.PolicyRule) bool {
+			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources) &&
+				slices.Equal(known.ResourceNames, rule.ResourceNames) && slices.Equal(known.NonResourceURLs, rule.NonResourceURLs)
+		})
+		if i < 0 {
+			rule.Verbs = slices.Clone(rule.Verbs)
+			all = append(all, rule)
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(all[i].Verbs, verb) {
+				all[i].Verbs = append(all[i].Verbs, verb)
+			}
+		}
+	}
+	return all
+}
+
+const (
+	// grantTimeout is for an API server that has to notice new roles, grantPeriod between two questions.
+	grantTimeout = 30 * time.Second
+	grantPeriod  = 20 * time.Millisecond
+)
+
+// Grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: roles, bindings and
+// missing namespaces. It returns when the API server applies them. A role that exists is an error, because it may grant
+// more. The client must act as an administrator, and know the kinds of Kubernetes.
+func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
+	for _, one := range h.Roles(modules) {
+		g := grant{admin: admin, to: account}
+		if one.GetName() == AppsRole {
+			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(h.apps())}
+		}
+		if err := g.make(ctx, one); err != nil {
+			return fmt.Errorf("grant the hub its permissions: %w", err)
+		}
+	}
+	return nil
+}
+
+type grant struct {
+	admin client.Client
+	to    rbacv1.Subject
+}
+
+// make binds a role, and waits until it applies.
+func (g grant) make(ctx context.Context, object client.Object) error {
+	meta := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: meta.Name}
+	var binding client.Object
+	var rules []rbacv1.PolicyRule
+	switch role := object.(type) {
+	case *rbacv1.ClusterRole:
+		ref.Kind, rules = "ClusterRole", role.Rules
+		binding = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{g.to}}
+	case *rbacv1.Role:
+		ref.Kind, rules = "Role", role.Rules
+		binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{g.to}}
+		if err := g.ensureNamespace(ctx, meta.Namespace); err != nil {
+			return err
+		}
+	case *corev1.Namespace:
+		return g.ensureNamespace(ctx, meta.Name)
+	}
+	for _, one := range []client.Object{object, binding} {
+		if err := g.admin.Create(ctx, one); err != nil {
+			return fmt.Errorf("create %T %s: %w", one, client.ObjectKeyFromObject(one), err)
+		}
+	}
+	return g.await(ctx, meta.Namespace, rules)
+}
+
+func (g grant) ensureNamespace(ctx context.Context, name string) error {
+	err := g.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) error {
+	for _, right := range access.RightsOf(rules) {
+		right.Namespace = namespace
+		err := wait.PollUntilContextTimeout(ctx, grantPeriod, grantTimeout, true, func(ctx context.Context) (bool, error) {
+			review := &authorizationv1.SubjectAccessReview{Spec: g.reviewOf(right)}
+			err := g.admin.Create(ctx, review)
+			return review.Status.Allowed, err
+		})
+		if err != nil {
+			return fmt.Errorf("wait until %s may %s: %w", g.to.Name, right, err)
+		}
+	}
+	return nil
+}
+
+func (g grant) reviewOf(right access.Right) authorizationv1.SubjectAccessReviewSpec {
+	own := right.Review()
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: own.ResourceAttributes, NonResourceAttributes: own.NonResourceAttributes,
+	}
+	switch g.to.Kind {
+	case rbacv1.GroupKind:
+		spec.Groups = []string{g.to.Name}
+	case rbacv1.ServiceAccountKind:
+		spec.User = "system:serviceaccount:" + g.to.Namespace + ":" + g.to.Name
+	default:
+		spec.User = g.to.Name
+	}
+	return spec
 }

@@ -99,7 +99,7 @@ func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err 
 	if held == 0 {
 		return "", nil
 	}
-	problem = fmt.Sprintf("%s%s holds %d of %d shards", namePrefix, name, held, l.Shards)
+	problem = fmt.Sprintf("%s%s holds %d of %d shards", "runner/", name, held, l.Shards)
 	if l.Ignored {
 		problem += "; all live replicas are drained, so that the hub ignores it: start another replica, or cancel the drain of one"
 	}

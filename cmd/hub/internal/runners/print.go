@@ -3,6 +3,7 @@
 package runners
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,24 +11,13 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-const (
-	columnType = "string" // of every column
-	none       = "<none>"
-	unknown    = "<unknown>"
-	// For names and programs.
-	kindRunner = "Runner"
-	namePrefix = "runner/"
-)
+const none, unknown = "<none>", "<unknown>"
 
 // Pick keeps these replicas in the list, or all without names. It fails for each name without a replica.
 func (l *List) Pick(names []string) error {
@@ -37,7 +27,7 @@ func (l *List) Pick(names []string) error {
 	var picked []Runner
 	var errs []error
 	for _, name := range names {
-		if r := l.find(strings.TrimPrefix(name, namePrefix)); r != nil {
+		if r := l.find(strings.TrimPrefix(name, "runner/")); r != nil {
 			picked = append(picked, *r)
 		} else {
 			errs = append(errs, l.noSuch(name))
@@ -71,52 +61,43 @@ func (l *List) Notes() []string {
 }
 
 // Print writes the list to w.
-func (l *List) Print(form inspect.Form, w io.Writer) error {
-	if form.Format.Tabular() {
-		return form.Tables.Printer(w, form.Format.String() == output.Wide).Print(l.table())
+func (l *List) Print(form output.Form, w io.Writer) error {
+	list := output.List{
+		Kind: "Runner", Resource: "runner",
+		Columns: []string{"Name", "State", "Shards", "Clusters", "Tasks", "Version", "Renewed"},
+		Wide:    []string{"Held shards", "Labels", "Incarnation"},
+		Fields:  map[string]any{"shards": int64(l.Shards), "unheldShards": numbers(l.Unheld), "drainIgnored": l.Ignored},
 	}
-	printer, err := form.Format.Printer()
-	if err != nil {
-		return err
+	for _, r := range l.Runners {
+		list.Items = append(list.Items, l.item(&r))
 	}
-	if form.Format.String() == output.Name {
-		var errs []error
-		for i := range l.Runners {
-			_, err := fmt.Fprintln(w, namePrefix+l.Runners[i].Name)
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{
-		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
-		"shards": int64(l.Shards), "unheldShards": numbers(l.Unheld), "drainIgnored": l.Ignored,
-	}}
-	for i := range l.Runners {
-		list.Items = append(list.Items, *l.object(&l.Runners[i]))
-	}
-	return printer.PrintObj(list, w)
+	return form.Print(w, list)
 }
 
-func (l *List) object(r *Runner) *unstructured.Unstructured {
-	object := map[string]any{
-		"apiVersion": "v1", "kind": kindRunner, "metadata": map[string]any{"name": r.Name},
+func (l *List) item(r *Runner) output.Item {
+	clusters, renewed := unknown, unknown
+	fields := map[string]any{
 		"state": string(r.State), "drained": r.Drained, "shards": numbers(r.Shards), "assigns": r.Assigns, "runsOnce": r.RunsOnce,
 		"incarnation": r.Incarnation, "version": r.Version,
 	}
 	if l.hasClusters {
-		object["clusters"] = int64(r.Clusters)
+		clusters, fields["clusters"] = strconv.Itoa(r.Clusters), int64(r.Clusters)
 	}
 	if len(r.Labels) > 0 {
 		values := map[string]any{}
 		for key, value := range r.Labels {
 			values[key] = value
 		}
-		object["labels"] = values
+		fields["labels"] = values
 	}
 	if !r.Renewed.IsZero() {
-		object["renewed"] = r.Renewed.UTC().Format(time.RFC3339)
+		renewed = duration.HumanDuration(max(0, time.Since(r.Renewed))) + " ago"
+		fields["renewed"] = r.Renewed.UTC().Format(time.RFC3339)
 	}
-	return &unstructured.Unstructured{Object: object}
+	return output.Item{Name: r.Name, Fields: fields, Cells: []any{
+		r.Name, string(r.State), strconv.Itoa(len(r.Shards)), clusters, r.tasks(), cmp.Or(r.Version, unknown), renewed,
+		cmp.Or(ranges(r.Shards), none), cmp.Or(labels.Set(r.Labels).String(), none), cmp.Or(r.Incarnation, none),
+	}}
 }
 
 func numbers(all []int) []any {
@@ -125,39 +106,6 @@ func numbers(all []int) []any {
 		converted = append(converted, int64(n))
 	}
 	return converted
-}
-
-func (l *List) table() *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Name", Type: columnType, Format: "name"},
-		{Name: "State", Type: columnType},
-		{Name: "Shards", Type: columnType},
-		{Name: "Clusters", Type: columnType},
-		{Name: "Tasks", Type: columnType},
-		{Name: "Version", Type: columnType},
-		{Name: "Renewed", Type: columnType},
-		{Name: "Held shards", Type: columnType, Priority: 1},
-		{Name: "Labels", Type: columnType, Priority: 1},
-		{Name: "Incarnation", Type: columnType, Priority: 1},
-	}}
-	for i := range l.Runners {
-		r := &l.Runners[i]
-		clusters, renewed := unknown, unknown
-		if l.hasClusters {
-			clusters = strconv.Itoa(r.Clusters)
-		}
-		if !r.Renewed.IsZero() {
-			renewed = duration.HumanDuration(max(0, time.Since(r.Renewed))) + " ago"
-		}
-		table.Rows = append(table.Rows, metav1.TableRow{
-			Cells: []any{
-				r.Name, string(r.State), strconv.Itoa(len(r.Shards)), clusters, r.tasks(), orElse(r.Version, unknown), renewed,
-				orElse(ranges(r.Shards), none), orElse(labels.Set(r.Labels).String(), none), orElse(r.Incarnation, none),
-			},
-			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}},
-		})
-	}
-	return table
 }
 
 // tasks are what the replica does for all: assigning shards, and what runs once.
@@ -171,13 +119,6 @@ func (r *Runner) tasks() string {
 		return "leader"
 	}
 	return none
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // ranges are as in 0-3,7.

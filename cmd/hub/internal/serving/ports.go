@@ -9,6 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -138,4 +141,51 @@ func (s *server) close() {
 		_ = s.http.Close()
 		<-s.done
 	}
+}
+
+// loopback returns a loopback address, or Nowhere. There is no exception: a page for debugging has no other protection.
+func loopback(address string) (string, error) {
+	if address == "" || address == Nowhere {
+		return Nowhere, nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if host == "localhost" {
+		return net.JoinHostPort("127.0.0.1", port), nil // whatever the resolver says
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return "", fmt.Errorf("%s is not an address of loopback: use 127.0.0.1:%s, and kubectl port-forward to reach it", address, port)
+	}
+	return address, nil
+}
+
+const pprofPath = "/debug/pprof/"
+
+// Profiles returns a handler of /debug/pprof/, for requests to loopback.
+func Profiles() http.Handler {
+	pages := http.NewServeMux()
+	pages.HandleFunc(pprofPath, pprof.Index)
+	pages.HandleFunc(pprofPath+"cmdline", pprof.Cmdline)
+	pages.HandleFunc(pprofPath+"profile", pprof.Profile)
+	pages.HandleFunc(pprofPath+"symbol", pprof.Symbol)
+	pages.HandleFunc(pprofPath+"trace", pprof.Trace)
+	return forLoopback(pages)
+}
+
+// forLoopback refuses requests that are for another host than this one.
+func forLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if host != "localhost" && (err != nil || !address.IsLoopback()) {
+			http.Error(w, "these pages are for localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

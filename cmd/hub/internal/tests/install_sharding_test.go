@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -85,9 +85,7 @@ func TestObjects_ShardedOptions(t *testing.T) {
 			named = env.ValueFrom.FieldRef.FieldPath
 		}
 	}
-	if named != "metadata.name" {
-		t.Errorf("POD_NAME is %q, want metadata.name", named)
-	}
+	testkit.Equal(t, named, "metadata.name", "POD_NAME")
 	program(t, append(slices.Clone(container.Args), "--help")...)
 }
 
@@ -99,7 +97,7 @@ func TestObjects_TimeToEnd(t *testing.T) {
 		all := objects(t, install.Options{Sharded: sharded})
 		spec := deployment(t, all).Spec
 		grace := time.Duration(*spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-		if needs := process.EndsWithin(sharded) + tracing.StopTimeout; grace <= needs || grace > needs+5*time.Second {
+		if needs := process.EndsWithin(sharded) + logging.StopTimeout; grace <= needs || grace > needs+5*time.Second {
 			t.Errorf("sharded %t: a Pod has %s to end, and the hub takes up to %s", sharded, grace, needs)
 		}
 		budget := into[policyv1.PodDisruptionBudget](t, find(t, all, "PodDisruptionBudget/clusterfx-system/clusterfx-hub"))

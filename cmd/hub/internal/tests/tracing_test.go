@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // environment sets these variables, and clears the other variables of traces.
@@ -45,7 +46,7 @@ func TestStart_IsOffUnlessItIsWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			environment(t, set)
 			before := runtime.NumGoroutine()
-			traces, err := tracing.Start(t.Context(), tracing.Options{})
+			traces, err := logging.StartTraces(t.Context(), logging.TraceOptions{})
 			if err != nil || traces != nil || traces.Provider() != nil {
 				t.Errorf("traces are on: %v, %v", traces, err)
 			}
@@ -86,7 +87,7 @@ func TestStart_Refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tc.set)
-			traces, err := tracing.Start(t.Context(), tracing.Options{})
+			traces, err := logging.StartTraces(t.Context(), logging.TraceOptions{})
 			if err == nil || traces != nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, %v", traces, err)
 			}
@@ -105,7 +106,7 @@ func TestStart_TakesHeaders(t *testing.T) {
 	environment(t, map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a=, x-tenant = b,",
 	})
-	traces, err := tracing.Start(t.Context(), tracing.Options{})
+	traces, err := logging.StartTraces(t.Context(), logging.TraceOptions{})
 	if err != nil || traces == nil {
 		t.Errorf("got %v, %v", traces, err)
 	}
@@ -152,7 +153,7 @@ func TestStart_GRPC(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + listener.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
 	})
 	var said lines
-	traces, err := tracing.Start(t.Context(), tracing.Options{Log: funcr.New(said.add, funcr.Options{})})
+	traces, err := logging.StartTraces(t.Context(), logging.TraceOptions{Log: funcr.New(said.add, funcr.Options{})})
 	must(t, err)
 	export := func() {
 		t.Helper()
@@ -173,9 +174,7 @@ func TestStart_GRPC(t *testing.T) {
 	collector.refuses.Store(false)
 	export()
 	traces.Stop(t.Context())
-	if n := collector.spans.Load(); n != 2 {
-		t.Errorf("%d spans arrive, want 2", n)
-	}
+	testkit.Equal(t, collector.spans.Load(), 2, "spans arrive")
 	want := []string{"Traces cannot be exported", "Traces are exported again\" \"lost\"=2"}
 	if len(said.all) != len(want) {
 		t.Fatalf("the log is %q", said.all)
@@ -201,14 +200,14 @@ func TestStop_IsBounded(t *testing.T) {
 	t.Cleanup(func() { _ = hole.Close() })
 	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + hole.Addr().String()})
 	var said lines
-	traces, err := tracing.Start(t.Context(), tracing.Options{Log: funcr.New(said.add, funcr.Options{})})
+	traces, err := logging.StartTraces(t.Context(), logging.TraceOptions{Log: funcr.New(said.add, funcr.Options{})})
 	must(t, err)
 	_, span := traces.Provider().Tracer("test").Start(t.Context(), "one")
 	span.End()
 	began := time.Now()
 	traces.Stop(t.Context())
-	if took := time.Since(began); took > tracing.StopTimeout+5*time.Second {
-		t.Errorf("the end takes %s, want %s at most", took, tracing.StopTimeout)
+	if took := time.Since(began); took > logging.StopTimeout+5*time.Second {
+		t.Errorf("the end takes %s, want %s at most", took, logging.StopTimeout)
 	}
 	if len(said.all) != 1 || !strings.Contains(said.all[0], "The last traces were not exported") {
 		t.Errorf("the log is %q", said.all)

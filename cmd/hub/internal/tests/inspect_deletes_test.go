@@ -13,9 +13,10 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/helddeletes"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
@@ -42,7 +43,7 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 		},
 	}
 	must(t, hub.Create(t.Context(), stored))
-	held := helddeletes.Hub{Cluster: hub, Namespace: stored.Namespace}
+	held := inspect.Deletes{Cluster: hub, Namespace: stored.Namespace}
 	var operators sync.WaitGroup
 	for range 3 {
 		for hold, further := range map[string]int{id: 5, other: 2, known: 0} {
@@ -56,10 +57,8 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	operators.Wait()
 	must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
 	const want = id + "=22," + known + "=13," + other + "=6"
-	if got := stored.Annotations[hubv1.AnnotationAllowDeletes]; got != want {
-		t.Errorf("the annotation is %q, want %q", got, want)
-	}
-	if _, err := held.Allow(t.Context(), "mirror-pods-0000", 1); err == nil || errors.Is(err, helddeletes.ErrNone) {
+	testkit.Equal(t, stored.Annotations[hubv1.AnnotationAllowDeletes], want, "the annotation")
+	if _, err := held.Allow(t.Context(), "mirror-pods-0000", 1); err == nil || errors.Is(err, inspect.ErrNone) {
 		t.Errorf("an id that is not in force: %v", err)
 	}
 }

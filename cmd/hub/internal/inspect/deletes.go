@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// Deletes are the deletes that a hub holds.
+type Deletes struct {
+	Cluster   *access.Cluster
+	Namespace string
+}
+
+// Listed is a hold in force.
+type Listed struct {
+	ID string
+	holds.Saved
+}
+
+// What is the resource, with the cause.
+func (h *Listed) What() string {
+	return schema.GroupResource{Group: h.Group, Resource: h.Resource}.String() + holds.For(h.Cause)
+}
+
+// Where returns the clusters in which the deletes are held.
+func (h *Listed) Where() string {
+	switch {
+	case h.Fleet:
+		return "all clusters"
+	case h.Cluster == "":
+		return "the hub"
+	}
+	return h.Cluster
+}
+
+// ErrNone means that no deletes are held.
+var ErrNone = errors.New("no deletes are held")
+
+// Holds returns the holds in force, sorted by id, with an error for each entry that it cannot read.
+func (h *Deletes) Holds(ctx context.Context) ([]Listed, error) {
+	found, err := h.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return holdsIn(found)
+}
+
+// read returns an empty ConfigMap if there is none.
+func (h *Deletes) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	found := &corev1.ConfigMap{}
+	err := h.Cluster.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: cluster.HoldsName}, found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the holds of deletes: %w", err))
+	}
+	return found, nil
+}
+
+func holdsIn(found *corev1.ConfigMap) ([]Listed, error) {
+	var all []Listed
+	var problems []error
+	for _, id := range slices.Sorted(maps.Keys(found.Data)) {
+		entry, err := holds.Parse(found.Data[id])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s/%s: %w", id, found.Namespace, found.Name, err))
+			continue
+		}
+		all = append(all, Listed{id, entry})
+	}
+	return all, errors.Join(problems...)
+}
+
+// Print writes the holds in force to w; ErrNone for a table without a row.
+func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) error {
+	all, problem := h.Holds(ctx)
+	if len(all) == 0 && form.Format.Tabular() {
+		return cmp.Or(problem, ErrNone)
+	}
+	list := output.List{
+		Kind: "Hold", Resource: "hold", Wide: []string{"Names"},
+		Columns: []string{"ID", "Module", "Cluster", "Resource", "Deleted", "Waiting", "Allowed", "Age"},
+	}
+	for _, h := range all {
+		allowed := fmt.Sprint(h.Granted)
+		if h.Granted > 0 {
+			allowed = fmt.Sprintf("%d of %d done", h.Spent, h.Granted)
+		}
+		names := strings.Join(h.Names, ", ")
+		if len(h.Names) < h.More && names != "" {
+			names += ", ..."
+		}
+		list.Items = append(list.Items, output.Item{
+			Name: h.ID,
+			Cells: []any{
+				h.ID, h.Module, h.Where(), h.What(), fmt.Sprint(h.Deleted), fmt.Sprintf("%d+", h.More), allowed,
+				duration.HumanDuration(max(0, time.Since(h.Since.Time))), names,
+			},
+			Fields: map[string]any{
+				"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
+				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": output.Anys(h.Names),
+				"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
+			},
+		})
+	}
+	return errors.Join(problem, form.Print(w, list))
+}
+
+// Allowed is what Allow has allowed.
+type Allowed struct {
+	Hold Listed
+	// Further are allowed beyond those before, Total by the hold in all. Further is 0 if as many were allowed already.
+	Further, Total int
+}
+
+var errNotInForce = errors.New("no hold with this id is in force")
+
+// Allow allows further deletes of a hold, or those known if further is 0. It keeps allowances of other holds.
+func (h *Deletes) Allow(ctx context.Context, id string, further int) (Allowed, error) {
+	var done Allowed
+	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
+	err := retry.RetryOnConflict(backoff, func() (err error) {
+		done, err = h.allow(ctx, id, further)
+		return err
+	})
+	if err != nil {
+		return Allowed{}, err
+	}
+	return done, nil
+}
+
+// allow fails with a conflict if the object has changed.
+func (h *Deletes) allow(ctx context.Context, id string, further int) (Allowed, error) {
+	found, err := h.read(ctx)
+	if err != nil {
+		return Allowed{}, err
+	}
+	all, problem := holdsIn(found)
+	hold, err := pick(all, id)
+	if err != nil {
+		return Allowed{}, errors.Join(err, problem)
+	}
+	object, err := h.annotated(ctx, hold, found)
+	if err != nil {
+		return Allowed{}, err
+	}
+	// A part that cannot be read allows nothing, and is dropped.
+	allowances, _ := holds.ParseAllowances(object.GetAnnotations()[hubv1.AnnotationAllowDeletes])
+	before := max(hold.Granted, allowances[id])
+	total := before + further
+	if further == 0 {
+		total = max(before, hold.Spent+hold.More)
+	}
+	done := Allowed{*hold, total - before, total}
+	if total == before {
+		return done, nil
+	}
+	for known := range allowances {
+		if _, err := pick(all, known); err != nil {
+			delete(allowances, known)
+		}
+	}
+	allowances[id] = total
+	return done, h.annotate(ctx, object, allowances.String())
+}
+
+func pick(all []Listed, id string) (*Listed, error) {
+	var ids []string
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i], nil
+		}
+		ids = append(ids, all[i].ID)
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%s: %w: %w", id, errNotInForce, ErrNone)
+	}
+	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
+}
+
+func (h *Deletes) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
+	if hold.Fleet || hold.Cluster == "" {
+		return found, nil
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
+	if err := h.Cluster.Get(ctx, client.ObjectKey{Name: hold.Cluster}, object); err != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the Cluster %s: %w", hold.Cluster, err))
+	}
+	return object, nil
+}
+
+func (h *Deletes) annotate(ctx context.Context, object client.Object, value string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.GetResourceVersion(),
+		"annotations":     map[string]string{hubv1.AnnotationAllowDeletes: value},
+	}})
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(client.Merge.Type(), body)
+	if err := h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")); err != nil {
+		return h.Cluster.Explain(fmt.Errorf("annotate %s: %w", nameOf(object), err))
+	}
+	return nil
+}
+
+func nameOf(object client.Object) string {
+	if object.GetName() == cluster.HoldsName && object.GetNamespace() != "" {
+		return "the ConfigMap " + client.ObjectKeyFromObject(object).String()
+	}
+	return "the Cluster " + object.GetName()
+}
