@@ -20,7 +20,7 @@ func calledFunctions() map[string]string {
 		"hub part: handler in the cache of a remote":                    "TestHubParts_FailAlone",
 		"hub part: supervised reconciler":                               "TestHubParts_FailAlone",
 		"hub part: Select, Predicates, Map and Indexes of watch":        "watch/TestRemotes_PanicsEndTheHubPart",
-		"hub part: queue of a controller, for a heartbeat":              "liveness/TestMonitor_PanicOfAQueue",
+		"hub part: queue of a controller, for its length":               "liveness/TestMonitor_QueueOfAModule",
 		"hub part: all of the above in a whole hub":                     "../cmd/hub/app/TestRun_WorksWithoutAHubPart",
 		"app: constructor, invoke, hook, runnable, handler, and others": "TestContain_Panics",
 		"app: metrics collector":                                        "internal/contain/TestCollector_MetricsThatCallTheModule",

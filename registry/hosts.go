@@ -84,7 +84,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 				return func(text string) string { return hub.Redact(t.Redact(text)) }
 			},
 		},
-		Secrets: o.Secrets, HubCredential: hub, Hearts: o.Heartbeats,
+		Secrets: o.Secrets, HubCredential: hub,
 		Undeclared: func(run []catalog.Choice, labels map[string]string) app.Undeclared {
 			return undeclaredIn(modules, run, labels)
 		},

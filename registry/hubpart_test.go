@@ -268,19 +268,19 @@ func TestHubParts_MissingRight(t *testing.T) {
 	expectPart(t, r, "well", state.ModuleRunning, "")
 }
 
-// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and does not make
-// the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not affected.
-func TestHubParts_Heartbeats(t *testing.T) {
+// A hub part whose reconciler is deadlocked while work waits is Degraded, is not restarted, and does not make the hub give up its
+// lease. It is Running again when the reconcile has ended. Another hub part is not affected.
+func TestHubParts_NoProgress(t *testing.T) {
 	t.Parallel()
-	hearts := liveness.New(liveness.Options{Interval: time.Second})
+	monitor := liveness.New(liveness.Options{After: 3 * time.Second})
 	release := make(chan struct{})
 	stuck := func(ctrl.Request) (ctrl.Result, error) {
 		<-release
 		return ctrl.Result{}, nil
 	}
-	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Heartbeats: hearts},
+	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Monitor: monitor},
 		registry.NewModule("objects", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
-			return ctrl.NewControllerManagedBy(m).Named("first").For(&corev1.Namespace{}).Complete(reconcile.Func(
+			return registry.ControllerManagedBy(m).Named("first").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(_ context.Context, q ctrl.Request) (ctrl.Result, error) { return stuck(q) }))
 		})}).Option(),
 		registry.NewModule("remotes", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
@@ -290,31 +290,25 @@ func TestHubParts_Heartbeats(t *testing.T) {
 				}))
 		})}).Option(),
 		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
-			return ctrl.NewControllerManagedBy(m).Named("third").For(&corev1.Namespace{}).Complete(reconcile.Func(
+			return registry.ControllerManagedBy(m).Named("third").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 		})}).Option(),
 	)
 	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	monitored := make(chan struct{})
-	go func() {
-		defer close(monitored)
-		hearts.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-monitored
+	testkit.Background(t, func(ctx context.Context) error {
+		monitor.Run(ctx)
+		return nil
 	})
 	free := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)
 	run()
 	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
-		one := expectPart(t, r, name, state.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
+		one := expectPart(t, r, name, state.ModuleDegraded, "each is in a reconcile that is stuck or slow: controller "+controller)
 		if one.Reason != state.ReasonNoProgress || one.Restarts > 0 {
 			t.Errorf("hub part with a deadlocked reconciler: got %+v, want NoProgress with 0 restarts", one)
 		}
 	}
-	if err := hearts.Err(); err != nil {
+	if err := monitor.Err(); err != nil {
 		t.Errorf("the hub would give up its lease: %v", err)
 	}
 	expectPart(t, r, "well", state.ModuleRunning, "")

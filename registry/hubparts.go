@@ -40,7 +40,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 		})
 	}
 	return hubpart.New(hubpart.Options{
-		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Hearts: r.remotes.Hearts, NextEpoch: r.remotes.NextEpoch,
+		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Monitor: o.Monitor, NextEpoch: r.remotes.NextEpoch,
 		Explain: r.remotes.Explain, Leader: o.HubParts.Leader, Pauses: r.remotes.Connections.Pauses,
 		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
 	}), nil
@@ -102,11 +102,8 @@ func (r *Registry) hubPartStates() []telemetry.HubPart {
 	return all
 }
 
-// WatchProgress makes the queue of a controller of a hub part, as inner does, and watches its progress. heartbeat must
-// be a request that no source makes; the reconciler does not see it. Controllers of ctrl.Request need no call. Without
-// a hub part's manager it returns inner.
-func WatchProgress[request comparable](
-	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
-) liveness.NewQueue[request] {
-	return hubpart.WatchProgress(manager, controller, heartbeat, inner)
+// WatchProgress makes the queue of a controller of a hub part, as inner does, and watches its progress. Controllers of
+// ctrl.Request need no call. Without a hub part's manager it returns inner.
+func WatchProgress[request comparable](manager ctrl.Manager, controller string, inner liveness.NewQueue[request]) liveness.NewQueue[request] {
+	return hubpart.WatchProgress(manager, controller, inner)
 }

@@ -20,7 +20,7 @@ import (
 func TestMessages_NameNothingOfTheHub(t *testing.T) {
 	t.Parallel()
 	foreign := regexp.MustCompile(`clusterfx\.dev/[a-z]|\bspec\.|\bstatus\.|--[a-z]|hub (register|install|check|run|rbac)\b`)
-	known := map[string]bool{"clusterfx.dev/heartbeat": true, "clusterfx.dev/owned-by": true, "clusterfx.dev/allow-deletes": true, "clusterfx.dev/removals": true} // of the registry's own objects
+	known := map[string]bool{"clusterfx.dev/owned-by": true, "clusterfx.dev/allow-deletes": true, "clusterfx.dev/removals": true} // of the registry's own objects
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

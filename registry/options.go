@@ -91,8 +91,8 @@ type Options struct {
 	Epochs *atomic.Int64
 	// Journal records which apps are being started. Default: none.
 	Journal Journal
-	// Heartbeats watches the goroutine of each remote. Default: no watch.
-	Heartbeats *liveness.Monitor
+	// Monitor watches the controllers of hub parts, and probes use its pulse. Default: none.
+	Monitor *liveness.Monitor
 	// Holds is the ConfigMap that keeps the holds of deletes over a restart. Default: they end with the registry.
 	Holds client.ObjectKey
 	// CredentialsNamespace has the credentials of remotes. Remote.HubObjects delivers no object of it, and no Secrets

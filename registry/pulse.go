@@ -16,8 +16,8 @@ type pulse struct {
 	beating sync.WaitGroup
 }
 
-func (r *Registry) usePulse(hearts *liveness.Monitor) {
-	r.pulse.Pulse, r.pulse.beat = hearts.Pulse(), func() {}
+func (r *Registry) usePulse(m *liveness.Monitor) {
+	r.pulse.Pulse, r.pulse.beat = m.Pulse(), func() {}
 	if r.pulse.Pulse == nil {
 		r.pulse.Pulse = liveness.NewPulse()
 		r.pulse.beat = sync.OnceFunc(func() { r.pulse.beating.Go(func() { r.pulse.Run(r.remotes.Apps.Root) }) })

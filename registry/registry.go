@@ -127,7 +127,7 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	if r.hubCache == nil {
 		r.hubCache = noCache{}
 	}
-	r.usePulse(o.Heartbeats)
+	r.usePulse(o.Monitor)
 	r.remotes = r.newRemotes(o, modules, inForce)
 	if r.remotes.Apps.Deletes, err = r.newDeletes(o, modules); err != nil {
 		return nil, err

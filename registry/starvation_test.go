@@ -21,12 +21,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// A hub has one pulse: probes use the pulse of the heartbeats.
+// A hub has one pulse: probes use the pulse of the monitor.
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
-	hearts := liveness.New(liveness.Options{})
+	monitor := liveness.New(liveness.Options{})
 	o := Options{
-		Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{},
+		Monitor: monitor, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{},
 		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil),
 	}
 	r, err := newRegistry(o, catalog.Catalog{}, &middleware.Set{}, http.DefaultTransport)
@@ -34,7 +34,7 @@ func TestPulse_OfTheMonitor(t *testing.T) {
 	defer r.end()
 	r.pulse.beat()
 	r.pulse.beating.Wait() // It waits for a pulse of the registry's own, if there is one.
-	if r.pulse.Pulse != hearts.Pulse() {
+	if r.pulse.Pulse != monitor.Pulse() {
 		t.Error("the registry has a pulse of its own")
 	}
 }

@@ -28,8 +28,8 @@ type Params struct {
 	Metrics prometheus.Registerer `optional:"true"`
 	// Traces receives a span of each Reconcile of a Cluster. Default: no spans.
 	Traces trace.TracerProvider `optional:"true"`
-	// Heartbeats watches the workers of the controller. Default: no heartbeats.
-	Heartbeats *liveness.Monitor `optional:"true"`
+	// Monitor watches the workers of the controller. Default: none.
+	Monitor *liveness.Monitor `optional:"true"`
 	// Share is this hub's share of the Clusters. Default: all of them.
 	Share Share `optional:"true"`
 	// Settings configure the controller. Default: the zero value.

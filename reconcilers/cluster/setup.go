@@ -78,7 +78,7 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
-		WithOptions(hubcontroller.Options(r.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
+		WithOptions(hubcontroller.Options(r.settings.Concurrency, liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "cluster"}))).
 		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
 			if r == nil {
 				return hubcontroller.Logger(mgr, "cluster")

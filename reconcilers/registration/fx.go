@@ -14,10 +14,10 @@ import (
 type Params struct {
 	fx.In
 
-	Manager    ctrl.Manager       // the hub's, made with cluster.ManagerOptions
-	Registry   *registry.Registry // Registry limits how many Clusters are removed
-	Heartbeats *liveness.Monitor  `optional:"true"` // Heartbeats watches the controller's workers. Default: none.
-	Settings   Settings           `optional:"true"` // Settings default to the zero value
+	Manager  ctrl.Manager       // the hub's, made with cluster.ManagerOptions
+	Registry *registry.Registry // Registry limits how many Clusters are removed
+	Monitor  *liveness.Monitor  `optional:"true"` // Monitor watches the controller's workers. Default: none.
+	Settings Settings           `optional:"true"` // Settings default to the zero value
 }
 
 // Module adds the controller of this package to the hub's manager.

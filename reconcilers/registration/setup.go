@@ -39,7 +39,7 @@ func Setup(p Params) error {
 }
 
 func (m *reconciler) addTo(p Params) error {
-	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
+	mgr := p.Manager
 	return builder.TypedControllerManagedBy[registration](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
@@ -49,7 +49,7 @@ func (m *reconciler) addTo(p Params) error {
 				predicate.AnnotationChangedPredicate{},
 				predicate.LabelChangedPredicate{},
 			))).
-		WithOptions(hubcontroller.Options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
+		WithOptions(hubcontroller.Options(m.settings.Concurrency, liveness.Queue[registration](p.Monitor, liveness.Subject{Controller: "registration"}))).
 		WithLogConstructor(func(r *registration) logr.Logger {
 			if r == nil {
 				return hubcontroller.Logger(mgr, "registration")

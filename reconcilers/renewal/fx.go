@@ -14,10 +14,10 @@ import (
 type Params struct {
 	fx.In
 
-	Manager    ctrl.Manager       // the hub's, with Clusters and Secrets of the credentials namespace in its cache
-	Registry   *registry.Registry // Registry runs the remotes
-	Heartbeats *liveness.Monitor  `optional:"true"` // Heartbeats watches the controller's workers. Default: none.
-	Settings   Settings           `optional:"true"` // Settings default to the zero value
+	Manager  ctrl.Manager       // the hub's, with Clusters and Secrets of the credentials namespace in its cache
+	Registry *registry.Registry // Registry runs the remotes
+	Monitor  *liveness.Monitor  `optional:"true"` // Monitor watches the controller's workers. Default: none.
+	Settings Settings           `optional:"true"` // Settings default to the zero value
 }
 
 // Module adds the controller of this package to the hub's manager.

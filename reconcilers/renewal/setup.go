@@ -60,7 +60,7 @@ func Setup(p Params) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: atOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
-			NewQueue:                liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "renewal"}, liveness.Request()),
+			NewQueue:                liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "renewal"}),
 			ReconciliationTimeout:   liveness.ReconcileTimeout,
 			// A hub that lost its lease builds its App again in the same process, where a name is never released.
 			SkipNameValidation: &yes,

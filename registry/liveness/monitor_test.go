@@ -3,184 +3,160 @@
 package liveness
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A subject that does not respond is stuck after three heartbeats, and recovers at its next beat.
-func TestMonitor_ThreeMisses(t *testing.T) {
+// A controller is stuck when it has not asked for work for 30 s while work waits, and recovers when it asks. Both are
+// logged and told once.
+func TestMonitor_StuckAndRecovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-		m, heart, _ := watched(t, log, Subject{Cluster: "edge-1"})
+		var told []Subject
+		m := running(t, Options{Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})})
+		m.Notify(func(s Subject) { told = append(told, s) })
+		s := Subject{Controller: "cluster"}
+		w := busy(m, s, func() int { return 1 })
 		<-time.After(29 * time.Second)
-		expectWell(t, m, "after less than three missed heartbeats")
-		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
-		testkit.ErrorHas(t, m.Err(), "cluster edge-1", "after three missed heartbeats")
-		heart.Beat()
-		expectWell(t, m, "after the next beat")
-		<-time.After(time.Second)
+		expectWell(t, m, "after less than 30 s")
+		<-time.After(2 * time.Second)
+		testkit.ErrorHas(t, m.Err(), "no progress for 30s: controller cluster", "after 31 s")
+		<-time.After(time.Minute)
+		w.ask()
+		expectWell(t, m, "after the next request for work")
+		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if len(lines) != 2 || !strings.Contains(lines[0], "Heartbeats missed") || !strings.Contains(lines[1], "Heartbeat recovered") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "A controller makes no progress") || !strings.Contains(lines[1], "makes progress again") {
 			t.Errorf("got log %q", lines)
 		}
-	})
-}
-
-// A subject that responds gets a heartbeat every ten seconds, and is never stuck.
-func TestMonitor_Answers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := running(t, Options{})
-		var asked atomic.Int64
-		heart := m.Watch(Subject{Controller: "a"}, func(h *Heart) { asked.Add(1); h.Beat() })
-		for range 300 {
-			<-time.After(time.Second)
-			must(t, m.Err())
-		}
-		if n := asked.Load(); n < 28 || n > 30 {
-			t.Errorf("got %d heartbeats in five minutes, want 28 to 30", n)
-		}
-		heart.Stop()
-		<-time.After(time.Minute)
-		if asked.Load() > 30 || m.Err() != nil {
-			t.Errorf("subject gets heartbeats after its end")
+		if !slices.Equal(told, []Subject{s, s}) {
+			t.Errorf("told %v", told)
 		}
 	})
 }
 
-// Time in which the process was starved does not count, regardless of its length.
+// Time in which the process was starved does not count, regardless of its length, nor in pieces that are each too short
+// to be an excuse.
 func TestMonitor_Starved(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := New(Options{})
-		m.Watch(Subject{Controller: "a"}, func(*Heart) {})
-		// The process runs for a tenth of a second in each second: beats and checks are equally late.
-		for range 100 {
-			<-time.After(time.Second)
-			m.check()
-			m.pulse.beat(time.Now())
-			m.check()
-			<-time.After(beatEvery)
-			m.pulse.beat(time.Now())
-		}
-		expectWell(t, m, "after 110 s with 20 s of run time")
-		// With enough time for the process, a stuck subject is found.
-		for range 400 {
-			<-time.After(beatEvery)
-			m.pulse.beat(time.Now())
-			m.check()
-		}
-		if m.Err() == nil {
-			t.Error("stuck subject is not found when the process runs again")
-		}
-	})
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		pauses int
+	}{
+		"a second for each tenth": {time.Second, 100},
+		"in pieces":               {beatEvery + frozenFor - time.Millisecond, 100},
+		"an hour":                 {time.Hour, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := New(Options{})
+				busy(m, Subject{Controller: "cluster"}, func() int { return 1 })
+				beat := func() {
+					m.pulse.beat(time.Now())
+					_ = m.Err()
+					synctest.Wait() // for the lengths of queues
+				}
+				beat()
+				for range c.pauses {
+					<-time.After(c.pause)
+					beat()
+					<-time.After(beatEvery)
+					beat()
+				}
+				expectWell(t, m, "after pauses of the process")
+				for range 310 {
+					<-time.After(beatEvery)
+					beat()
+				}
+				if m.Err() == nil {
+					t.Error("a stuck controller is not found when the process runs again")
+				}
+			})
+		})
+	}
 }
 
-// Starvation in pieces that are each too short to be an excuse does not count either: the process is stopped and
-// continued a hundred times, and runs for a fifth of the time.
-func TestMonitor_StarvedInPieces(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := New(Options{})
-		m.Watch(Subject{Controller: "a"}, func(*Heart) {})
-		m.pulse.beat(time.Now())
-		for range 100 {
-			<-time.After(beatEvery + frozenFor - time.Millisecond)
-			m.pulse.beat(time.Now())
-			m.check()
-		}
-		if missed := m.Missed(); len(missed) > 0 && missed[0].Stuck {
-			t.Errorf("after 50 s with 10 s of run time: got missed heartbeats %v", missed)
-		}
-		if m.pulse.StarvedSince(m.born) {
-			t.Error("short pieces excuse a probe that takes seconds")
-		}
-	})
-}
-
-// A stuck hub part is reported, and is no reason to release the lease.
+// A hub part that is stuck is reported, and is no reason to release the lease.
 func TestMonitor_Modules(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := Subject{Module: "dns", Controller: "records"}
-		m, _, _ := watched(t, logr.Discard(), s)
-		<-time.After(42 * time.Second)
-		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != s || !missed[0].Stuck || missed[0].Beats < 3 {
-			t.Errorf("got missed heartbeats %v", missed)
+		m := running(t, Options{})
+		busy(m, Subject{Module: "dns", Controller: "records"}, func() int { return 1 })
+		<-time.After(32 * time.Second)
+		if got := m.Stuck("dns"); !slices.Equal(got, []string{"records"}) || m.Stuck("quota") != nil {
+			t.Errorf("got stuck controllers %v and %v", got, m.Stuck("quota"))
 		}
 		expectWell(t, m, "hub part is vital")
 	})
 }
 
-// The metric has every controller, but a remote only if it has missed a heartbeat.
-func TestMonitor_Metric(t *testing.T) {
+// A module's queue that does not return its length or panics blocks neither the monitor nor the hub's end, and is not
+// asked twice at a time.
+func TestMonitor_QueueOfAModule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, heart, answer := watched(t, logr.Discard(), Subject{Cluster: "edge-1"})
-		answer.Store(true)
-		m.Watch(Subject{Controller: "cluster"}, func(*Heart) {})
-		<-time.After(42 * time.Second)
-		// The other series is the monitor's own.
-		testkit.Equal(t, testutil.CollectAndCount(m), 2, "series")
-		if got := series(m)[Subject{Controller: "cluster"}]; got < 3 {
-			t.Errorf("got %g missed heartbeats, want at least 3", got)
+		release := make(chan struct{})
+		var asked, failed atomic.Int64
+		m := running(t, Options{Log: funcr.New(func(_, line string) {
+			if strings.Contains(line, "a module's queue") {
+				failed.Add(1)
+			}
+		}, funcr.Options{})})
+		busy(m, Subject{Module: "dns", Controller: "hangs"}, func() int { asked.Add(1); <-release; return 0 })
+		busy(m, Subject{Module: "dns", Controller: "panics"}, func() int { panic("a module's queue") })
+		busy(m, Subject{Module: "dns", Controller: "stuck"}, func() int { return 1 })
+		<-time.After(time.Minute)
+		if got := m.Stuck("dns"); !slices.Equal(got, []string{"stuck"}) {
+			t.Errorf("got stuck controllers %v", got)
 		}
-		answer.Store(false)
-		heart.Beat()
-		<-time.After(22 * time.Second)
-		testkit.Equal(t, testutil.CollectAndCount(m), 3, "series")
+		if asked.Load() != 1 || failed.Load() < 50 {
+			t.Errorf("%d calls that hang, %d panics in the log", asked.Load(), failed.Load())
+		}
+		close(release)
 	})
 }
 
-// A nil monitor watches no subject and does not panic.
+// A nil monitor watches nothing and does not panic.
 func TestMonitor_None(t *testing.T) {
 	t.Parallel()
 	var m *Monitor
-	heart := m.Watch(Subject{Cluster: "edge-1"}, func(*Heart) {})
-	heart.Beat()
-	heart.Stop()
-	if m.Err() != nil || m.Missed() != nil {
-		t.Error("nil monitor reports an error or missed heartbeats")
+	m.Notify(nil)
+	queue := Queue[ctrl.Request](m, Subject{})("none", workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	queue.ShutDown()
+	if m.Err() != nil || m.Stuck("") != nil || m.Pulse() != nil {
+		t.Error("nil monitor reports something")
 	}
 }
 
 func running(t *testing.T, o Options) *Monitor {
 	t.Helper()
 	m := New(o)
-	done := make(chan struct{})
-	ctx, cancel := contextOf(t)
-	go func() {
-		defer close(done)
+	testkit.Background(t, func(ctx context.Context) error {
 		m.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
+		return nil
 	})
 	return m
 }
 
-// watched returns a monitor and a subject that responds while answer is true.
-func watched(t *testing.T, log logr.Logger, s Subject) (m *Monitor, heart *Heart, answer *atomic.Bool) {
-	t.Helper()
-	m, answer = running(t, Options{Log: log}), new(atomic.Bool)
-	heart = m.Watch(s, func(h *Heart) {
-		if answer.Load() {
-			h.Beat()
-		}
-	})
-	return m, heart, answer
+// busy returns the workers of a controller, of which each has taken work.
+func busy(m *Monitor, s Subject, length func() int) *workers {
+	w := &workers{monitor: m, subject: s, length: length}
+	w.ask()
+	w.take()
+	return w
 }
 
 func expectWell(t *testing.T, m *Monitor, when string) {

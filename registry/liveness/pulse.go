@@ -14,7 +14,7 @@ import (
 //
 // Starved adds up all lateness, so that short pauses count as a long one. Not counted are lateness below tolerance, and
 // pauses in step with the beats, as of a CPU quota with a period of a tenth of a second: every goroutine then runs ten
-// times a second, enough for a heartbeat.
+// times a second, enough to ask for work.
 type Pulse struct {
 	mu         sync.Mutex    // protects the fields
 	lastBeat   time.Time     // zero before the first one

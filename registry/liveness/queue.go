@@ -3,42 +3,33 @@
 package liveness
 
 import (
+	"fmt"
 	"reflect"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // NewQueue makes the queue of a controller, as in controller.TypedOptions.
 type NewQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 
-// heartbeatName: no object can have the slash.
-const heartbeatName = "clusterfx.dev/heartbeat"
-
-// Request returns the heartbeat of a controller of objects.
-func Request() reconcile.Request {
-	var r reconcile.Request
-	r.Name = heartbeatName
-	return r
-}
-
-// Queue makes the queue of a controller whose progress the monitor watches. heartbeat must be a request that no source
-// makes; the reconciler does not see it.
-func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueue[request] {
-	return Wrap(m, s, heartbeat, func(
+// Queue makes the queue of a controller whose progress the monitor watches.
+func Queue[request comparable](m *Monitor, s Subject) NewQueue[request] {
+	return Wrap(m, s, func(
 		name string, limiter workqueue.TypedRateLimiter[request],
 	) workqueue.TypedRateLimitingInterface[request] {
 		return priorityqueue.New(name, func(o *priorityqueue.Opts[request]) { o.RateLimiter = limiter })
 	})
 }
 
-// Attach applies Queue to a built controller before its start, and reports whether it could: whether this is a
-// controller of controller-runtime for requests of heartbeat's type. It sets a field of an unexported type, since there
-// is no method.
-func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable, heartbeat request) bool {
+// Attach applies Wrap to a built controller before its start, and reports whether it could: whether this is a
+// controller of controller-runtime for such requests. It sets a field of an unexported type, since there is no method.
+func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable) bool {
 	v := reflect.Indirect(reflect.ValueOf(controller))
 	if v.Kind() != reflect.Struct {
 		return false
@@ -51,111 +42,98 @@ func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnab
 	if !ok || inner == nil {
 		return false
 	}
-	field.Set(reflect.ValueOf(Wrap(m, s, heartbeat, inner)))
+	field.Set(reflect.ValueOf(Wrap(m, s, inner)))
 	return true
 }
 
-// Wrap is Queue for a controller whose queue inner makes.
-func Wrap[request comparable](m *Monitor, s Subject, heartbeat request, inner NewQueue[request]) NewQueue[request] {
+// Wrap is Queue for a controller whose queue inner makes. A queue without priorities is not watched.
+func Wrap[request comparable](m *Monitor, s Subject, inner NewQueue[request]) NewQueue[request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		queue := inner(name, limiter)
-		w := &workers{monitor: m, subject: s}
-		if prioritized, ok := queue.(priorityqueue.PriorityQueue[request]); ok {
-			w.ask = func(*Heart) {
-				priority := heartbeatPriority
-				prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, heartbeat)
-			}
-			return &priorityQueue[request]{PriorityQueue: prioritized, workers: w, heartbeat: heartbeat}
+		prioritized, ok := queue.(priorityqueue.PriorityQueue[request])
+		if m == nil || !ok {
+			return queue
 		}
-		w.ask = func(*Heart) { queue.Add(heartbeat) }
-		return &plainQueue[request]{TypedRateLimitingInterface: queue, workers: w, heartbeat: heartbeat}
+		return &watchedQueue[request]{PriorityQueue: prioritized, workers: &workers{monitor: m, subject: s, length: prioritized.Len}}
 	}
 }
 
-const heartbeatPriority = 1000
-
+// workers are those of one controller. They are watched from the first request for work until the queue is shut down.
 type workers struct {
 	monitor *Monitor
 	subject Subject
-	ask     func(*Heart)
+	length  func() int
 
-	mu    sync.Mutex // protects the fields
-	heart *Heart     // nil before the first worker has come
-	over  bool
+	begin   sync.Once
+	free    atomic.Int64 // workers that wait for work
+	asked   atomic.Int64 // when a worker was last free, by the monitor's clock
+	waits   atomic.Bool  // work did, at the last look
+	looking atomic.Bool
 }
 
-func (w *workers) came() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.heart == nil && !w.over {
-		w.heart = w.monitor.Watch(w.subject, w.ask)
+func (w *workers) ask() {
+	w.begin.Do(func() {
+		w.monitor.mu.Lock()
+		defer w.monitor.mu.Unlock()
+		w.monitor.watched[w] = struct{}{}
+	})
+	w.free.Add(1)
+}
+
+func (w *workers) take() {
+	w.asked.Store(int64(w.monitor.awake()))
+	w.free.Add(-1)
+}
+
+func (w *workers) end() {
+	w.begin.Do(func() {})
+	w.monitor.mu.Lock()
+	defer w.monitor.mu.Unlock()
+	delete(w.monitor.watched, w)
+}
+
+func (w *workers) isStuck(latest time.Duration) bool {
+	return w.free.Load() == 0 && w.waits.Load() && time.Duration(w.asked.Load()) <= latest
+}
+
+// look calls a function that may be a module's in a goroutine of its own, one at a time.
+func (w *workers) look() {
+	if !w.looking.CompareAndSwap(false, true) {
+		return
 	}
-	w.heart.Beat()
+	go func() {
+		defer w.looking.Store(false)
+		defer func() {
+			if r := recover(); r != nil {
+				w.monitor.log.Error(fmt.Errorf("panic: %v", r), "Failed to read the length of a queue", "stack", string(debug.Stack()))
+			}
+		}()
+		w.waits.Store(w.length() > 0)
+	}()
 }
 
-func (w *workers) leave() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
-	w.heart.Stop()
-}
-
-// priorityQueue keeps heartbeats to itself, as does plainQueue.
-type priorityQueue[request comparable] struct {
+type watchedQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
-	workers   *workers
-	heartbeat request
+	workers *workers
 }
 
-func (q *priorityQueue[request]) GetWithPriority() (item request, priority int, shutdown bool) {
-	for {
-		q.workers.came()
-		item, priority, shutdown = q.PriorityQueue.GetWithPriority()
-		if shutdown || item != q.heartbeat {
-			return item, priority, shutdown
-		}
-		q.Done(item)
-	}
+func (q *watchedQueue[request]) GetWithPriority() (item request, priority int, shutdown bool) {
+	q.workers.ask()
+	defer q.workers.take()
+	return q.PriorityQueue.GetWithPriority()
 }
 
-func (q *priorityQueue[request]) Get() (item request, shutdown bool) {
+func (q *watchedQueue[request]) Get() (item request, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
-func (q *priorityQueue[request]) ShutDown() {
-	q.workers.leave()
+func (q *watchedQueue[request]) ShutDown() {
+	q.workers.end()
 	q.PriorityQueue.ShutDown()
 }
 
-func (q *priorityQueue[request]) ShutDownWithDrain() {
-	q.workers.leave()
+func (q *watchedQueue[request]) ShutDownWithDrain() {
+	q.workers.end()
 	q.PriorityQueue.ShutDownWithDrain()
-}
-
-type plainQueue[request comparable] struct {
-	workqueue.TypedRateLimitingInterface[request]
-	workers   *workers
-	heartbeat request
-}
-
-func (q *plainQueue[request]) Get() (item request, shutdown bool) {
-	for {
-		q.workers.came()
-		item, shutdown = q.TypedRateLimitingInterface.Get()
-		if shutdown || item != q.heartbeat {
-			return item, shutdown
-		}
-		q.Done(item)
-	}
-}
-
-func (q *plainQueue[request]) ShutDown() {
-	q.workers.leave()
-	q.TypedRateLimitingInterface.ShutDown()
-}
-
-func (q *plainQueue[request]) ShutDownWithDrain() {
-	q.workers.leave()
-	q.TypedRateLimitingInterface.ShutDownWithDrain()
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,32 +21,43 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is not stuck.
+// A controller whose 50 workers all hang is stuck while work waits, until one of them returns. With 49 of them, or
+// without waiting work, it is not.
 func TestQueue_Deadlock(t *testing.T) {
-	withBoth(t, func(t *testing.T, plain bool) {
+	withBoth(t, func(t *testing.T, attached bool) {
 		m, release := running(t, Options{}), make(chan struct{})
-		queue := begin(t, m, plain, func(context.Context, ctrl.Request) (ctrl.Result, error) {
-			<-release
+		queue := begin(t, m, attached, 50, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+			if r.Name != "returns" {
+				<-release
+			}
 			return ctrl.Result{}, nil
 		})
-		queue.Add(request("a"))
+		for i := range 49 {
+			queue.Add(request(strconv.Itoa(i)))
+		}
+		for range 60 {
+			queue.Add(request("returns"))
+			<-time.After(time.Second)
+		}
+		expectWell(t, m, "one of 50 workers is free")
+		queue.Add(request("49"))
 		<-time.After(time.Minute)
-		expectWell(t, m, "one of two workers is deadlocked")
-		queue.Add(request("b"))
-		<-time.After(time.Minute)
-		testkit.ErrorHas(t, m.Err(), "controller "+t.Name(), "both workers are deadlocked")
+		expectWell(t, m, "no work waits")
+		queue.Add(request("returns"))
+		<-time.After(2 * time.Second)
+		testkit.ErrorHas(t, m.Err(), "controller "+t.Name(), "50 of 50 workers hang")
 		close(release)
 		synctest.Wait()
-		expectWell(t, m, "both workers have returned")
+		expectWell(t, m, "the workers have returned")
 	})
 }
 
 // A controller whose workers return is not stuck, regardless of the length of its queue and the time of its work: not
 // even if all calls last until their timeout and fail.
 func TestQueue_Busy(t *testing.T) {
-	withBoth(t, func(t *testing.T, plain bool) {
+	withBoth(t, func(t *testing.T, attached bool) {
 		m := running(t, Options{})
-		queue := begin(t, m, plain, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+		queue := begin(t, m, attached, 2, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 			<-ctx.Done()
 			return ctrl.Result{}, errors.New("it takes too long")
 		})
@@ -56,36 +66,7 @@ func TestQueue_Busy(t *testing.T) {
 		}
 		for range 600 {
 			<-time.After(time.Second)
-			if missed := m.Err(); missed != nil {
-				t.Fatal(missed)
-			}
-		}
-	})
-}
-
-// No reconciler receives a heartbeat, and an idle controller responds to all of them.
-func TestQueue_Idle(t *testing.T) {
-	withBoth(t, func(t *testing.T, plain bool) {
-		m := running(t, Options{})
-		var mu sync.Mutex
-		var seen []ctrl.Request
-		queue := begin(t, m, plain, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, r)
-			return ctrl.Result{}, nil
-		})
-		queue.Add(request("a"))
-		for range 300 {
-			<-time.After(time.Second)
-			if missed := m.Missed(); missed != nil {
-				t.Fatal(missed)
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if len(seen) != 1 || seen[0] != request("a") {
-			t.Errorf("reconciler received %v, want one request", seen)
+			testkit.Must(t, m.Err())
 		}
 	})
 }
@@ -97,10 +78,10 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 		m, synced := running(t, Options{}), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		c := newController(t, m, false, func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		c := newController(t, m, false, 2, func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, nil
 		})
-		must(t, c.Watch(source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		testkit.Must(t, c.Watch(source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 			<-synced
 			return nil
 		})))
@@ -109,13 +90,13 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 			defer close(ended)
 			_ = c.Start(ctx)
 		}()
-		expect := func(when string, hearts int) {
+		expect := func(when string, watched int) {
 			t.Helper()
 			<-time.After(time.Minute)
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if len(m.hearts) != hearts {
-				t.Errorf("%s: got %d watched subjects", when, len(m.hearts))
+			if len(m.watched) != watched {
+				t.Errorf("%s: got %d watched controllers", when, len(m.watched))
 			}
 		}
 		expect("before its sources have synced", 0)
@@ -135,35 +116,35 @@ func TestAttach_Refuses(t *testing.T) {
 		SkipNameValidation: new(true),
 		Reconciler:         reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) { return ctrl.Result{}, nil }),
 	})
-	must(t, err)
-	if Attach(m, Subject{}, c, Request()) {
+	testkit.Must(t, err)
+	if Attach[ctrl.Request](m, Subject{}, c) {
 		t.Error("Attach accepts a controller of strings for objects")
 	}
-	if !Attach(m, Subject{}, c, "heartbeat") {
+	if !Attach[string](m, Subject{}, c) {
 		t.Error("Attach refuses a controller of strings for strings")
 	}
-	if Attach(m, Subject{}, manager.RunnableFunc(func(context.Context) error { return nil }), Request()) {
+	if Attach[ctrl.Request](m, Subject{}, manager.RunnableFunc(func(context.Context) error { return nil })) {
 		t.Error("Attach accepts a function")
 	}
 }
 
-// withBoth runs a test with each kind of queue.
-func withBoth(t *testing.T, f func(t *testing.T, plain bool)) {
+// withBoth runs a test with a controller as the hub creates it, and with one that is attached later.
+func withBoth(t *testing.T, f func(t *testing.T, attached bool)) {
 	t.Helper()
 	t.Parallel()
-	for kind, plain := range map[string]bool{"priority queue": false, "plain queue": true} {
+	for kind, attached := range map[string]bool{"made": false, "attached": true} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { f(t, plain) })
+			synctest.Test(t, func(t *testing.T) { f(t, attached) })
 		})
 	}
 }
 
-// begin runs a controller with two workers until the test ends, and returns its queue.
-func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+// begin runs a controller until the test ends, and returns its queue.
+func begin(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Func) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	t.Helper()
-	c, queues := newController(t, m, plain, f), make(chan workqueue.TypedRateLimitingInterface[ctrl.Request], 1)
-	must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	c, queues := newController(t, m, attached, workers, f), make(chan workqueue.TypedRateLimitingInterface[ctrl.Request], 1)
+	testkit.Must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		queues <- queue
 		return nil
 	})))
@@ -171,21 +152,18 @@ func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.Typ
 	return <-queues
 }
 
-// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and attached later.
-func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) controller.Controller {
+func newController(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Func) controller.Controller {
 	t.Helper()
-	yes, prioritized := true, !plain
 	o := controller.Options{
-		Reconciler: f, MaxConcurrentReconciles: 2, SkipNameValidation: &yes, UsePriorityQueue: &prioritized,
-		ReconciliationTimeout: ReconcileTimeout,
+		Reconciler: f, MaxConcurrentReconciles: workers, SkipNameValidation: new(true), ReconciliationTimeout: ReconcileTimeout,
 	}
 	s := Subject{Controller: t.Name()}
-	if !plain {
-		o.NewQueue = Queue(m, s, Request())
+	if !attached {
+		o.NewQueue = Queue[ctrl.Request](m, s)
 	}
 	c, err := controller.NewUnmanaged(t.Name(), o)
-	must(t, err)
-	if plain && !Attach(m, s, c, Request()) {
+	testkit.Must(t, err)
+	if attached && !Attach[ctrl.Request](m, s, c) {
 		t.Fatal("Attach fails")
 	}
 	return c
@@ -194,11 +172,3 @@ func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) contr
 func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
-
-// contextOf returns a context that outlives the test's own context, which ends before cleanups.
-func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithCancel(context.WithoutCancel(t.Context()))
-}
-
-var must = testkit.Must

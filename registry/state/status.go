@@ -66,8 +66,8 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
-// ReasonNoProgress means that each worker of a hub part's controller has been in one reconcile for three heartbeats or
-// longer (see package liveness). The reconcile is deadlocked, or takes that long.
+// ReasonNoProgress means that work waits for a hub part's controller and no worker has asked for more for 30 s (see package
+// liveness): each is in a reconcile that is deadlocked, or takes that long.
 const ReasonNoProgress = "NoProgress"
 
 // Reasons of a module that waits for its remote, beside ReasonRightsMissing and ReasonWaiting.

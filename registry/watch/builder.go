@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -144,8 +143,7 @@ func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedC
 	if b.options.NewQueue == nil {
 		b.options.NewQueue = NewQueue(nil)
 	}
-	heartbeat := Request{NamespacedName: liveness.Request().NamespacedName}
-	b.options.NewQueue = registry.WatchProgress(b.manager, b.name, heartbeat, b.options.NewQueue)
+	b.options.NewQueue = registry.WatchProgress(b.manager, b.name, b.options.NewQueue)
 	if b.options.LogConstructor == nil {
 		b.options.LogConstructor = logConstructor(b.manager.GetLogger(), b.name)
 	}

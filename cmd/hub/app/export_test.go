@@ -4,9 +4,9 @@ package app
 
 import "time"
 
-// WithHeartbeat returns options of a hub with this interval between heartbeats.
-func WithHeartbeat(o Options, interval time.Duration) Options {
-	o.heartbeat = interval
+// WithStuckAfter returns options of a hub whose controllers are stuck after that time.
+func WithStuckAfter(o Options, d time.Duration) Options {
+	o.stuckAfter = d
 	return o
 }
 

@@ -32,14 +32,14 @@ func (d *deadlock) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// A hub whose reconcilers are deadlocked fails /healthz, names the controller at /healthz/heartbeats and loses its
-// lease, and the standby takes over. The hub ends, because the reconcilers do not stop.
+// A hub whose reconcilers are deadlocked while work waits fails /healthz, names the controller and loses its lease, and the
+// standby takes over. The hub ends, because the reconcilers do not stop.
 func TestRun_DeadlockedReconciler(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	o := app.WithHeartbeat(h.options(), time.Second)
+	o := app.WithStuckAfter(h.options(), 3*time.Second)
 	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &deadlock{next, release} })
 	o.Log = logr.Discard() // The reconciler logs when it continues, after the test.
 	o.Election, o.Concurrency, o.HealthAddress = fast(), 1, fleettest.FreeAddress(t)
@@ -53,10 +53,11 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 		return nil
 	})
 	h.register("edge-1", []byte("no kubeconfig"))
+	h.register("edge-2", []byte("no kubeconfig"))
 	eventually(t, func() error { return get(t, o.HealthAddress, "healthz", http.StatusInternalServerError) })
-	_, body, err := fetch(t, "http://"+o.HealthAddress+"/healthz/heartbeats")
+	_, body, err := fetch(t, "http://"+o.HealthAddress+"/healthz/progress")
 	if err != nil || !strings.Contains(body, "no progress for 3s: controller cluster") {
-		t.Errorf("/healthz/heartbeats returns %q, want the name of the controller, %v", body, err)
+		t.Errorf("/healthz/progress returns %q, want the name of the controller, %v", body, err)
 	}
 
 	standby := h.options()

@@ -51,7 +51,7 @@ type Options struct {
 	// hub fills in the rest.
 	Registry registry.Options
 
-	heartbeat time.Duration
+	stuckAfter time.Duration
 }
 
 // Election configures leader election between hubs.
@@ -89,7 +89,7 @@ func (o Options) process() process.Options {
 		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
 		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
-		CrashFile: o.CrashFile, Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, Heartbeat: o.heartbeat,
+		CrashFile: o.CrashFile, Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, StuckAfter: o.stuckAfter,
 		Sharing: process.Sharing{
 			Enabled: o.Sharing.Enabled, Labels: o.Sharing.Labels, Shards: o.Sharing.Shards,
 			LeaveTimeout: o.Sharing.LeaveTimeout,

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -34,7 +33,6 @@ type Actor struct {
 	stop     bool
 	removeBy time.Time // until when cleanup steps may delay the stop
 	inbox    []func()
-	beats    []func() // responses to heartbeats
 	// overtaken is closed when a later desired state cancels a posted stop; nil while no stop is posted.
 	overtaken chan struct{}
 
@@ -184,20 +182,12 @@ func (a *Actor) signal() {
 func (a *Actor) Run() {
 	defer close(a.done)
 	defer a.work.Wait()
-	subject := liveness.Subject{Cluster: string(a.name)}
-	heart := a.host.Hearts.Watch(subject, func(h *liveness.Heart) { a.beat(h.Beat) })
-	defer heart.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		var isDue bool
 		select {
 		case <-a.wake:
 		case <-timer.C:
-			isDue = true
-		}
-		if !a.respond() && !isDue {
-			continue
 		}
 		if a.step(time.Now()) {
 			return
@@ -206,26 +196,6 @@ func (a *Actor) Run() {
 			timer.Reset(time.Until(at))
 		}
 	}
-}
-
-func (a *Actor) beat(respond func()) {
-	a.mu.Lock()
-	a.beats = append(a.beats, respond)
-	a.mu.Unlock()
-	a.signal()
-}
-
-func (a *Actor) respond() (busy bool) {
-	isSettled := a.isSettled()
-	a.mu.Lock()
-	beats := a.beats
-	a.beats = nil
-	busy = len(beats) == 0 || !isSettled || a.changed || len(a.inbox) > 0 || a.stop != a.wants.Stop || !a.removeBy.Equal(a.wants.RemoveBy)
-	a.mu.Unlock()
-	for _, respond := range beats {
-		respond()
-	}
-	return busy
 }
 
 func (a *Actor) step(now time.Time) (over bool) {

@@ -18,11 +18,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Common has what the Actors of a hub share. All fields are required, but Hearts.
+// Common has what the Actors of a hub share. All fields are required.
 type Common struct {
 	Apps *app.Common
 	Log  logr.Logger
@@ -34,7 +33,6 @@ type Common struct {
 	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
 	Secrets       *kubeconfig.Redactor
 	HubCredential *logsink.HubCredential
-	Hearts        *liveness.Monitor
 	Modules       catalog.Catalog
 	Offered       func() catalog.Offers
 	Middleware    *middleware.Set

@@ -4,7 +4,6 @@ package actor
 
 import (
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -18,8 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A heartbeat alone does not make a settled remote decide again. It does while time alone may change a remote, and when
-// something else has been posted.
+// A remote is settled, so that it is probed less often, unless time or another probe may change it.
 func TestActor_Settled(t *testing.T) {
 	t.Parallel()
 	starting := []state.ModuleStatus{{Name: "a", Controllers: []state.ControllerStatus{{Name: "late", State: state.ModuleStarting}}}}
@@ -31,32 +29,22 @@ func TestActor_Settled(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Actor)
-		busy   bool
+		want   bool
 	}{
-		"settled":                  {ready(running), false},
-		"warm":                     {func(a *Actor) { a.current.Store(&Snapshot{Status: state.Status{State: state.StateWarm}}) }, false},
-		"not ready":                {func(a *Actor) { a.current.Store(&Snapshot{}) }, true},
-		"a controller that waits":  {ready(starting), true},
-		"another choice waits":     {func(a *Actor) { a.waits = true }, true},
-		"a second connection":      {func(a *Actor) { a.spare = a.link }, true},
-		"another credential":       {func(a *Actor) { a.wants.Credential = "second" }, true},
-		"no connection":            {func(a *Actor) { a.link = nil }, true},
-		"a stop was posted":        {func(a *Actor) { a.Stop(time.Time{}) }, true},
-		"a later stop was posted":  {func(a *Actor) { a.wants.Stop = true; a.Stop(time.Now()) }, true},
-		"a desired state":          {func(a *Actor) { a.Want(state.Desired{}) }, true},
-		"a fact is in the inbox":   {func(a *Actor) { a.do(func() {}) }, true},
-		"no heartbeat, but a wake": {func(a *Actor) { a.beats = nil }, true},
+		"settled":                 {ready(running), true},
+		"warm":                    {func(a *Actor) { a.current.Store(&Snapshot{Status: state.Status{State: state.StateWarm}}) }, true},
+		"not ready":               {func(a *Actor) { a.current.Store(&Snapshot{}) }, false},
+		"a controller that waits": {ready(starting), false},
+		"another choice waits":    {func(a *Actor) { a.waits = true }, false},
+		"a second connection":     {func(a *Actor) { a.spare = a.link }, false},
+		"another credential":      {func(a *Actor) { a.wants.Credential = "second" }, false},
+		"no connection":           {func(a *Actor) { a.link = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, beats := settledActor(t), 0
-			a.beat(func() { beats++ })
-			want := 1
-			if c.change(a); a.beats == nil {
-				want = 0
-			}
-			testkit.Equal(t, a.respond(), c.busy, "busy")
-			testkit.Equal(t, beats, want, "responses to heartbeats")
+			a := settledActor(t)
+			c.change(a)
+			testkit.Equal(t, a.isSettled(), c.want, "settled")
 		})
 	}
 }

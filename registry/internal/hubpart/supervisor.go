@@ -39,13 +39,13 @@ type Supervisor struct {
 	closed  chan struct{}   // closed when closing is set
 }
 
-// Options describe the hub parts of a hub. All fields but Hearts, Leader, ManagerOptions and Changed are required.
+// Options describe the hub parts of a hub. All fields but Monitor, Leader, ManagerOptions and Changed are required.
 type Options struct {
 	// Host has what all Apps share. The kinds of hub parts are added to its Scheme.
 	Host      *app.Common
 	Manager   ctrl.Manager
 	Log       logr.Logger
-	Hearts    *liveness.Monitor
+	Monitor   *liveness.Monitor
 	NextEpoch func() int64
 	Explain   func(message string, problem state.Problem) string
 	// Leader elects the replica for the parts OnLeader. Default: nil, the hub runs all parts.
@@ -93,7 +93,7 @@ func New(o Options) *Supervisor {
 	for i := range o.Modules {
 		s.all = append(s.all, newPart(s, &s.Modules[i]))
 	}
-	o.Hearts.Notify(s.beaten)
+	o.Monitor.Notify(s.progress)
 	return s
 }
 

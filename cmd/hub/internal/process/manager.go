@@ -55,8 +55,8 @@ func (t *term) newManager() (ctrl.Manager, error) {
 	if err := mgr.Add(ready); err != nil {
 		return nil, err
 	}
-	hearts := t.options.Registry.Heartbeats
-	if err := mgr.AddHealthzCheck("heartbeats", func(*http.Request) error { return hearts.Err() }); err != nil {
+	monitor := t.options.Registry.Monitor
+	if err := mgr.AddHealthzCheck("progress", func(*http.Request) error { return monitor.Err() }); err != nil {
 		return nil, err
 	}
 	return mgr, mgr.AddReadyzCheck("caches", ready.check)

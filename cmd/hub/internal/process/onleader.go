@@ -27,7 +27,7 @@ func (o Options) registration() fx.Option {
 	}
 	return fx.Invoke(func(hub ctrl.Manager, r *registry.Registry) error {
 		return hub.Add(&onLeader{options: o, hub: hub, setUp: func(mgr ctrl.Manager) error {
-			return registration.Setup(registration.Params{Manager: mgr, Registry: r, Heartbeats: o.Registry.Heartbeats, Settings: settings})
+			return registration.Setup(registration.Params{Manager: mgr, Registry: r, Monitor: o.Registry.Monitor, Settings: settings})
 		}})
 	})
 }

@@ -44,7 +44,8 @@ type Options struct {
 	Registry             registry.Options
 	NATS                 natshub.Options
 
-	Heartbeat time.Duration
+	// StuckAfter is liveness.Options.After.
+	StuckAfter time.Duration
 	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no
 	// call.
 	Starting func(remotes int)

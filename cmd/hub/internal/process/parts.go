@@ -35,7 +35,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		fx.RecoverFromPanics(),
 		fx.StopTimeout(o.stopTimeout() + hooksReserve),
 		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o.Log, o.Registry, o.Registry.Heartbeats),
+		fx.Supply(o.Log, o.Registry, o.Registry.Monitor),
 		fx.Supply(settings),
 		fx.Provide(
 			newManager,

@@ -62,21 +62,18 @@ type term struct {
 
 // runTerm returns nil if ctx ended the term, errDeposed if another may begin, else the error that ends the hub.
 func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
-	hearts := liveness.New(liveness.Options{Interval: o.Heartbeat, Log: o.Log.WithName("liveness")})
-	election, err := newElection(o, hearts.Err)
+	monitor := liveness.New(liveness.Options{After: o.StuckAfter, Log: o.Log.WithName("liveness")})
+	election, err := newElection(o, monitor.Err)
 	if err != nil {
 		return err
 	}
-	share, err := newShare(o, hearts.Err)
+	share, err := newShare(o, monitor.Err)
 	if err != nil {
 		return err
 	}
 	metrics := newTermMetrics(o.Registry.Metrics)
 	defer metrics.end()
-	if err := metrics.Register(hearts); err != nil {
-		return fmt.Errorf("register the metrics of heartbeats: %w", err)
-	}
-	o.Registry.Heartbeats = hearts
+	o.Registry.Monitor = monitor
 	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
 	o.Registry.Overloaded = election.isLate
 	share.adopt(&o)
@@ -92,7 +89,7 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 		}
 	}
 	defer ports.Show(nil)
-	defer background(ctx, hearts.Run)()
+	defer background(ctx, monitor.Run)()
 	t.app = fx.New(
 		parts(o, t.newManager),
 		t.end.option(),
